@@ -1,8 +1,7 @@
-"""Material to learn from: worked examples with every number, experiments, the sample data and the
-demonstration.
+"""Learning material: lessons with every number, experiments, sample data and demonstrations.
 
-Nothing below stands on it. `SoftDictionary` looks keys up exactly or by similarity, which is all
-that attention does; `walkthrough_block` goes through a whole Transformer block with every number.
+No other package depends on it, except the command line. `SoftDictionary` looks keys up exactly or
+by similarity, as attention does; `walkthrough_block` shows every number of a Transformer block.
 """
 
 from __future__ import annotations

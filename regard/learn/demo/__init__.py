@@ -1,7 +1,7 @@
-"""Demonstrations on the sample data that ships with the package: train, score, check against gold
-answers, draw.
+"""Demonstrations on the sample data: train a model, score it, check it against gold answers, and
+draw its attention.
 
-`sentences`: two translators, Korean → English and English → Korean. `images`: a captioner, in
-either language. Both train with `training.train_model`, report through its `Output`, and return
-whether the model is as good as it must be.
+`sentences` trains two translators, Korean → English and English → Korean. `images` trains a
+captioner in one of the two languages. Both train with `training.train_with_head`, report through
+its `Output`, and return whether the model is good enough.
 """

@@ -1,5 +1,5 @@
-"""Demonstration on images: a captioner whose captions are checked fact by fact, and its attention
-by pointing.
+"""Demonstration on images: a captioner, scored by the facts in its captions and by the pointing
+game.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.visualisation import save
 
-# Shares of the test that suffice: true captions, nouns that point.
-TRUE, POINTING = 0.9, 0.8
-EXAMPLES = 3  # test images that are drawn, and wrong captions that are printed
+# Required on the test split: the share of true captions, and the accuracy of the pointing game.
+TRUE = 0.9
+POINTING = 0.8
+EXAMPLES = 3  # number of test images to draw, and of wrong captions to print
 SPLITS = {"valid": "combined as in training", "test": "combined as never in training"}
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdict on the captions of a split: which are true, and the pointing accuracy of their
-    nouns.
-    """
+    """Truth of each caption of a split, and pointing accuracy of the nouns."""
 
     true: tuple[bool, ...]
     pointing: Pointing
@@ -48,11 +47,10 @@ class Judgement:
 def demo_images(
     out: Path, language: str, device: str, seed: int, output: Output
 ) -> bool:
-    """Train on drawings of shapes, caption combinations that training never showed, and draw the
-    attention.
+    """Train on drawings of shapes, caption unseen combinations, and draw the attention.
 
-    The last two lines printed are the share of true captions, and of nouns whose attention points
-    at the named object. Returns whether both suffice.
+    The last two lines printed are the share of true captions, and the share of nouns whose
+    attention points at the named object. Return whether both are large enough.
     """
     start = time.perf_counter()
     data = out / "data"
@@ -60,21 +58,21 @@ def demo_images(
     sizes = ", ".join(
         f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items()
     )
-    if not (data / "test.regions.jsonl").is_file():  # the last that is written
+    # The sample is complete if the file that is written last exists.
+    if not (data / "test.regions.jsonl").is_file():
         sample.write(data)
     output.message(f"sample: images {sizes}, in {data}")
     folder = out / f"images-{language}"
     output.message("")
     output.message(f"training in {folder}")
     valid = sample.splits["valid"]
-    captioner = train_with_head(
-        demo_recipe(data, language, seed),
-        folder,
-        device,
-        output,
-        load_captioner,
-        lambda captioner: _best_head(_caption(captioner, valid, data), valid, language),
-    )
+
+    def choose(captioner: Captioner) -> AlignmentChoice:
+        return _best_head(_caption(captioner, valid, data), valid, language)
+
+    recipe = demo_recipe(data, language, seed)
+    captioner = train_with_head(recipe, folder, device, output, load_captioner, choose)
+
     judgement = _report(captioner, sample, data, language, output)
     for scene in sample.splits["test"][:EXAMPLES]:
         _draw(captioner, data / "images" / scene.file, out, output)
@@ -85,11 +83,11 @@ def demo_images(
 
 
 def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
-    """Return the recipe: a small ResNet encoder and a small Transformer decoder, trained from
-    scratch.
+    """Return the recipe of a small ResNet encoder and a small Transformer decoder, from scratch.
 
-    The receptive field of a grid cell is 39 pixels wide, little more than the largest object: a
-    cell that sees more knows of objects beside it, and words attend to it for those.
+    The receptive field of a grid cell is 39 pixels wide, little more than the largest object. With
+    a larger one, a cell would also represent neighbouring objects, and attention would not point
+    at the named one.
     """
     images = {
         "folder": str(data / "images"),
@@ -107,10 +105,8 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
             "encoder": {**sizes, "depths": (1, 2), "width": 24, "group_size": 4},
             "decoder": {**sizes, "layers": 2},
         },
-        "batching": {
-            "tokens": 32 * 324,
-            "buffer_size": 256,
-        },  # each batch mixes images of all kinds, not of one length
+        # With a small buffer, a batch mixes all kinds of images instead of one caption length.
+        "batching": {"tokens": 32 * 324, "buffer_size": 256},
         "schedule": {"peak": 3e-3, "warmup": 200},
         "training": {
             "updates": 5500,
@@ -119,24 +115,23 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
             "ema_decay": 0.998,
         },
     }
-    return Recipe.parse(
-        merge(preset("caption-transformer"), changes), "the demonstration"
-    )
+    values = merge(preset("caption-transformer"), changes)
+    return Recipe.parse(values, "the demonstration")
 
 
 def _caption(
     captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path
 ) -> list[Caption]:
-    return captioner.caption(
-        [data / "images" / scene.file for scene in scenes], readings=True
-    )
+    images = [data / "images" / scene.file for scene in scenes]
+    return captioner.caption(images, readings=True)
 
 
 def _best_head(
     captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str
 ) -> AlignmentChoice:
-    """Return the layer and head (or mean of heads) whose attention maps point best; of equals the
-    first.
+    """Return the layer and head (or mean of heads) with the best pointing accuracy.
+
+    If several are equal, the first is returned.
     """
     readings = captions[0].readings
     assert readings is not None, "readings were requested"
@@ -145,10 +140,11 @@ def _best_head(
         for layer in readings.layers("cross")
         for head in (None, *range(len(readings.weights[layer])))
     ]
-    return max(
-        choices,
-        key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy,
-    )
+
+    def accuracy(choice: AlignmentChoice) -> float:
+        return judge(captions, scenes, language, choice).pointing.accuracy
+
+    return max(choices, key=accuracy)
 
 
 def judge(
@@ -157,8 +153,8 @@ def judge(
     language: str,
     choice: AlignmentChoice,
 ) -> Judgement:
-    """Judge which captions state exactly the facts of their scenes, and whether nouns point at the
-    named objects.
+    """Judge whether captions state exactly the facts of their scenes, and whether their nouns point
+    at the named objects.
     """
     pairs = list(zip(captions, scenes, strict=True))
     true = tuple(
@@ -170,15 +166,17 @@ def judge(
         for caption, scene in pairs
         for noun in _nouns(caption, scene, language, choice)
     ]
-    # The images have one size, so all grids are alike.
+    maps = [weights for weights, _ in nouns]
+    regions = [region for _, region in nouns]
+
+    # All images have the same size, so the grid of the first caption is that of all.
     readings = captions[0].readings if captions else None
-    cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
-    return Judgement(
-        true,
-        pointing_game(
-            [weights for weights, _ in nouns], [region for _, region in nouns], *cells
-        ),
-    )
+    if readings is None:
+        pointing = pointing_game(maps, regions, 0.5)
+    else:
+        centre, extent = readings.cell_centre, readings.cell_extent
+        pointing = pointing_game(maps, regions, centre, extent)
+    return Judgement(true, pointing)
 
 
 def _nouns(
@@ -188,25 +186,21 @@ def _nouns(
     scene.
     """
     assert caption.readings is not None, "readings were requested"
-    for named in LANGUAGES[language].mentions(caption.text):
+    for mention in LANGUAGES[language].mentions(caption.text):
+        named = mention.entity
         for number, entity in enumerate(scene.scene.meaning.entities):
-            if (entity.shape, entity.colour) == (
-                named.entity.shape,
-                named.entity.colour,
-            ):
-                yield (
-                    caption.readings.image_map(named.word, choice.layer, choice.head),
-                    scene.scene.mask(number),
+            if entity.shape == named.shape and entity.colour == named.colour:
+                weights = caption.readings.image_map(
+                    mention.word, choice.layer, choice.head
                 )
+                yield weights, scene.scene.mask(number)
                 break
 
 
 def _report(
     captioner: Captioner, sample: ImageSample, data: Path, language: str, output: Output
 ) -> Judgement:
-    """Print the results on scenes like those in training and on unseen combinations; return the
-    judgement of these.
-    """
+    """Print the results on seen and on unseen combinations; return the judgement on the unseen."""
     choice = captioner.choice
     assert choice is not None, "the choice was just made"
     output.result("")
@@ -217,8 +211,10 @@ def _report(
         output.result(
             f"{split:5} {judgement.share:6.1%} of captions state exactly the facts   {meaning}"
         )
-    pairs = zip(captions, scenes, judgement.true, strict=True)
-    wrong = [(caption, scene) for caption, scene, is_true in pairs if not is_true]
+
+    # The last split is the test split.
+    judged = zip(captions, scenes, judgement.true, strict=True)
+    wrong = [(caption, scene) for caption, scene, is_true in judged if not is_true]
     for caption, scene in wrong[:EXAMPLES]:
         output.result(
             f"      wrong: {caption.text}   ({scene.captions[language][0].text})"
@@ -228,15 +224,13 @@ def _report(
 
 
 def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:
-    """Write the page and the still figure of a caption's attention."""
-    (caption, data), page = (
-        explain_caption(captioner, image),
-        out / f"{image.stem}.html",
-    )
+    """Write the attention of a caption as a page and as a static figure."""
+    caption, data = explain_caption(captioner, image)
+    page = out / f"{image.stem}.html"
     assert caption.readings is not None, "readings were requested"
     save(data, page, page_meta(captioner, image=image.name))
-    overlay = overlay_of(
-        data, caption.readings, alignment_choice(captioner, caption.readings)
-    )
+
+    choice = alignment_choice(captioner, caption.readings)
+    overlay = overlay_of(data, caption.readings, choice)
     save(overlay, page.with_suffix(".svg"))
     output.result(f"{page} and .svg: {caption.text}")

@@ -1,4 +1,4 @@
-"""Demonstration on sentences: Korean → English and English → Korean translators, their scores and
+"""Demonstration on sentences: translators from Korean to English and back, their scores and
 alignments.
 """
 
@@ -33,14 +33,12 @@ TESTS = {
 
 @dataclass(frozen=True)
 class Direction:
-    """A translation direction: language codes, corpus, and two sentences with the translations they
-    must get.
-    """
+    """A translation direction with its corpus."""
 
-    source: str
-    target: str
+    source: str  # language code
+    target: str  # language code
     sample: Sample
-    sentences: tuple[tuple[str, str], ...]
+    sentences: tuple[tuple[str, str], ...]  # sentences with their required translations
 
     @property
     def name(self) -> str:
@@ -48,8 +46,9 @@ class Direction:
 
 
 def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
-    """Train both directions in `out`, score them, and draw attention; return whether all sentences
-    are right.
+    """Train both directions in `out`, score them, and draw their attention.
+
+    Return whether all translations of SENTENCES are right.
     """
     start = time.perf_counter()
     sample = korean_english()
@@ -58,34 +57,28 @@ def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
         f"sample: {len(sample.splits['train']):,} training pairs written to {out / 'data'}"
     )
     reversed_sentences = tuple((english, korean) for korean, english in SENTENCES)
-    all_right = True
-    for direction in (
+    directions = (
         Direction("ko", "en", sample, SENTENCES),
         Direction("en", "ko", sample.reversed(), reversed_sentences),
-    ):
+    )
+    all_right = True
+    for direction in directions:
         translator = _train(direction, out, device, seed, output)
-        all_right &= _report(
-            direction, translator, out / f"{direction.name}.html", output
-        )
+        page = out / f"{direction.name}.html"
+        if not _report(direction, translator, page, output):
+            all_right = False
     output.result(f"done in {(time.perf_counter() - start) / 60:.1f} minutes")
     return all_right
 
 
 def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
-    """Return the recipe of one direction: a Transformer with two layers per side, which suffices
-    for a grammar.
-    """
-    languages = {"source": source, "target": target}
-    files = {
-        side: str(data / f"train.{language}") for side, language in languages.items()
-    }
-    files |= {
-        f"valid_{side}": str(data / f"valid.{language}")
-        for side, language in languages.items()
-    }
+    """Return the recipe of one direction: a Transformer with two layers in encoder and decoder."""
     changes = {
-        "data": files
-        | {
+        "data": {
+            "source": str(data / f"train.{source}"),
+            "target": str(data / f"train.{target}"),
+            "valid_source": str(data / f"valid.{source}"),
+            "valid_target": str(data / f"valid.{target}"),
             "licence": "Apache-2.0",
             "origin": "sentences drawn from a grammar (regard sample)",
         },
@@ -109,7 +102,7 @@ def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
 def _train(
     direction: Direction, out: Path, device: str, seed: int, output: Output
 ) -> FolderTranslator:
-    """Train a translator, and choose the head that aligns the validation pairs best."""
+    """Train a translator, and choose its head with the best alignments of the validation pairs."""
 
     def choose(translator: FolderTranslator) -> AlignmentChoice:
         readings, gold = _read(translator, direction.sample.splits["valid"])
@@ -125,20 +118,19 @@ def _train(
 def _read(
     translator: FolderTranslator, pairs: Sequence[AlignedPair]
 ) -> tuple[list[Readings], list[frozenset[Link]]]:
-    """Force-decode the references; return the attention, and the gold links it should agree
-    with.
-    """
-    readings = read_all(
-        translator, [pair.source for pair in pairs], [pair.target for pair in pairs]
-    )
+    """Force-decode the references; return their attention, and the gold alignment links."""
+    sources = [pair.source for pair in pairs]
+    targets = [pair.target for pair in pairs]
+    readings = read_all(translator, sources, targets)
     return readings, [frozenset(pair.links) for pair in pairs]
 
 
 def _report(
     direction: Direction, translator: FolderTranslator, page: Path, output: Output
 ) -> bool:
-    """Print scores, translations and alignments of one direction; return whether its sentences are
-    right.
+    """Print scores, translations and alignments of one direction.
+
+    Return whether its sentences are translated and aligned correctly.
     """
     output.message("")
     output.result(f"{direction.source} → {direction.target}")
@@ -146,6 +138,7 @@ def _report(
         output.result(
             f"  {split:13} {_scores(translator, direction.sample.splits[split])}   {meaning}"
         )
+
     choice = translator.choice
     assert choice is not None, "the choice was just made"
     readings, gold = _read(translator, direction.sample.splits["test"])
@@ -156,33 +149,28 @@ def _report(
         f"  alignment     {share:.1%} of target words attend most to a gold word   layer {layer}, "
         f"{head}"
     )
-    verdicts = {
-        pair: _verdict(direction, translator, choice, *pair)
-        for pair in direction.sentences
-    }
-    for (source, _), (translation, verdict) in verdicts.items():
+
+    all_right = True
+    for source, target in direction.sentences:
+        translation, verdict = _verdict(direction, translator, choice, source, target)
         output.result(f"  {source} → {translation}   {verdict}")
-    save(
-        explain(translator, direction.sentences[-1][0]).data,
-        page,
-        page_meta(translator),
-    )
+        if verdict != "right":
+            all_right = False
+
+    last_sentence, _ = direction.sentences[-1]
+    save(explain(translator, last_sentence).data, page, page_meta(translator))
     output.result(f"  attention     {page}")
-    return all(verdict == "right" for _, verdict in verdicts.values())
+    return all_right
 
 
 def _scores(translator: FolderTranslator, pairs: Sequence[AlignedPair]) -> str:
-    outputs = [
-        translation.text
-        for translation in translator.translate([pair.source for pair in pairs])
-    ]
-    values = {
-        score.name: score.value
-        for score in scores(outputs, [[pair.target for pair in pairs]])
-    }
-    exact = sum(
-        output == pair.target for output, pair in zip(outputs, pairs, strict=True)
-    ) / len(pairs)
+    """Translate the sources of the pairs; return the scores as a line of text."""
+    targets = [pair.target for pair in pairs]
+    translations = translator.translate([pair.source for pair in pairs])
+    outputs = [translation.text for translation in translations]
+    values = {score.name: score.value for score in scores(outputs, [targets])}
+    matches = [text == target for text, target in zip(outputs, targets, strict=True)]
+    exact = sum(matches) / len(pairs)
     return f"chrF {values['chrF']:5.1f}  BLEU {values['BLEU']:5.1f}  exactly right {exact:.0%}"
 
 
@@ -193,20 +181,16 @@ def _verdict(
     source: str,
     target: str,
 ) -> tuple[str, str]:
-    """Translate a sentence; return the translation, and whether it and the words it attends to are
-    right.
-    """
+    """Translate a sentence; return the translation, and a verdict on it and on its alignment."""
     translation = translator.translate(source, readings=True)[0]
     assert translation.readings is not None, "readings were requested"
     if translation.text != target:
         return translation.text, f"WRONG, wanted {target}"
-    links = extract_links(
-        translation.readings.words(choice.layer, choice.head, choice.shifted).weights,
-        None,
-    )
-    gold = next(
-        pair.links for pair in direction.sample.splits["train"] if pair.source == source
-    )
-    return translation.text, "right" if set(links) <= set(
-        gold
-    ) else "right, but its words attend to others"
+
+    words = translation.readings.words(choice.layer, choice.head, choice.shifted)
+    links = extract_links(words.weights, None)
+    train = direction.sample.splits["train"]
+    gold = next(pair.links for pair in train if pair.source == source)
+    if set(links) <= set(gold):
+        return translation.text, "right"
+    return translation.text, "right, but its words attend to others"

@@ -1,6 +1,4 @@
-"""Training of the demonstrations, or its continuation, with the choice of a head, and what they
-print and draw.
-"""
+"""Train or resume the model of a demonstration, choose its alignment head, and report."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ P = TypeVar("P", Captioner, FolderTranslator)
 
 @dataclass(frozen=True)
 class Output:
-    """Output functions of a demonstration: for results, for messages about progress, and for events
-    of training.
-    """
+    """Functions through which a demonstration reports results, progress, and training events."""
 
     result: Callable[[str], None]
     message: Callable[[str], None]
@@ -39,10 +35,10 @@ def train_with_head(
     load: Callable[[Path, str], P],
     choose: Callable[[P], AlignmentChoice],
 ) -> P:
-    """Train by this recipe, or resume the run in `folder`; store the head that is chosen, and load
-    the model with it.
+    """Train by a recipe, or resume the run in `folder`; return the model with its alignment head.
 
-    Raises Interrupted.
+    `choose` selects the head, which is stored in the folder. Raises Interrupted if the training was
+    stopped.
     """
     resume = (folder / "journal.jsonl").exists()
     outcome = train(
@@ -55,7 +51,7 @@ def train_with_head(
 
 
 def page_meta(model: Captioner | FolderTranslator, **facts: str) -> Meta:
-    """Return the facts on a page of the model's attention."""
+    """Return the metadata for a page that shows the model's attention."""
     return Meta(
         facts={
             **facts,

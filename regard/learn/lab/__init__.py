@@ -1,7 +1,6 @@
-"""Lab: every claim of the notes as an experiment that one can run, with a verdict and the numbers
-behind it.
+"""Lab: experiments that test the claims of the notes, with a verdict and the numbers behind it.
 
-`regard lab` and `run_experiment` call the same. An experiment is a short file in `experiments`.
+`run_experiment` is what `regard lab` calls. Each experiment is a short module in `experiments`.
 """
 
 from regard.common.bilingual import Text

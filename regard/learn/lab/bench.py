@@ -1,4 +1,4 @@
-"""The bench that experiments work on: their data, and sweeps of models trained side by side."""
+"""Bench of an experiment: its data, and its sweeps of models over learning rates and seeds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from regard.training.journal import read
 from regard.training.recipe import Recipe
 
 LEARNT = 10.0
-"""A validation score below which nothing was learnt, so that a lower rate may be the cure."""
-DATA: dict[str, Callable[[Path], Any]]
-DATA = {
+"""Validation score below which a model has learnt nothing; a lower learning rate may help."""
+DATA: dict[str, Callable[[Path], Any]] = {
     "sample": write_sample,
     "length-sample": write_lengths,
     "lists": write_lists,
@@ -48,36 +47,35 @@ Measure = Callable[[Path], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a sweep: updates of each run, the learning rates that it begins with, each twice the
-    one before.
+    """Plan of a sweep.
 
-    `extra`: the most rates that it goes beyond them; `seeds` at the best rate of each arm.
-    `by_loss`: the score is the probability of a token that the validation loss stands for, in per
-    cent.
+    The first learning rates are `rates`, each twice the one before. With `by_loss`, the validation
+    score is 100 exp(−loss), the geometric mean of the token probabilities in per cent.
     """
 
     updates: int
     rates: tuple[float, ...]
-    extra: int = 3
-    seeds: int = 3
+    extra: int = 3  # largest number of further rates
+    seeds: int = 3  # seeds at the best rate of each arm
     by_loss: bool = False
 
 
 RECURRENT = Plan(1000, (4e-3, 8e-3, 16e-3))
 SHORT = Plan(800, RECURRENT.rates)
 LONG = Plan(2000, RECURRENT.rates)
-"""Recurrent models on sentences of all lengths, of which those without attention learn slowly."""
+"""Recurrent models on sentences of all lengths; models without attention learn these slowly."""
 TRANSFORMER = Plan(800, (2e-3, 4e-3, 8e-3))
 DEEP = Plan(600, (2e-3, 4e-3, 8e-3))
-"""Transformers of three and more layers a side."""
+"""Transformers with up to four layers in encoder and decoder."""
 
 
 @dataclass
 class Bench:
-    """Bench of one experiment: its folder, its time, its data and its trainings.
+    """Bench of one experiment: its folder, its data and its training runs.
 
-    `full`: whole sweeps; else one seed at the best rate of `shipped` results. `workers` train at
-    once, each on one thread. `swept`: the sweep, once it is done.
+    If `full`, sweeps cover learning rates and seeds, else one seed at the best rate of the
+    `shipped` results. `workers` runs are trained at once, each on one thread. `swept` is the last
+    finished sweep.
     """
 
     out: Path
@@ -109,15 +107,16 @@ class Bench:
         measure: Measure,
         data: str = "sample",
     ) -> Sweep:
-        """Train each arm at several learning rates, and with further seeds at its best; measure
-        these.
+        """Train each arm at several learning rates, and with further seeds at its best rate;
+        measure the runs at the best rate.
 
-        `arms` are recipes. A rate that is the best and the last is followed by another, as often as
-        planned. Quick: one seed at the best rate of shipped results, whose other seeds join it.
+        `arms` are recipes. If the best rate of an arm is the last that was tried, a further one is
+        tried, at most `plan.extra` times. A quick sweep trains one seed at the best rate of the
+        shipped results, and adds the shipped runs.
         """
+        files = _files(self.data(data))
         recipes = {
-            arm: _recipe(values, _files(self.data(data)), plan.updates)
-            for arm, values in arms.items()
+            arm: _recipe(values, files, plan.updates) for arm, values in arms.items()
         }
         self._plan = plan
         self.digests = {
@@ -127,51 +126,57 @@ class Bench:
         shipped = {
             arm: self._shipped_runs(arm, digest) for arm, digest in self.digests.items()
         }
+
         if self.full:
             runs, best = self._search(recipes, plan)
-            runs += self._train(
-                recipes,
-                [
-                    (a, best[a], self.seed + n)
-                    for a in recipes
-                    for n in range(1, plan.seeds)
-                ],
-            )
+            further_seeds = range(self.seed + 1, self.seed + plan.seeds)
+            keys = [(arm, best[arm], seed) for arm in recipes for seed in further_seeds]
+            runs += self._train(recipes, keys)
         else:
-            middle = plan.rates[len(plan.rates) // 2]
-            best = {
-                a: self.shipped.best[a] if self.shipped and shipped[a] else middle
-                for a in recipes
-            }
-            spent = [
-                [r.seconds for r in shipped[arm] if r.rate == best[arm]]
-                for arm in recipes
-            ]
-            known = [sum(seconds) / len(seconds) for seconds in spent if seconds]
-            self._pool.forecast(
-                [*known, *[max(known, default=0.0)] * (len(recipes) - len(known))]
-            )
-            runs = self._train(
-                recipes, [(arm, best[arm], self.seed) for arm in recipes]
-            )
+            best = self._shipped_best(shipped, plan)
+            self._forecast(shipped, best)
+            keys = [(arm, best[arm], self.seed) for arm in recipes]
+            runs = self._train(recipes, keys)
+
         measured = [
             self._measure(run, measure) if run.rate == best[run.arm] else run
             for run in runs
         ]
-        keys = {(run.arm, run.rate, run.seed) for run in measured}
-        others = [
-            r
+        trained = {(run.arm, run.rate, run.seed) for run in measured}
+        added = [
+            run
             for arm in recipes
-            for r in shipped[arm]
-            if (r.arm, r.rate, r.seed) not in keys
+            for run in shipped[arm]
+            if (run.arm, run.rate, run.seed) not in trained
         ]
-        self.swept = Sweep(names, best, (*measured, *others), self.digests)
+        self.swept = Sweep(names, best, (*measured, *added), self.digests)
         return self.swept
 
+    def _shipped_best(
+        self, shipped: Mapping[str, Sequence[Run]], plan: Plan
+    ) -> dict[str, float]:
+        """Return the best rate of each arm by its shipped runs; the middle rate if it has none."""
+        middle = plan.rates[len(plan.rates) // 2]
+        best = {}
+        for arm, runs in shipped.items():
+            best[arm] = self.shipped.best[arm] if self.shipped and runs else middle
+        return best
+
+    def _forecast(
+        self, shipped: Mapping[str, Sequence[Run]], best: Mapping[str, float]
+    ) -> None:
+        """Report how long one run of each arm will take, by the shipped runs at its best rate."""
+        means = []
+        for arm, runs in shipped.items():
+            seconds = [run.seconds for run in runs if run.rate == best[arm]]
+            if seconds:
+                means.append(sum(seconds) / len(seconds))
+        # Assume that arms without shipped runs take as long as the slowest of the others.
+        unknown = [max(means, default=0.0)] * (len(shipped) - len(means))
+        self._pool.forecast([*means, *unknown])
+
     def own(self, arm: str) -> list[Path]:
-        """Return the folders of an arm's runs that were trained here at its best rate, and did not
-        diverge.
-        """
+        """Return the folders of an arm's finished runs that were trained here at its best rate."""
         chosen = self.swept.chosen(arm) if self.swept else []
         folders = [
             self.job(run.arm, run.rate, run.seed).folder
@@ -182,18 +187,17 @@ class Bench:
 
     def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
         """Return the shipped runs of an arm; none if its settings have changed since."""
-        runs = (
-            self.shipped.runs
-            if self.shipped and self.shipped.recipes.get(arm) == digest
-            else ()
-        )
-        return [run for run in runs if run.arm == arm]
+        if self.shipped is None or self.shipped.recipes.get(arm) != digest:
+            return []
+        return [run for run in self.shipped.runs if run.arm == arm]
 
     def _search(
         self, recipes: Mapping[str, dict[str, Any]], plan: Plan
     ) -> tuple[list[Run], dict[str, float]]:
-        """Train each arm with one seed at the rates planned; go on while its last rate is the best,
-        or none learns.
+        """Train each arm with one seed at the planned rates, and at further ones if needed.
+
+        A further rate is tried as long as the lowest or highest rate is the best, or no run has
+        learnt anything. Return the runs, and the best rate of each arm.
         """
         self.say(f"training {len(recipes)} models at {len(plan.rates)} learning rates")
         runs = self._train(
@@ -202,77 +206,70 @@ class Bench:
         for _ in range(plan.extra):
             further = list[tuple[str, float, int]]()
             for arm in recipes:
-                mine = [run for run in runs if run.arm == arm]
-                rates = sorted(run.rate for run in mine)
-                best = best_rate(mine)
-                is_lower = best == rates[0] or max(run.valid for run in mine) < LEARNT
-                if is_lower or best == rates[-1]:
-                    further.append(
-                        (arm, rates[0] / 2 if is_lower else rates[-1] * 2, self.seed)
-                    )
+                arm_runs = [run for run in runs if run.arm == arm]
+                rates = sorted(run.rate for run in arm_runs)
+                best = best_rate(arm_runs)
+                has_learnt = max(run.valid for run in arm_runs) >= LEARNT
+                if best == rates[0] or not has_learnt:
+                    further.append((arm, rates[0] / 2, self.seed))
+                elif best == rates[-1]:
+                    further.append((arm, rates[-1] * 2, self.seed))
             runs += self._train(recipes, further)
-        return runs, {
+
+        best_rates = {
             arm: best_rate([run for run in runs if run.arm == arm]) for arm in recipes
         }
+        return runs, best_rates
 
     def _train(
         self,
         recipes: Mapping[str, dict[str, Any]],
-        wanted: Sequence[tuple[str, float, int]],
+        keys: Sequence[tuple[str, float, int]],
     ) -> list[Run]:
-        """Train arms at rates with seeds; a run whose gradients are no longer finite scores 0."""
-        jobs = [self.job(*key) for key in wanted]
-        for job, (arm, rate, _) in zip(jobs, wanted, strict=True):
-            recipe = merge(recipes[arm], {"schedule": {"peak": rate}})
+        """Train a run for each key (arm, rate, seed); a run that diverged scores 0."""
+        jobs = [self.job(*key) for key in keys]
+        for job, (arm, rate, _) in zip(jobs, keys, strict=True):
+            values = merge(recipes[arm], {"schedule": {"peak": rate}})
+            recipe = Recipe.parse(values, arm).model_dump(exclude_none=True)
             job.recipe.parent.mkdir(parents=True, exist_ok=True)
-            write_text(
-                job.recipe,
-                tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True)),
-            )
+            write_text(job.recipe, tomli_w.dumps(recipe))
+
         diverged = self._pool.train(jobs)
-        outcomes = [
-            (0.0, 0.0) if job.folder in diverged else self._outcome(job.folder)
-            for job in jobs
-        ]
-        return [
-            Run(*key, *outcome) for key, outcome in zip(wanted, outcomes, strict=True)
-        ]
+        runs = []
+        for job, (arm, rate, seed) in zip(jobs, keys, strict=True):
+            valid, seconds = 0.0, 0.0
+            if job.folder not in diverged:
+                valid, seconds = self._outcome(job.folder)
+            runs.append(Run(arm, rate, seed, valid, seconds))
+        return runs
 
     def job(self, arm: str, rate: float, seed: int) -> Job:
-        """Return a training, in a folder of its own."""
-        recipe = self.out / "recipes" / f"{arm}-{rate:.3g}.toml"
-        return Job(
-            arm,
-            recipe,
-            self.out / "runs" / f"{arm}-{rate:.3g}-seed{seed}",
-            seed,
-            self._plan.updates,
-        )
+        """Return the job of a run, which has its own folder."""
+        name = f"{arm}-{rate:.3g}"
+        recipe = self.out / "recipes" / f"{name}.toml"
+        folder = self.out / "runs" / f"{name}-seed{seed}"
+        return Job(arm, recipe, folder, seed, self._plan.updates)
 
     def _outcome(self, folder: Path) -> tuple[float, float]:
-        """Return the best validation score of a run, CIDEr-D of images or else chrF, and its
-        seconds in all.
+        """Return the best validation score of a run, and its seconds from start to end.
+
+        The score is CIDEr-D for captions and chrF for translations, unless the plan is `by_loss`.
         """
         events = read(folder / "journal.jsonl")
-        by_loss = self._plan.by_loss
-        rows = [
-            event
-            for event in events
-            if event["event"] == "valid" and event.get("loss") is not None
-        ]
-        values = [
-            100 * math.exp(-row["loss"])
-            if by_loss
-            else row.get("cider", row.get("chrf"))
-            for row in rows
-        ]
+        scores = list[float]()
+        for event in events:
+            if event["event"] != "valid" or event.get("loss") is None:
+                continue
+            score: float | None = event.get("cider", event.get("chrf"))
+            if self._plan.by_loss:
+                score = 100 * math.exp(-event["loss"])
+            if score is not None:
+                scores.append(score)
         seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
-        return max(
-            (value for value in values if value is not None), default=0.0
-        ), seconds
+        return max(scores, default=0.0), seconds
 
     def _measure(self, run: Run, measure: Measure) -> Run:
-        """Measure a run, once; one that diverged has no scores."""
+        """Measure a run unless that was done before; a run that diverged gets no scores."""
         folder = self.job(run.arm, run.rate, run.seed).folder
         path = self.out / "measured" / f"{folder.name}.json"
         if not has_ended(folder):
@@ -286,39 +283,34 @@ class Bench:
 def _recipe(
     values: Mapping[str, Any], data: Mapping[str, Any], updates: int
 ) -> dict[str, Any]:
-    """Put a recipe together: what all models have, the data, an end, and the values of this
-    model.
-    """
-    every = max(1, updates // 8)
-    fitted = {
+    """Merge the common settings, the data, the number of updates, and the values of a model."""
+    validate_every = max(1, updates // 8)
+    experiment_settings = {
         "data": dict(data),
-        "schedule": {"warmup": every},
+        "schedule": {"warmup": validate_every},
         "training": {
             "updates": updates,
-            "validate_every": every,
-            "log_every": max(1, every // 4),
+            "validate_every": validate_every,
+            "log_every": max(1, validate_every // 4),
         },
     }
-    return merge(merge(COMMON, fitted), values)
+    return merge(merge(COMMON, experiment_settings), values)
 
 
 def _files(folder: Path) -> dict[str, Any]:
-    """Return the settings of the data in a folder."""
+    """Return the data settings for the files in a folder."""
+    absolute = folder.absolute()
     if (folder / "images").is_dir():
-        paths = {
-            "captions": "train.en.tsv",
-            "valid_captions": "valid.en.tsv",
-            "folder": "images",
+        image_settings = {
+            "captions": str(absolute / "train.en.tsv"),
+            "valid_captions": str(absolute / "valid.en.tsv"),
+            "folder": str(absolute / "images"),
         }
-        return {
-            "images": {
-                key: str(folder.absolute() / name) for key, name in paths.items()
-            }
-        }
+        return {"images": image_settings}
     names = {
         "source": "train.ko",
         "target": "train.en",
         "valid_source": "valid.ko",
         "valid_target": "valid.en",
     }
-    return {key: str(folder.absolute() / name) for key, name in names.items()}
+    return {key: str(absolute / name) for key, name in names.items()}

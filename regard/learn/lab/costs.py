@@ -1,8 +1,7 @@
-"""Cost of each kind of layer: complexity table 1 of Vaswani et al. 2017, counted by running the
-layers.
+"""Cost of each kind of layer: table 1 of Vaswani et al. 2017, counted by running the layers.
 
-As in the paper, attention is counted from its queries, keys and values to its weighted values, and
-its projections separately. Operations are multiply-adds.
+As in the paper, attention is counted from its queries, keys and values to its weighted values; its
+projections are counted separately. Operations are multiply-adds.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from regard.layers.rnn import run_rnn
 from regard.models.operations import FUSED_ATTENTION, count_multiply_adds
 
 HEADS = 8
-"""Heads of the base Transformer."""
+"""Number of heads of the base Transformer."""
 MULTIPLES = (0.25, 0.5, 1, 2, 4)
-"""Time and memory are measured at these multiples of n, and of d."""
+"""Multiples of n and of d at which time and memory are measured."""
 PATH_SIZE = 8
 """Vector size for counting path lengths."""
 Run = Callable[[], Tensor]
@@ -42,37 +41,35 @@ Run = Callable[[], Tensor]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of one layer: n positions of d numbers; kernels of k positions; r neighbours, itself
-    included.
-    """
+    """Sizes of one layer, with the letters of the paper."""
 
-    n: int
-    d: int
-    k: int = 3
-    r: int = 17
+    n: int  # positions
+    d: int  # size of a vector
+    k: int = 3  # kernel size
+    r: int = (
+        17  # neighbours that restricted self-attention sees, with the position itself
+    )
 
     def at(self, n: int | float | None = None, d: int | float | None = None) -> Sizes:
         """Return these sizes with another length or vector size."""
-        return Sizes(
-            max(2, round(n or self.n)),
-            max(HEADS, round((d or self.d) / HEADS) * HEADS),
-            self.k,
-            self.r,
-        )
+        length = max(2, round(n or self.n))
+        size = max(HEADS, round((d or self.d) / HEADS) * HEADS)
+        return Sizes(length, size, self.k, self.r)
 
 
 class MeasuredLayer(nn.Module):
-    """One layer of a model, and the part of it that works across positions."""
+    """A layer of a model, whose part that connects positions can be run alone."""
 
     def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
-        """Return the inputs and the run of the part across positions; by default that is the whole
-        layer.
+        """Return the inputs of the part that connects positions, and a function that runs it.
+
+        By default, this part is the whole layer.
         """
         return [x], lambda: self(x)
 
 
 class SelfAttention(MeasuredLayer):
-    """Self-attention to all positions, or to r neighbours."""
+    """Self-attention to all positions, or, if `restricted`, to r neighbours."""
 
     def __init__(
         self,
@@ -101,8 +98,9 @@ class SelfAttention(MeasuredLayer):
 
 
 class _UnfusedScaledDot(ScaledDot):
-    """Scaled dot product without `as_dot`, so that no fused kernel is used, and weights are kept as
-    in the paper.
+    """Scaled dot product without `as_dot`, which prevents fused kernels.
+
+    So the attention weights are kept for the backward pass, as in the paper.
     """
 
     def as_dot(self, query: Tensor) -> None:  # type: ignore[override]  # noqa: ARG002
@@ -113,8 +111,10 @@ class _UnfusedScaledDot(ScaledDot):
 
 
 class Recurrent(MeasuredLayer):
-    """Unidirectional GRU whose update gates are biased to keep the state, or distant gradients
-    would vanish.
+    """Unidirectional GRU.
+
+    Its update gates are biased towards keeping the state, because distant gradients would vanish
+    otherwise.
     """
 
     def __init__(self, sizes: Sizes) -> None:
@@ -199,17 +199,19 @@ class Cost:
 
     name: str
     formulas: dict[str, str]
-    operations: int  # multiply-adds across positions
-    projections: int  # multiply-adds of each position by itself
-    factor: float  # counted operations divided by the formula's
+    operations: int  # multiply-adds of the part that connects positions
+    projections: int  # multiply-adds of the other parts
+    factor: float  # counted operations divided by the value of the formula
     sequential: int  # longest chain of matrix products
-    layers: int  # until the last output depends on the first input
+    layers: (
+        int  # number of stacked layers until the last output depends on the first input
+    )
     path: int  # layers times sequential
     seconds: float
     memory: int  # bytes kept from forward to backward
     growth: dict[str, float]  # "time n": the exponent of n that fits the measured times
-    expected: dict[str, float]  # the same of the formulas
-    # "time n": (n, seconds), …
+    expected: dict[str, float]  # the same exponents by the formulas
+    # "time n": pairs (n, seconds)
     curves: dict[str, list[tuple[float, float]]] = field(repr=False)
 
 
@@ -220,7 +222,7 @@ def measure(
     threads: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Cost]:
-    """Measure every kind of layer at these sizes. `min_seconds`: time to spend on each timing."""
+    """Measure every kind of layer at these sizes, with `min_seconds` for each timing."""
     costs = []
     with torch_threads(threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -233,22 +235,22 @@ def measure(
 def growth(points: Iterable[tuple[float, float]]) -> float:
     """Fit the exponent e of y ∝ xᵉ: the slope of the regression line through the logarithms."""
     logs = [(math.log(x), math.log(max(y, 1e-12))) for x, y in points]
-    mean_x, mean_y = (sum(log[axis] for log in logs) / len(logs) for axis in (0, 1))
-    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum(
-        (x - mean_x) ** 2 for x, _ in logs
-    )
+    mean_x = sum(x for x, _ in logs) / len(logs)
+    mean_y = sum(y for _, y in logs) / len(logs)
+    covariance = sum((x - mean_x) * (y - mean_y) for x, y in logs)
+    variance = sum((x - mean_x) ** 2 for x, _ in logs)
+    return covariance / variance
 
 
 def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
     def curve(
         axis: str, multiples: Sequence[float], value: Callable[[Sizes], float]
     ) -> list[tuple[float, float]]:
-        all_sizes = [
-            sizes.at(**{axis: getattr(sizes, axis) * times}) for times in multiples
-        ]
-        return [
-            (float(getattr(other, axis)), float(value(other))) for other in all_sizes
-        ]
+        points = []
+        for multiple in multiples:
+            scaled = sizes.at(**{axis: getattr(sizes, axis) * multiple})
+            points.append((float(getattr(scaled, axis)), float(value(scaled))))
+        return points
 
     curves = dict[str, list[tuple[float, float]]]()
     few = MULTIPLES[:3]
@@ -268,7 +270,8 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
     curves["path n"] = [
         (n, depth * chain) for (n, chain), (_, depth) in zip(steps, layers, strict=True)
     ]
-    between, whole = _operations(kind, sizes)
+
+    between, total = _operations(kind, sizes)
     middle = MULTIPLES.index(1)
     formulas = {
         name: getattr(kind, name)
@@ -279,7 +282,7 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
         name=kind.name,
         formulas=formulas,
         operations=between,
-        projections=whole - between,
+        projections=total - between,
         factor=between / _value(kind.operations, sizes),
         sequential=round(steps[middle][1]),
         layers=round(layers[middle][1]),
@@ -311,10 +314,9 @@ def _exponent(formula: str, letter: str) -> float:
 
 
 def _letters(formula: str) -> tuple[str, str]:
-    """Write numerator and denominator as letters: n²d is nnd."""
-    numerator, _, denominator = (
-        formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
-    )
+    """Write numerator and denominator without powers: nnd for n²d."""
+    letters = formula.replace("n²", "nn").replace("d²", "dd").replace("1", "")
+    numerator, _, denominator = letters.partition("/")
     return numerator, denominator
 
 
@@ -322,22 +324,22 @@ def _letters(formula: str) -> tuple[str, str]:
 
 
 def _operations(kind: Kind, sizes: Sizes) -> tuple[int, int]:
-    """Count multiply-adds across positions, and of the whole layer."""
+    """Count the multiply-adds of the part that connects positions, and of the whole layer."""
     layer, x = _create(kind, sizes)
     _, run_between = layer.between(x)
     return count_multiply_adds(run_between), count_multiply_adds(lambda: layer(x))
 
 
 class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Find the longest chain of matrix products in which each needs the result of the one
-    before.
-    """
+    """Find the longest chain of matrix products that each need the result of the one before."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.longest = 0
-        self._depth: dict[int, int] = {}  # storage → products in the chain up to it
-        self._alive: list[Tensor] = []  # so that no storage is reused
+        self._depth: dict[int, int] = {}  # by storage: products in the chain up to it
+        self._alive: list[
+            Tensor
+        ] = []  # keeps all tensors, so that no storage is reused
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -399,15 +401,16 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
 
 
 def seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
-    """Return the best time of several runs, since other load only adds; one thread is timed by its
-    CPU time.
+    """Return the shortest time of several runs, since other load can only add time.
+
+    With one thread, CPU time is measured, otherwise wall-clock time.
     """
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     layer, x = _create(kind, sizes)
     _, run_between = layer.between(x)
     times = list[float]()
     with torch.no_grad():
-        run_between()
+        run_between()  # warm up
         while (
             not times
             or sum(times) < min_seconds
@@ -420,7 +423,7 @@ def seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
 
 
 def _saved_bytes(kind: Kind, sizes: Sizes) -> int:
-    """Count the bytes that a forward pass saves for its backward, without the weights."""
+    """Count the bytes that a forward pass saves for the backward pass, without the weights."""
     layer, x = _create(kind, sizes)
     inputs, run_between = layer.between(x)
     for tensor in inputs:

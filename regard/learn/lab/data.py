@@ -1,5 +1,5 @@
-"""Data of experiments: sentences of all lengths alike, and lists and images with more in them than
-one vector holds.
+"""Data of experiments: sentences of uniformly distributed lengths, and lists and images whose
+content exceeds what one vector can hold.
 """
 
 from __future__ import annotations
@@ -23,26 +23,21 @@ from regard.learn.samples.images.scene import (
 from regard.learn.samples.lexicon import THINGS
 
 PARTS = {"test": 500, "valid": 300, "train": 9000}
-"""Pairs of sentences in each part; all parts are drawn alike."""
+"""Sentence pairs in each split; all splits have the same distribution."""
 LONGEST = 32
 MOST_THINGS = 12
 IMAGES = {"train": 3000, "valid": 60, "test": 150}
-ROWS, COLUMNS, SIDES = 2, 3, (14, 18)
-"""Shapes in an image, and the smallest and largest side of one, in pixels."""
+ROWS = 2
+COLUMNS = 3
+SIDES = (14, 18)
+"""Smallest and largest side of a shape, in pixels."""
 
 
 def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
-    """Write Korean–English pairs whose lengths, of 2 to 32 English words, are equally frequent in
-    every part.
-    """
+    """Write Korean–English pairs of 2 to 32 English words, all lengths equally often."""
     parts = parts or PARTS
-    sizes = {
-        "train": 0,
-        "valid": 0,
-        "test": 0,
-        "recombination": 0,
-        "length": sum(parts.values()),
-    }
+    sizes = dict.fromkeys(("train", "valid", "test", "recombination"), 0)
+    sizes["length"] = sum(parts.values())
     pairs = list(korean_english(seed=2, sizes=sizes, longest=LONGEST).splits["length"])
     Random(1).shuffle(pairs)
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,8 +52,9 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
 
 
 def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
-    """Write lists of one to twelve things in Korean and English, drawn by chance, so that no word
-    tells of another.
+    """Write lists of one to twelve nouns in Korean and English.
+
+    The nouns are drawn independently, so that none can be predicted from the others.
     """
     rng = Random(1)
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,14 +62,10 @@ def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
         lists = [
             rng.choices(THINGS, k=rng.randint(1, MOST_THINGS)) for _ in range(size)
         ]
-        write_lines(
-            folder / f"{name}.ko",
-            [" ".join(thing.korean for thing in things) for things in lists],
-        )
-        write_lines(
-            folder / f"{name}.en",
-            [" ".join(thing.english for thing in things) for things in lists],
-        )
+        korean = [" ".join(thing.korean for thing in things) for things in lists]
+        english = [" ".join(thing.english for thing in things) for things in lists]
+        write_lines(folder / f"{name}.ko", korean)
+        write_lines(folder / f"{name}.en", english)
     write_text(
         folder / "SAMPLE.md",
         "# Lists of one to twelve Korean and English nouns, all lengths equally often\n",
@@ -81,9 +73,7 @@ def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
 
 
 def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
-    """Write images of six shapes, row by row, each captioned by the colours and shapes in this
-    order.
-    """
+    """Write images of six shapes; a caption names the colours and shapes row by row."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     rng = Random(1)
     for name, size in (parts or IMAGES).items():
@@ -92,10 +82,8 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
             scene = _draw_scene(rng)
             file = f"{name}-{number:05}.png"
             draw(scene).save(folder / "images" / file)
-            lines.append(
-                f"{file}\t"
-                + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities)
-            )
+            phrases = (f"{e.colour} {e.shape}" for e in scene.meaning.entities)
+            lines.append(f"{file}\t{' '.join(phrases)}")
         write_lines(folder / f"{name}.en.tsv", lines)
     write_text(
         folder / "SAMPLE.md",
@@ -104,13 +92,13 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
 
 
 def _draw_scene(rng: Random) -> Scene:
-    """Draw a shape in each field of a grid."""
+    """Draw a scene with a shape in each cell of a grid."""
     width = SIDE // COLUMNS
     height = SIDE // ROWS
     boxes = []
-    for field in range(ROWS * COLUMNS):
+    for cell in range(ROWS * COLUMNS):
         side = rng.randint(*SIDES)
-        row, column = divmod(field, COLUMNS)
+        row, column = divmod(cell, COLUMNS)
         x = column * width + rng.randint(2, width - 2 - side)
         y = row * height + rng.randint(2, height - 2 - side)
         boxes.append((Box(x, y, x + side, y + side),))

@@ -1,4 +1,4 @@
-"""Experiment: a claim of the notes, and the function that tries it on a bench."""
+"""Experiment: a claim of the notes, and the function that tests it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from regard.learn.lab.findings import Findings
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: its name, the claim in a sentence, its place in the notes, the method and what
-    it cannot show.
-    """
+    """An experiment: its texts, and the function that runs it on a bench."""
 
     name: str
     title: Text
     claim: Text
-    source: str
+    source: str  # place of the claim in the notes
     method: Text
-    caveats: Text
+    caveats: Text  # limits of what the experiment can show
     run: Callable[[Bench], Findings]
 
 
-def experiment_texts(name: str, *own: str) -> Texts:
-    """Read the texts of an experiment, in NAME.toml: those that every experiment has, and its `own`
-    keys.
+def experiment_texts(name: str, *keys: str) -> Texts:
+    """Read the texts of an experiment from NAME.toml.
+
+    `keys` are the keys that it has besides those that every experiment has.
     """
     common = ("source", "title", "claim", "method", "caveats")
-    return read_texts("regard.learn.lab.experiments", f"{name}.toml", (*common, *own))
+    return read_texts("regard.learn.lab.experiments", f"{name}.toml", (*common, *keys))

@@ -1,5 +1,6 @@
-"""Page of an experiment: claim, verdict, graph, tables and how it was made; it fetches nothing and
-runs no script.
+"""HTML page of an experiment: claim, verdict, graph, tables and method.
+
+The page loads nothing from a network and has no script.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from regard.visualisation.charts import layout_chart
 from regard.visualisation.template import make_page
 
 NARROW = 360.0
-"""Width in pixels of the graph for a telephone, with text of the same size."""
+"""Width in pixels of the graph for narrow screens, whose text has the same size."""
 INTERVALS = re.compile(r"([+−]?[\d.,]+ \([^)]*\d\))")
-"""Means with their lowest and highest value in a verdict, which stay on one line."""
+"""Means with their range in a verdict, within which the page must not break lines."""
 
 
 def render_page(

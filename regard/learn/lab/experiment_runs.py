@@ -1,5 +1,6 @@
-"""Run an experiment: in a folder of its own, continued after a stop, to a page, a graph and
-data.
+"""Run an experiment in its own folder, and write its page, graph and data.
+
+An interrupted experiment continues where it stopped.
 """
 
 from __future__ import annotations
@@ -39,17 +40,16 @@ GRAPH = "graph.svg"
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return the experiment of this name. Raises UsageError, with the nearest name, for an unknown
-    one.
+    """Return the experiment with this name.
+
+    Raises UsageError, which suggests the nearest name, for an unknown one.
     """
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
     nearest = difflib.get_close_matches(name, EXPERIMENTS, 1, 0.4)
-    hint = (
-        f"did you mean {nearest[0]!r}?"
-        if nearest
-        else f"there are {', '.join(EXPERIMENTS)}"
-    )
+    hint = f"there are {', '.join(EXPERIMENTS)}"
+    if nearest:
+        hint = f"did you mean {nearest[0]!r}?"
     raise UsageError(f"no experiment is called {name!r}; {hint}")
 
 
@@ -66,16 +66,16 @@ def run_experiment(  # noqa: PLR0913 - keyword options of a public function
     """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or
     lab/NAME-full).
 
-    - `full`: whole sweeps of learning rates and three seeds; else one seed, beside the results that
-      are shipped.
-    - `language`: of page and graph; the data hold both.
+    - `full`: train complete sweeps of learning rates with three seeds; otherwise train one seed,
+      and add the shipped results.
+    - `language`: language of page and graph; the data hold both languages.
     - `seed`: the first seed.
-    - `workers`: how many models are trained at once, each on one thread; one for each core if not
-      given, four at most.
-    - `say`: called with lines on progress.
+    - `workers`: number of models trained at once, each on one thread; by default one for each core,
+      at most four.
+    - `say`: function that is called with lines on progress.
 
-    Repeat an interrupted call, and it continues where it stopped. Raises UsageError for an unknown
-    experiment, or if the folder holds something else.
+    An interrupted experiment continues where it stopped if the call is repeated. Raises UsageError
+    for an unknown experiment, or if the folder holds something else.
     """
     experiment = find_experiment(name)
     effort = "full" if full else "quick"
@@ -97,43 +97,37 @@ def run_experiment(  # noqa: PLR0913 - keyword options of a public function
 
 
 def shipped_results(name: str) -> Sweep | None:
-    """Return the results of `--full` that are part of the package; None if the experiment trains
-    nothing.
-    """
+    """Return the results of `--full` that ship with the package, or None if there are none."""
     path = files("regard.learn.lab") / "results" / f"{name}.json"
     return Sweep.of_shipped(parse_json(path.read_bytes())) if path.is_file() else None
 
 
 def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
-    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot
-    show.
+    """Add the table of the sweep, and remarks on the choice of seeds and rates and on the caveats.
 
-    Parts of the claim that came out otherwise with all learning rates halved or doubled are
+    Parts of the claim whose outcome differed with halved or doubled learning rates become
     undecided.
     """
     remarks = (*findings.remarks, experiment.caveats)
     if bench.swept is None:
         return replace(findings, remarks=remarks)
-    origin = LABELS[
-        "full" if bench.full else "one_seed" if bench.shipped else "alone"
-    ].fill(version=__version__)
+
     verdict = findings.verdict
     shipped = bench.shipped
     if shipped and shipped.shifted and shipped.recipes == bench.digests:
-        verdict = replace(
-            verdict,
-            parts=tuple(
-                map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))
-            ),
+        halved, doubled = shipped.shifted
+        parts = tuple(
+            despite_shifts(part, outcomes)
+            for part, *outcomes in zip(verdict.parts, halved, doubled, strict=True)
         )
-    remarks += (
-        LABELS["small"],
-        *(
-            [origin]
-            if not bench.full or len({run.seed for run in bench.swept.runs}) > 1
-            else []
-        ),
-    )
+        verdict = replace(verdict, parts=parts)
+
+    quick_origin = LABELS["one_seed" if bench.shipped else "alone"]
+    origin = LABELS["full"] if bench.full else quick_origin
+    remarks += (LABELS["small"],)
+    has_several_seeds = len({run.seed for run in bench.swept.runs}) > 1
+    if not bench.full or has_several_seeds:
+        remarks += (origin.fill(version=__version__),)
     return replace(
         findings,
         verdict=verdict,
@@ -143,8 +137,9 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
 
 
 def _begin(folder: Path, begun: dict[str, Any]) -> None:
-    """Note the experiment that begins in this folder. Raises UsageError if something else is in
-    it.
+    """Record in `folder` which experiment begins there.
+
+    Raises UsageError if the folder holds something else, and DataError if the record is damaged.
     """
     path = folder / BEGUN
     existing = next(
@@ -193,13 +188,12 @@ def write_result(
         "experiment": experiment.name,
         "claim": asdict(experiment.claim),
         "begun": begun,
-    }
-    content |= {
         "facts": [asdict(fact) for fact in facts],
         "outcome": findings.verdict.outcome,
         **asdict(findings),
     }
-    content |= {"sweep": swept.to_json()} if swept else {}
+    if swept:
+        content["sweep"] = swept.to_json()
     write_text(
         folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     )
@@ -214,12 +208,12 @@ def write_result(
 def _facts(
     folder: Path, begun: dict[str, Any], swept: Sweep | None
 ) -> tuple[Text, ...]:
-    """Lines on seeds, training time, versions and machine."""
-    machine = (
-        f"regard {begun['regard']}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, "
+    """Return lines on versions, machine and training time."""
+    versions = (
+        f"regard {begun['regard']}, PyTorch {torch.__version__}, "
+        f"Python {platform.python_version()}"
     )
-    machine += f"{platform.system()} {platform.machine()}"
+    machine = f"{versions}, {platform.system()} {platform.machine()}"
     facts = [Text(machine, machine)]
     seconds = [run.seconds for run in swept.runs if not run.is_shipped] if swept else []
     if seconds:

@@ -1,6 +1,4 @@
-"""Findings of an experiment as data: tables, one graph and a verdict, every text in English and
-Korean.
-"""
+"""Findings of an experiment as data: tables, a graph and a verdict, in English and Korean."""
 
 from __future__ import annotations
 
@@ -16,74 +14,72 @@ LABELS = read_texts(
     "regard.learn.lab",
     "labels.toml",
     (
-        *(
-            "model",
-            "all",
-            "source_words",
-            "by_length",
-            "after_training",
-            "loss",
-            "updates",
-            "milliseconds",
-            "board",
-        ),
-        *(
-            "trained",
-            "outcomes",
-            "reasons",
-            "changes",
-            "many",
-            "dots",
-            "lines",
-            "small",
-            "one_seed",
-            "full",
-        ),
-        *("at_length", "on_the_way", "own", "shipped", "alone", "shifted"),
+        "model",
+        "all",
+        "source_words",
+        "by_length",
+        "after_training",
+        "loss",
+        "updates",
+        "milliseconds",
+        "board",
+        "trained",
+        "outcomes",
+        "reasons",
+        "changes",
+        "many",
+        "dots",
+        "lines",
+        "small",
+        "one_seed",
+        "full",
+        "at_length",
+        "on_the_way",
+        "own",
+        "shipped",
+        "alone",
+        "shifted",
     ),
 )
-"""Texts that several experiments have: labels of tables and plots, outcomes with their reasons,
-summary of training.
+"""Texts of all experiments: labels of tables and plots, outcomes with their reasons, and facts on
+training.
 """
 OUTCOMES = LABELS.table("outcomes")
 
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a claim: whether it holds, the reason with its numbers, and what would change
-    that.
-    """
+    """Part of a claim with its outcome."""
 
     outcome: Outcome
     claim: Text
-    reason: Text
-    change: Text
+    reason: Text  # with the numbers
+    change: Text  # what would change the outcome
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict on a claim: on each of its parts, and perhaps numbers besides."""
+    """Verdict on a claim: the outcome of each of its parts, and optionally further numbers."""
 
     parts: tuple[Part, ...]
     text: Text | None = None
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome of the claim: it holds if every part does, and does not if one does not."""
+        """Outcome of the claim: the worst outcome of its parts."""
         outcomes = {part.outcome for part in self.parts}
-        return (
-            "contradicted"
-            if "contradicted" in outcomes
-            else "undecided"
-            if "undecided" in outcomes
-            else "holds"
-        )
+        if "contradicted" in outcomes:
+            return "contradicted"
+        if "undecided" in outcomes:
+            return "undecided"
+        return "holds"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column names the rows. `shades`: how dark each cell behind it is drawn,
-    from 0 to 9.
+    """A table whose first column names the rows.
+
+    `shades` are the background shades of the other cells, from 0 to 9 (darkest).
     """
 
     title: Words
@@ -94,8 +90,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a plot: (x, y) points. `paint`: number of its colour, if not its place among the
-    curves.
+    """A curve of (x, y) points.
+
+    `paint` is the number of its colour; by default, the number of the curve in its plot.
     """
 
     name: Words
@@ -105,8 +102,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Plot:
-    """One pair of axes with its curves. With `categories`, x counts them from 0; `guide` is a thin
-    line behind.
+    """A pair of axes with curves.
+
+    With `categories`, x is the index of a category. `guide` is a thin line behind the curves.
     """
 
     title: Words
@@ -127,29 +125,27 @@ class Graph:
 
     def chart(self, title: str, language: Language) -> Chart:
         """Make the chart in one of the languages."""
-        panels = [
-            Panel(
-                words_by(plot.title, language),
-                words_by(plot.x_label, language),
-                tuple(
-                    Series(words_by(c.name, language), c.points, paint=c.paint)
-                    for c in plot.curves
-                ),
-                tuple(words_by(category, language) for category in plot.categories),
-                plot.guide,
-            )
-            for plot in self.plots
-        ]
-        return Chart(
-            title, tuple(panels), self.caption.by(language), self.scale, self.columns
-        )
+        panels = tuple(_panel(plot, language) for plot in self.plots)
+        return Chart(title, panels, self.caption.by(language), self.scale, self.columns)
+
+
+def _panel(plot: Plot, language: Language) -> Panel:
+    series = tuple(
+        Series(words_by(curve.name, language), curve.points, paint=curve.paint)
+        for curve in plot.curves
+    )
+    return Panel(
+        words_by(plot.title, language),
+        words_by(plot.x_label, language),
+        series,
+        tuple(words_by(category, language) for category in plot.categories),
+        plot.guide,
+    )
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that an experiment found. `remarks`: what a reader should know besides, such as a slip of
-    the notes.
-    """
+    """Results of an experiment; `remarks` are for the reader, such as an error in the notes."""
 
     verdict: Verdict
     tables: tuple[Table, ...]

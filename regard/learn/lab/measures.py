@@ -1,5 +1,6 @@
-"""Measures of trained runs: scores of translations and captions, on data that neither trained nor
-chose a rate.
+"""Measure trained runs: scores of translations and captions on test data.
+
+The test data are used neither for training nor for the choice of a learning rate.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from regard.pipeline import load_captioner, load_translator
 from regard.training.journal import read
 
 LENGTHS = ((1, 4), (5, 8), (9, 12), (13, 16), (17, 24))
-"""Ranges of source words by which quality is measured."""
+"""Ranges of the number of source words by which quality is measured."""
 BY_LENGTH: Mapping[str, str] = {
     f"chrF {low}–{high}": f"{low}–{high}" for low, high in LENGTHS
 }
@@ -30,17 +31,16 @@ def translate(
     folder: Path, sources: Sequence[str], targets: Sequence[str]
 ) -> tuple[list[str], dict[str, float]]:
     """Translate sentences greedily; return the translations, and their chrF and BLEU."""
-    outputs = [
-        translation.text
-        for translation in load_translator(folder).translate(list(sources), beam=1)
-    ]
+    translations = load_translator(folder).translate(list(sources), beam=1)
+    outputs = [translation.text for translation in translations]
     scores = chrf_and_bleu(outputs, targets)
     return outputs, {"chrF": scores["chrf"], "BLEU": scores["bleu"]}
 
 
 def text_scores(bench: Bench, data: str = "sample") -> Measure:
-    """Return a measure of the translation of test sentences: chrF and BLEU; by length too if all
-    lengths are there.
+    """Return a measure of test translations: chrF and BLEU.
+
+    Unless the data are "sample", it also measures chrF by source length.
     """
 
     def measure(folder: Path) -> Mapping[str, float]:
@@ -52,56 +52,52 @@ def text_scores(bench: Bench, data: str = "sample") -> Measure:
                 i for i, line in enumerate(sources) if low <= len(line.split()) <= high
             ]
             if rows and data != "sample":
-                scores[key] = chrf_and_bleu(
-                    [outputs[i] for i in rows], [targets[i] for i in rows]
-                )["chrf"]
+                row_outputs = [outputs[i] for i in rows]
+                row_targets = [targets[i] for i in rows]
+                scores[key] = chrf_and_bleu(row_outputs, row_targets)["chrf"]
         return scores
 
     return measure
 
 
 def caption_measure(bench: Bench) -> Measure:
-    """Return a measure of captions: CIDEr-D, BLEU-4, and the share of shapes that are named rightly
-    in their place.
+    """Return a measure of test captions: CIDEr-D, BLEU-4, and the percentage of correctly named
+    shapes.
     """
 
     def measure(folder: Path) -> Mapping[str, float]:
         path = bench.data("image-sample")
-        files, captions = zip(
-            *(line.split("\t") for line in read_lines(str(path / "test.en.tsv"))),
-            strict=True,
-        )
-        images = [path / "images" / file for file in files]
-        outputs = [
-            caption.text for caption in load_captioner(folder).caption(images, beam=1)
-        ]
-        scores = {
-            score.name: score.value
-            for score in caption_scores(outputs, [[caption] for caption in captions])
-        }
-        pairs = [
-            pair
-            for output, caption in zip(outputs, captions, strict=True)
-            for pair in _places(output, caption)
-        ]
-        return {**scores, "right": 100 * sum(a == b for a, b in pairs) / len(pairs)}
+        rows = [line.split("\t") for line in read_lines(str(path / "test.en.tsv"))]
+        images = [path / "images" / file for file, _ in rows]
+        references = [caption for _, caption in rows]
+        captions = load_captioner(folder).caption(images, beam=1)
+        outputs = [caption.text for caption in captions]
+
+        all_scores = caption_scores(outputs, [[caption] for caption in references])
+        scores = {score.name: score.value for score in all_scores}
+        matches = list[bool]()
+        for output, reference in zip(outputs, references, strict=True):
+            matches += _shape_matches(output, reference)
+        return {**scores, "right": 100 * sum(matches) / len(matches)}
 
     return measure
 
 
-def _places(output: str, caption: str) -> list[tuple[list[str], list[str]]]:
-    """Return colour and shape at each place of a caption, given and right."""
-    given = output.split()
-    right = caption.split()
-    return [(given[i : i + 2], right[i : i + 2]) for i in range(0, len(right), 2)]
+def _shape_matches(output: str, reference: str) -> list[bool]:
+    """Return whether the output has the colour and shape of the reference at each place."""
+    output_words = output.split()
+    reference_words = reference.split()
+    return [
+        output_words[i : i + 2] == reference_words[i : i + 2]
+        for i in range(0, len(reference_words), 2)
+    ]
 
 
 def length_table(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Table:
     """Return a table of quality by the length of the source."""
-    return sweep.table(
-        LABELS["by_length"],
-        {**{BY_LENGTH[key]: key for key in keys}, LABELS["all"]: "chrF"},
-    )
+    columns: dict[Words, str] = {BY_LENGTH[key]: key for key in keys}
+    columns[LABELS["all"]] = "chrF"
+    return sweep.table(LABELS["by_length"], columns)
 
 
 def length_plot(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Plot:
@@ -116,26 +112,22 @@ def length_plot(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Plot:
 
 
 def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plot:
-    """Return a plot of a validation score over updates, of the runs that were trained here."""
+    """Return a plot of a validation score over updates, for the runs that were trained here."""
     curves = []
     for number, (arm, words) in enumerate(sweep.names.items()):
         for folder in bench.own(arm):
-            events = [
-                event
-                for event in read(folder / "journal.jsonl")
-                if event["event"] == "valid"
-            ]
             points = tuple(
-                (float(e["update"]), float(e[score]))
-                for e in events
-                if e.get(score) is not None
+                (float(event["update"]), float(event[score]))
+                for event in read(folder / "journal.jsonl")
+                if event["event"] == "valid" and event.get(score) is not None
             )
-            curves += [Curve(words, points, number)] if points else []
+            if points:
+                curves.append(Curve(words, points, number))
     return Plot(title, LABELS["updates"], tuple(curves))
 
 
 def last_loss(folder: Path) -> float:
-    """Return the validation loss at the end of a run, in nats a token."""
+    """Return the last validation loss of a run, in nats per token."""
     losses = [
         event.get("loss")
         for event in read(folder / "journal.jsonl")

@@ -1,6 +1,4 @@
-"""Small models for experiments: each learns most of the sample in a minute on one processor
-core.
-"""
+"""Recipes of small models, which learn most of the sample data in a minute on one CPU core."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ VOCABULARY = 1000
 def recurrent(
     decoder: str = "recurrent", encoder: dict[str, Any] | None = None, **settings: Any
 ) -> dict[str, Any]:
-    """Make the recipe of a recurrent model: bidirectional GRU of 2 × 64, decoder of 128; attention
-    after each step.
+    """Make the recipe of a recurrent model: a bidirectional GRU of 2 × 64 and a decoder of 128.
 
-    `settings` are those of the decoder; `decoder="no_attention"` has the last states alone.
+    `encoder` and `settings` change settings of the encoder and of the decoder. With
+    `decoder="no_attention"`, the decoder sees only the last states of the encoder.
     """
     sides = {
         "encoder": {
@@ -36,20 +34,21 @@ def recurrent(
 
 
 def decoder_settings(kind: str) -> dict[str, Any]:
-    """Return the settings of a recurrent decoder of 128, or of the same without attention."""
-    own = (
-        {"context": "every"}
-        if kind == "no_attention"
-        else {"order": "luong", "score": "general"}
-    )
-    return {"kind": kind, "size": 128, "embedding": 64, "dropout": 0.1, **own}
+    """Return the settings of a recurrent decoder of size 128, with or without attention."""
+    if kind == "no_attention":
+        context_settings = {"context": "every"}
+    else:
+        context_settings = {"order": "luong", "score": "general"}
+    sizes = {"size": 128, "embedding": 64, "dropout": 0.1}
+    return {"kind": kind, **sizes, **context_settings}
 
 
 def transformer(
     decoder: dict[str, Any] | None = None, **settings: Any
 ) -> dict[str, Any]:
-    """Make the recipe of a Transformer of 2 + 2 layers of 64 with 4 heads; `settings` are those of
-    both sides.
+    """Make the recipe of a Transformer with 2 + 2 layers of size 64 and 4 heads.
+
+    `settings` change settings of both sides, `decoder` those of the decoder alone.
     """
     side = {
         "kind": "transformer",

@@ -1,8 +1,8 @@
-"""Sweeps: each arm of an experiment at several learning rates, and at its best one with several
+"""Sweep: each arm of an experiment at several learning rates, and at its best rate with several
 seeds.
 
-The best rate is chosen by a validation score, of the first seed alone; what is compared is measured
-on other data.
+The best rate is chosen by the validation score of the first seed. The arms are compared on test
+data.
 """
 
 from __future__ import annotations
@@ -15,33 +15,32 @@ from regard.common.bilingual import Words
 from regard.learn.lab.findings import LABELS, Curve, Outcome, Plot, Table
 
 Columns = Mapping[Words, str | Mapping[str, str]]
-"""Columns of a table of arms, by heading: the name of a score, or the cells by arm."""
+"""Columns of a table of arms: each heading with the name of a score, or with the cells by arm."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training: its arm, learning rate and seed, its best validation score (0 if it failed),
-    and what was measured.
+    """A training run: its arm, learning rate and seed, and its scores.
 
-    `is_shipped`: its numbers come from the results that Regard ships; else it was trained here, in
-    `seconds`.
+    If `is_shipped`, its numbers are part of the results that Regard ships; otherwise it was trained
+    here.
     """
 
     arm: str
     rate: float
     seed: int
-    valid: float
-    seconds: float
+    valid: float  # best validation score; 0 if the run diverged
+    seconds: float  # of training
     scores: Mapping[str, float] = field(default_factory=dict)
     is_shipped: bool = False
 
 
 @dataclass(frozen=True)
 class Dots:
-    """A score of an arm at its best rate, one number for each seed.
+    """A score of an arm at its best rate, with a value for each seed.
 
-    `gain`: how much of it the last step to this rate brought, by the validation score, if no rate
-    beyond was tried.
+    If no rate beyond the best one was tried, `gain` estimates how much the last step to this rate
+    raised the score, in proportion to the validation score.
     """
 
     name: Words
@@ -55,40 +54,41 @@ class Dots:
         return sum(self.values) / len(self.values)
 
     def __format__(self, digits: str) -> str:
-        """Write the mean, with the lowest and the highest value behind it; `digits`: those behind
-        the point.
+        """Format the mean with the lowest and highest value, such as "41.2 (40.8 … 41.9)".
+
+        `digits` is the number of digits after the decimal point.
         """
         low, mean, high = (
-            f"{x:,.{digits or 1}f}"
-            for x in (min(self.values), self.mean, max(self.values))
+            f"{value:,.{digits or 1}f}"
+            for value in (min(self.values), self.mean, max(self.values))
         )
-        return (mean if low == high else f"{mean} ({low} … {high})").replace("-", "−")
+        text = mean if low == high else f"{mean} ({low} … {high})"
+        return text.replace("-", "−")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All runs of an experiment, and the best rate of each arm. `recipes`: a digest of each arm's
-    settings.
+    """All runs of an experiment, and the best rate of each arm.
 
-    `shifted`: outcomes of the parts of the claim when all learning rates were halved, and doubled;
-    of shipped results.
+    Shipped results also have `shifted`: the outcomes of the parts of the claim with all learning
+    rates halved, and with all doubled.
     """
 
     names: Mapping[str, Words]
     best: Mapping[str, float]
     runs: tuple[Run, ...]
-    recipes: Mapping[str, str]
+    recipes: Mapping[str, str]  # digest of each arm's settings
     shifted: Sequence[Sequence[Outcome]] = ()
 
     def chosen(self, arm: str) -> list[Run]:
-        """Return the runs of an arm at its best rate, by seed."""
-        return sorted(
-            (r for r in self.runs if (r.arm, r.rate) == (arm, self.best[arm])),
-            key=lambda run: run.seed,
-        )
+        """Return the runs of an arm at its best rate, in the order of their seeds."""
+        best = self.best[arm]
+        runs = [run for run in self.runs if run.arm == arm and run.rate == best]
+        return sorted(runs, key=lambda run: run.seed)
 
     def rates(self, arm: str) -> dict[float, float]:
-        """Return the validation score of an arm's first seed at each of its rates, in order."""
+        """Return the validation score of an arm's first seed at each learning rate, in order."""
+        # Of equal rates the last entry counts, which is that of the lowest seed.
         runs = sorted(
             (run for run in self.runs if run.arm == arm),
             key=lambda run: (run.rate, -run.seed),
@@ -100,68 +100,58 @@ class Sweep:
     ) -> Dots:
         """Return a score of an arm at its best rate; a run that diverged counts as 0.
 
-        `is_quality`: a better rate raises it, as it raises the validation score.
+        `is_quality` says that the score rises with the validation score, so that a gain can be
+        estimated.
         """
         values = tuple(run.scores.get(score, 0.0) for run in self.chosen(arm))
         rates = list(self.rates(arm).items())
         best = self.best[arm]
         gain = None
         if is_quality and len(rates) > 1 and best in (rates[0][0], rates[-1][0]):
-            (_, at), (_, beside) = rates[:2] if best == rates[0][0] else rates[:-3:-1]
-            gain = max(0.0, at - beside) / max(at, 1e-9) * max(values)
+            is_lowest = best == rates[0][0]
+            _, best_valid = rates[0] if is_lowest else rates[-1]
+            _, neighbour_valid = rates[1] if is_lowest else rates[-2]
+            relative_gain = max(0.0, best_valid - neighbour_valid) / max(
+                best_valid, 1e-9
+            )
+            gain = relative_gain * max(values)
         return Dots(name or self.names[arm], values, best, gain)
 
     def board(self) -> Table:
-        """Return a table of validation scores, arm by learning rate; * marks the rate that was
-        chosen.
-        """
+        """Return a table of validation scores by arm and rate; * marks the chosen rates."""
         rates = sorted({run.rate for run in self.runs})
+        by_arm = {arm: self.rates(arm) for arm in self.names}
+        all_scores = [score for scores in by_arm.values() for score in scores.values()]
+        highest = max(all_scores, default=0.0) or 1.0
+
         rows = list[tuple[Words, ...]]()
         shades = list[tuple[int, ...]]()
-        by_arm = {arm: self.rates(arm) for arm in self.names}
-        highest = (
-            max(
-                (value for values in by_arm.values() for value in values.values()),
-                default=0.0,
-            )
-            or 1.0
+        for arm, scores in by_arm.items():
+            cells = list[str]()
+            for rate in rates:
+                mark = "*" if rate == self.best[arm] else ""
+                cells.append(f"{scores[rate]:.1f}{mark}" if rate in scores else "")
+            rows.append((self.names[arm], *cells))
+            shares = [max(0.0, scores.get(rate, 0.0)) / highest for rate in rates]
+            shades.append(tuple(round(9 * share) for share in shares))
+
+        columns: tuple[Words, ...] = (
+            LABELS["model"],
+            *(f"{rate:g}" for rate in rates),
         )
-        for arm, values in by_arm.items():
-            marks = {rate: "*" if rate == self.best[arm] else "" for rate in rates}
-            rows.append(
-                (
-                    self.names[arm],
-                    *(
-                        f"{values[r]:.1f}{marks[r]}" if r in values else ""
-                        for r in rates
-                    ),
-                )
-            )
-            shades.append(
-                tuple(
-                    round(9 * max(0.0, values.get(rate, 0.0)) / highest)
-                    for rate in rates
-                )
-            )
-        return Table(
-            LABELS["board"],
-            (LABELS["model"], *(f"{rate:g}" for rate in rates)),
-            tuple(rows),
-            tuple(shades),
-        )
+        return Table(LABELS["board"], columns, tuple(rows), tuple(shades))
 
     def table(self, title: Words, columns: Columns, digits: str = "1") -> Table:
-        """Return a table with a row for each arm: scores over its seeds, or cells by arm."""
-        rows = (
-            (
-                words,
-                *(
-                    f"{self.dots(a, c):{digits}}" if isinstance(c, str) else c[a]
-                    for c in columns.values()
-                ),
-            )
-            for a, words in self.names.items()
-        )
+        """Return a table with a row for each arm: scores over its seeds, or given cells."""
+        rows = list[tuple[Words, ...]]()
+        for arm, words in self.names.items():
+            cells = list[str]()
+            for column in columns.values():
+                if isinstance(column, str):
+                    cells.append(f"{self.dots(arm, column):{digits}}")
+                else:
+                    cells.append(column[arm])
+            rows.append((words, *cells))
         return Table(title, (LABELS["model"], *columns), tuple(rows))
 
     def plot(
@@ -171,8 +161,9 @@ class Sweep:
         arms: Iterable[str] = (),
         x_label: Words = "",
     ) -> Plot:
-        """Return a plot of a score with a place for each arm and a dot for each seed, of two kinds:
-        own and shipped.
+        """Return a plot of a score with a category for each arm and a dot for each seed.
+
+        Shipped runs and runs that were trained here have different colours.
         """
         shown = list(arms or self.names)
         is_mixed = any(run.is_shipped for run in self.runs)
@@ -190,8 +181,9 @@ class Sweep:
         )
 
     def lines(self, places: Mapping[str, float]) -> tuple[Curve, ...]:
-        """Return scores in a row, such as those of sentences of each length, at these places: a
-        line for each seed.
+        """Return a line for each arm and seed through several scores, such as those by length.
+
+        `places` maps the name of each score to its x coordinate.
         """
         return tuple(
             Curve(
@@ -204,16 +196,17 @@ class Sweep:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what later runs can read again."""
-        runs = [
-            {k: v for k, v in vars(run).items() if k != "is_shipped"}
-            for run in self.runs
-        ]
+        """Return the sweep as JSON values, which `of_shipped` reads."""
+        runs = []
+        for run in self.runs:
+            values = dict(vars(run))
+            del values["is_shipped"]
+            runs.append(values)
         return {"best": dict(self.best), "recipes": dict(self.recipes), "runs": runs}
 
     @classmethod
     def of_shipped(cls, values: Mapping[str, Any]) -> Sweep:
-        """Make a sweep of shipped results again, without names."""
+        """Make a sweep, without names of arms, from shipped results."""
         runs = tuple(Run(**run, is_shipped=True) for run in values["runs"])
         return cls(
             {}, values["best"], runs, values["recipes"], values.get("shifted", ())
@@ -221,5 +214,5 @@ class Sweep:
 
 
 def best_rate(runs: Sequence[Run]) -> float:
-    """Return the rate with the highest validation score; of equal ones the lowest."""
+    """Return the rate with the highest validation score; the lowest rate if several are equal."""
     return max(sorted(runs, key=lambda run: run.rate), key=lambda run: run.valid).rate

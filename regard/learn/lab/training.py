@@ -1,5 +1,6 @@
-"""Train the runs of an experiment side by side, in processes with one thread each, and continue
-after a stop.
+"""Train the runs of an experiment in parallel worker processes with one thread each.
+
+An interrupted run is resumed from its checkpoint.
 """
 
 from __future__ import annotations
@@ -21,38 +22,37 @@ from regard.comparison.entries import has_ended
 from regard.training.journal import read
 
 DIVERGED = "the gradient is infinite or NaN"
-"""Part of the reason of a run that diverged, which is a result and not a failure."""
+"""Part of the error of a run that diverged, which is a result and not a failure."""
 ENDED = "training ended: "
-"""Begins the line that a worker prints at the end of a run; behind it is why the run failed, as
-JSON.
+"""Prefix of the line that a worker prints at the end of a run.
+
+The reason of a failure, or an empty string, follows as JSON.
 """
-TELL, STARTUP = 20.0, 4.0
-"""Seconds between two lines on progress; of a run, to read the data, and to report at its end."""
+PROGRESS_INTERVAL = 20.0
+"""Seconds between two lines on progress."""
+STARTUP = 4.0
+"""Seconds that a run takes to read the data and to report at its end."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run to train: the name of its model, its recipe, folder and seed, and the updates of its
-    recipe.
-    """
+    """A run to train."""
 
     model: str
     recipe: Path
     folder: Path
     seed: int
-    updates: int
+    updates: int  # total number, by the recipe
 
     @property
     def done(self) -> int:
-        """Number of its updates that are done."""
-        return max(
-            (event.get("update", 0) for event in read(self.folder / "journal.jsonl")),
-            default=0,
-        )
+        """Number of finished updates."""
+        events = read(self.folder / "journal.jsonl")
+        return max((event.get("update", 0) for event in events), default=0)
 
 
 class TrainingPool:
-    """Processes that train jobs, so many at once; `say` is told of progress."""
+    """Pool of `workers` processes that train jobs; `say` is called with lines on progress."""
 
     def __init__(self, workers: int, say: Callable[[str], None]) -> None:
         self._workers = workers
@@ -62,17 +62,16 @@ class TrainingPool:
         self._idle = list[subprocess.Popen[str]]()
 
     def forecast(self, seconds: Sequence[float]) -> None:
-        """Say how long runs that train for these seconds will take; each begins when a worker is
-        free.
-        """
+        """Report how long runs with these training times will take with all workers."""
         busy = [0.0] * self._workers
-        for run in seconds:
-            busy[busy.index(min(busy))] += run + STARTUP
+        for run_seconds in seconds:
+            first_free = busy.index(min(busy))
+            busy[first_free] += run_seconds + STARTUP
         self._say(f"training: about {max(busy) / 60:.1f} min, by the shipped results")
 
     def train(self, jobs: Sequence[Job]) -> dict[Path, str]:
-        """Train the runs that have not ended yet; return the reasons of those that diverged, by
-        folder.
+        """Train the runs that have not ended yet; return the folders of diverged runs with their
+        errors.
 
         Raises TrainingError for a run that failed otherwise. If this process is interrupted, the
         runs save their checkpoints first.
@@ -94,66 +93,66 @@ class TrainingPool:
                 self._processes.pop().communicate()
 
     def _diverged(self, futures: Mapping[Future[str], Job]) -> dict[Path, str]:
-        """Wait until all runs have ended, and tell now and then how much is done, and the time
-        left.
+        """Wait until all runs have ended, and report progress and the remaining time.
+
+        Return the folders of diverged runs with their errors. Raises TrainingError for a run that
+        failed otherwise.
         """
-        left = set(futures)
+        pending = set(futures)
         diverged = dict[Path, str]()
         jobs = futures.values()
-        before = sum(job.done for job in jobs)
-        whole = sum(job.updates for job in jobs)
-        began = spoke = time.monotonic()
-        while left:
-            ended, left = wait(left, TELL, FIRST_COMPLETED)
-            reasons = {
-                futures[future].folder: reason
-                for future in ended
-                if (reason := future.result())
-            }
-            diverged |= {
-                folder: reason
-                for folder, reason in reasons.items()
-                if DIVERGED in reason
-            }
-            if failed := [folder for folder in reasons if folder not in diverged]:
-                raise TrainingError(f"{failed[0]}: {reasons[failed[0]]}")
-            if (now := time.monotonic()) - spoke >= TELL and (
-                done := sum(job.done for job in jobs)
-            ) > before:
-                spoke = now
-                minutes = (now - began) * (whole - done) / (done - before) / 60
-                self._say(
-                    f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left"
-                )
+        done_before = sum(job.done for job in jobs)
+        total = sum(job.updates for job in jobs)
+        started = time.monotonic()
+        last_report = started
+        while pending:
+            ended, pending = wait(pending, PROGRESS_INTERVAL, FIRST_COMPLETED)
+            for future in ended:
+                folder = futures[future].folder
+                reason = future.result()
+                if DIVERGED in reason:
+                    diverged[folder] = reason
+                elif reason:
+                    raise TrainingError(f"{folder}: {reason}")
+
+            now = time.monotonic()
+            if now - last_report < PROGRESS_INTERVAL:
+                continue
+            done = sum(job.done for job in jobs)
+            if done > done_before:
+                last_report = now
+                seconds_per_update = (now - started) / (done - done_before)
+                minutes = max(1, round(seconds_per_update * (total - done) / 60))
+                self._say(f"training: {done / total:.0%}, about {minutes} min left")
         return diverged
 
     def _run(self, job: Job) -> str:
-        """Let a process that has nothing to do, or a new one, train a job; return why it failed."""
+        """Train a job in an idle or a new process; return why it failed, or an empty string."""
         process = self._idle.pop() if self._idle else self._start()
         if self._is_stopped:
             process.send_signal(signal.SIGTERM)
+        request = json.dumps([str(job.recipe), str(job.folder), job.seed])
         with suppress(BrokenPipeError):
-            print(
-                json.dumps([str(job.recipe), str(job.folder), job.seed]),
-                file=process.stdin,
-                flush=True,
-            )
-        last = ""
+            print(request, file=process.stdin, flush=True)
+
+        last_line = ""
         for line in process.stdout or ():
             if line.startswith(ENDED):
                 self._idle.append(process)
                 return str(json.loads(line.removeprefix(ENDED)))
-            last = line.strip() or last
-        return last or f"training ended with status {process.wait()}"
+            last_line = line.strip() or last_line
+        return last_line or f"training ended with status {process.wait()}"
 
     def _start(self) -> subprocess.Popen[str]:
-        """Start a process in a session of its own, which Ctrl-C does not reach."""
-        pipes: dict[str, Any] = {
+        """Start a worker in its own session, so that Ctrl-C does not reach it."""
+        options: dict[str, Any] = {
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
+            "encoding": "utf-8",
+            "errors": "replace",
+            "start_new_session": True,
         }
-        pipes |= {"encoding": "utf-8", "errors": "replace", "start_new_session": True}
-        process = subprocess.Popen(module_command("regard.learn.lab.worker"), **pipes)
+        process = subprocess.Popen(module_command("regard.learn.lab.worker"), **options)
         self._processes.append(process)
         return process

@@ -1,4 +1,4 @@
-"""Verdicts on the parts of a claim, from dots: one number for each seed."""
+"""Judge the parts of a claim by scores with one value for each seed (`Dots`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from regard.learn.lab.findings import LABELS, OUTCOMES, Outcome, Part
 from regard.learn.lab.sweep import Dots
 
 LEAST = 1.0
-"""Smallest difference of a score from 0 to 100 that counts."""
+"""Smallest difference that counts, for scores from 0 to 100."""
 STEPS = 3
-"""So many further rates, each with the gain of the last, would have to close a gap before it counts
-as open.
+"""Number of further learning rates that must not be able to close a gap.
+
+Each further rate is assumed to gain as much as the last one did.
 """
 POWER = 15.7
-"""2 (1.96 + 0.84)²: seeds for each arm that show a difference of one standard deviation in four of
-five trials.
+"""2 (1.96 + 0.84)²: seeds of each arm that show a difference of one standard deviation at the 5 %
+level with a power of 80 %.
 """
 
 
@@ -26,89 +27,87 @@ def above(
 ) -> Part:
     """Judge the claim that one arm scores higher than another.
 
-    It holds if each seed of the one is above each of the other, and their means are `least` apart;
-    of three seeds against three, chance does that once in twenty times. It is undecided where dots
-    overlap, with one seed, and if the worse arm was best at the last rate tried, by a gain that
-    could close the gap.
+    It holds if each seed of one arm is above each seed of the other and their means differ by at
+    least `least`; with three seeds each, chance alone does that once in twenty times. It is
+    undecided if the scores overlap, if there is one seed, or if the worse arm was best at the last
+    learning rate tried and further rates could close the gap.
     """
-    gaps = {
-        True: min(high.values) - max(low.values),
-        False: min(low.values) - max(high.values),
-    }
     difference = high.mean - low.mean
     worse, better = (low, high) if difference > 0 else (high, low)
+    gap = min(better.values) - max(worse.values)
     values: dict[str, Words | float] = {
         "high_name": high.name,
         "low_name": low.name,
         "rate": worse.rate,
-    }
-    values |= {
         "high": f"{high:{digits}}",
         "low": f"{low:{digits}}",
         "least": f"{least:g}",
+        "worse": worse.name,
+        "better": better.name,
+        "gap": f"{max(0.0, gap):.{digits}f}",
     }
-    values |= {"worse": worse.name, "better": better.name}
-    gap = gaps[difference > 0]
-    values["gap"] = f"{max(0.0, gap):.{digits}f}"
-    spread = max(high.values + low.values) - min(high.values + low.values)
+
     if min(len(high.values), len(low.values)) < 2:
         return _part("undecided", "one_seed", claim, values)
     if gap > 0 and abs(difference) >= least:
         if worse.gain is not None and STEPS * worse.gain >= gap:
             return _part("undecided", "edge", claim, values)
-        return _part(
-            "holds" if difference > 0 else "contradicted", "apart", claim, values
-        )
-    if spread < least:
+        outcome: Outcome = "holds" if difference > 0 else "contradicted"
+        return _part(outcome, "apart", claim, values)
+    all_values = high.values + low.values
+    if max(all_values) - min(all_values) < least:
         return _part("contradicted", "same", claim, values)
-    variance = (_variance(high.values) + _variance(low.values)) / 2
-    seeds = (
-        math.ceil(POWER * variance / max(difference**2, 1e-9)) if difference else 1000
-    )
-    values["seeds"] = (
-        LABELS["many"] if seeds > 100 else str(max(seeds, len(high.values) + 1))
-    )
+
+    seeds = _seeds_needed(high, low)
+    many = seeds > 100
+    values["seeds"] = LABELS["many"] if many else str(max(seeds, len(high.values) + 1))
     return _part("undecided", "overlap", claim, values)
+
+
+def _seeds_needed(high: Dots, low: Dots) -> int:
+    """Estimate the seeds of each arm that would show the difference of the means."""
+    difference = high.mean - low.mean
+    if not difference:
+        return 1000
+    variance = (_variance(high.values) + _variance(low.values)) / 2
+    return math.ceil(POWER * variance / max(difference**2, 1e-9))
 
 
 def beyond(
     dots: Dots, bound: float, claim: Text, is_above: bool = True, digits: int = 2
 ) -> Part:
-    """Judge the claim that a measure is above a bound (or below it): in each seed, in none, or in
-    some.
+    """Judge the claim that a measure is above a bound, or below it.
+
+    The claim holds if all seeds agree with it, and is contradicted if none does.
     """
     count = sum((value > bound) == is_above for value in dots.values)
-    outcome: Outcome = (
-        "undecided"
-        if 0 < count < len(dots.values)
-        else "holds"
-        if count
-        else "contradicted"
-    )
+    outcome: Outcome = "undecided"
+    if count == len(dots.values):
+        outcome = "holds"
+    elif count == 0:
+        outcome = "contradicted"
+
     nearest = min(dots.values, key=lambda value: abs(value - bound))
     values: dict[str, Words | float] = {
         "measure": dots.name,
         "dots": f"{dots:{digits}}",
         "bound": f"{bound:g}",
-    }
-    values |= {
         "nearest": f"{nearest:.{digits}f}",
         "count": count,
         "all": len(dots.values),
     }
-    return _part(
-        outcome,
-        ("one_" if len(dots.values) < 2 else "") + ("above" if is_above else "below"),
-        claim,
-        values,
-    )
+    kind = "above" if is_above else "below"
+    if len(dots.values) < 2:
+        kind = f"one_{kind}"
+    return _part(outcome, kind, claim, values)
 
 
 def despite_shifts(part: Part, outcomes: Sequence[Outcome]) -> Part:
-    """Call a part undecided if it came out otherwise when all learning rates were halved, or
-    doubled.
+    """Make a part undecided if its outcome differed with halved or with doubled learning rates.
+
+    `outcomes` are those with halved and with doubled rates.
     """
-    if part.outcome == "undecided" or {*outcomes} <= {part.outcome}:
+    if part.outcome == "undecided" or all(o == part.outcome for o in outcomes):
         return part
     half, double = (OUTCOMES[f"part_{outcome}"] for outcome in outcomes)
     reason = LABELS["shifted"].fill(reason=part.reason, half=half, double=double)
@@ -118,13 +117,13 @@ def despite_shifts(part: Part, outcomes: Sequence[Outcome]) -> Part:
 def _part(
     outcome: Outcome, kind: str, claim: Text, values: Mapping[str, Words | float]
 ) -> Part:
-    reasons = LABELS.table("reasons")
-    changes = LABELS.table("changes")
-    return Part(
-        outcome, claim, reasons[kind].fill(**values), changes[kind].fill(**values)
-    )
+    """Make a part with the reason and the possible change of this kind of outcome."""
+    reason = LABELS.table("reasons")[kind].fill(**values)
+    change = LABELS.table("changes")[kind].fill(**values)
+    return Part(outcome, claim, reason, change)
 
 
 def _variance(values: Sequence[float]) -> float:
+    """Return the unbiased sample variance; 0 for one value."""
     mean = sum(values) / len(values)
     return sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)

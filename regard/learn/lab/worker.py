@@ -1,7 +1,6 @@
-"""Train the runs that standard input names, one on each line; stop with a checkpoint when it is
-closed.
+"""Worker process: train the runs that the lines of standard input name, each on one thread.
 
-It closes when the process that started this one is gone. Each run is computed on one thread.
+Standard input closes when the parent process ends. The worker then saves a checkpoint and stops.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from regard.run import train
 
 
 def main() -> int:
-    """Train each run, or resume it, and print `ENDED` and why it failed; return 128 + n if signal n
-    stopped one.
+    """Train or resume each run, and print `ENDED` with the reason of a failure, or an empty one.
+
+    Return 128 + n if signal n stopped a run.
     """
     lines = SimpleQueue[bytes]()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     while True:
         recipe, out, seed = json.loads(lines.get())
-        # At its end a run is translated once for its report, which nobody reads: greedily is
-        # enough.
+        # A run ends with a report on translations, which the lab does not use: greedy search is
+        # fast.
         new: dict[str, Any] = {
             "recipe": Path(recipe),
             "seed": seed,
             "settings": {"search.beam": 1},
         }
-        call = {"resume": True} if (Path(out) / "journal.jsonl").exists() else new
+        is_begun = (Path(out) / "journal.jsonl").exists()
+        options = {"resume": True} if is_begun else new
         reason = ""
         try:
-            if (
-                stopped := train(
-                    **call, out=out, device="cpu", threads=1
-                ).outcome.stopped
-            ) is not None:
-                return 128 + stopped
+            run = train(**options, out=out, device="cpu", threads=1)
+            if run.outcome.stopped is not None:
+                return 128 + run.outcome.stopped
         except RegardError as problem:
             reason = problem.causes[-1]
         print(ENDED + json.dumps(reason), flush=True)
 
 
 def _read(lines: SimpleQueue[bytes]) -> None:
+    """Queue the lines of standard input; interrupt this process when it closes."""
     for line in open(0, "rb", 0, closefd=False):  # noqa: SIM115 - sys.stdin has a lock, which must be free at the end
         lines.put(line)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,3 +1,1 @@
-"""Lessons: attention explained with small numbers: a soft dictionary, an attention and a block
-worked out.
-"""
+"""Lessons that explain attention with small numbers: a soft dictionary and a Transformer block."""

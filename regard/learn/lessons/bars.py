@@ -8,14 +8,14 @@ from itertools import accumulate
 
 from regard.visualisation.template import templates
 
-# Pixels: height of a key and of a query, gap, length of a weight of 1.
-ROW, HEAD, GAP, FULL_BAR = (
-    22,
-    26,
-    14,
-    200,
-)
-EM = 13 * 0.62  # pixels: about the width of a letter; wide ones such as Hangul take two
+# Sizes in pixels.
+ROW = 22  # height of the row of a key
+HEAD = 26  # height of the heading of a query
+GAP = 14  # between two queries
+FULL_BAR = 200  # length of the bar of a weight of 1
+EM = (
+    13 * 0.62
+)  # approximate width of a letter; wide letters such as Hangul take about two
 BAR = "#4c8fd0"  # blue with contrast to white and to black
 
 
@@ -29,18 +29,18 @@ class Bars:
 
     @property
     def heading(self) -> str:
-        """The line above the bars."""
+        """Line above the bars."""
         return f"{self.query} → {self.answer}"
 
 
 def draw(panels: Sequence[Bars], inline: bool = False) -> str:
-    """Draw the weights as SVG; `inline` inherits the colour of the page, otherwise there is a
-    background.
+    """Draw the weights as SVG.
+
+    An `inline` figure inherits the colours of the page; any other has a background.
     """
     left = 12 + max(_width(name) for panel in panels for name, _ in panel.rows)
-    width = max(
-        [left + FULL_BAR + 60, *(24 + _width(panel.heading) for panel in panels)]
-    )
+    widest_heading = max(24 + _width(panel.heading) for panel in panels)
+    width = max(left + FULL_BAR + 60, widest_heading)
     *tops, height = accumulate(
         (HEAD + ROW * len(panel.rows) + GAP for panel in panels), initial=6.0
     )
@@ -63,4 +63,5 @@ def draw(panels: Sequence[Bars], inline: bool = False) -> str:
 
 
 def _width(text: str) -> float:
+    """Estimate the width of a text in pixels, with a margin."""
     return EM * sum(1 if ord(letter) < 0x1100 else 1.8 for letter in text) + 6

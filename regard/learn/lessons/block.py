@@ -1,5 +1,6 @@
-"""Walk through a Transformer block with every number: of small random weights, or of a layer of a
-trained model.
+"""Walk through a Transformer block with every number.
+
+The block has small random weights, or is a layer of a trained model.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from regard.attention import SCORES, Attention
+from regard.attention import Attention
 from regard.common.bilingual import Language, Text
 from regard.common.errors import UsageError
 from regard.data.batch import pad
@@ -33,17 +34,17 @@ from regard.visualisation.number_boxes import Step
 from regard.visualisation.steps_page import render_steps
 
 LONGEST = 24
-"""Tokens of a text that are walked through."""
+"""Largest number of tokens in a text."""
 LONGEST_TOKEN = 40
-"""Characters of a token; a word is one if the weights are random."""
+"""Largest number of characters in a token; with random weights, each word is a token."""
 SENTENCES = 4
-"""Sentences of a batch that are walked through."""
+"""Largest number of sentences in a batch."""
 SEPARATOR = "|||"
-"""Between source and target, if one text holds both."""
+"""Separates source and target in a sentence of `batch`."""
 PAD_NAME = "<pad>"
 
 Pair = tuple[str, str | None]
-"""A source and its target; None: the source alone, through the encoder."""
+"""A source and its target; without a target (None), the source goes through the encoder alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,9 @@ class BlockWalkthrough:
     is_batch: bool
 
     def __getitem__(self, key: str) -> Step:
-        """Return a step by its key, such as "self.weights". Raises KeyError, with all keys, for
-        others.
+        """Return a step by its key, such as "self.weights".
+
+        Raises KeyError, which lists all keys, for an unknown key.
         """
         steps = {step.key: step for step in self.steps}
         if key not in steps:
@@ -120,12 +122,12 @@ def walkthrough_block(  # noqa: PLR0913 - keyword options of a public function
     """Walk through a Transformer block: tokens, embeddings, positions, attention, add & norm,
     feed-forward network.
 
-    A text alone goes through an encoder layer (with `causal`, through one in which no token attends
-    to later ones). With a `target`, the text is the source, and the target goes through a decoder
-    layer, shifted right: masked self-attention, cross-attention, feed-forward network. `batch` adds
-    sentences, "source ||| target" if there is a target. The weights are small and random (`size`,
+    A text alone goes through an encoder layer, with `causal` through one with a causal mask. With a
+    `target`, the text is the source, and the target, shifted right, goes through a decoder layer:
+    masked self-attention, cross-attention, feed-forward network. `batch` adds sentences, in the
+    form "source ||| target" if there is a target. The weights are small and random (`size`,
     `heads`, `feedforward`, `norm`, `score`, `unprojected`, `seed`), or those of `layer` of a
-    trained `model`. Raises UsageError with everything that is wrong.
+    trained `model`. Raises UsageError, which lists all causes.
     """
     settings = SmallSettings(
         size, heads, feedforward, norm, score, unprojected, causal, seed
@@ -136,29 +138,29 @@ def walkthrough_block(  # noqa: PLR0913 - keyword options of a public function
     if model is None:
         setup = _small_setup(settings, pairs)
     else:
-        setup = _trained_setup(
-            model, 1 if layer is None else layer, target is not None, device
-        )
+        number = 1 if layer is None else layer
+        setup = _trained_setup(model, number, target is not None, device)
     return _walk(setup, pairs, bool(batch))
 
 
 def _pairs(
     text: str, target: str | None, batch: Sequence[str]
 ) -> tuple[list[Pair], list[str]]:
-    """Return the sentences of the batch, and what is wrong with them."""
+    """Return the sentences of the batch, and a sentence for each problem with them."""
     pairs: list[Pair] = [(clean(text), None if target is None else clean(target))]
     causes = list[str]()
     for line in batch:
         parts = [clean(part) for part in line.split(SEPARATOR)]
-        if len(parts) != (1 if target is None else 2):
-            wanted = (
-                "a text"
-                if target is None
-                else f"a source and a target, SOURCE {SEPARATOR} TARGET"
-            )
-            causes.append(f"`batch`: wanted {wanted}, got {line!r}")
+        if target is None and len(parts) == 1:
+            pairs.append((parts[0], None))
+        elif target is not None and len(parts) == 2:
+            pairs.append((parts[0], parts[1]))
         else:
-            pairs.append((parts[0], None if target is None else parts[1]))
+            wanted = "a text"
+            if target is not None:
+                wanted = f"a source and a target, SOURCE {SEPARATOR} TARGET"
+            causes.append(f"`batch`: wanted {wanted}, got {line!r}")
+
     if any(not part for pair in pairs for part in pair if part is not None):
         causes.append(
             "there is an empty text, and so nothing to walk through; give one word or more"
@@ -172,17 +174,16 @@ def _pairs(
 
 
 def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> list[str]:
-    """Return what is wrong with the options, a sentence for each cause."""
+    """Return a sentence for each invalid option."""
     if has_model:
-        names = [
-            f"`{name}{'=True' if name == 'unprojected' else ''}`"
-            for name in settings.given
-            if name != "causal"
-        ]
-        causes = [
-            f"{name}: a trained model has its own; leave {name} or `model` out"
-            for name in names
-        ]
+        causes = []
+        for name in settings.given:
+            if name == "causal":
+                continue
+            option = "`unprojected=True`" if name == "unprojected" else f"`{name}`"
+            causes.append(
+                f"{option}: a trained model has its own; leave {option} or `model` out"
+            )
         if settings.causal:
             causes.append(
                 "`causal=True`: a trained encoder sees every token; give a target too: decoders "
@@ -198,35 +199,36 @@ def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> li
 
 
 def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
+    """Build a small model with random weights for the words of the sentences."""
     source = WordVocabulary([source for source, _ in pairs])
     target = WordVocabulary([target for _, target in pairs if target is not None])
-    sides = settings.sides()
-    titles = {score: TEXTS[f"steps.score_{score}.title"] for score in SCORES}
-    norms = TEXTS[
-        "descriptions.pre_norm" if sides["norm"] == "pre" else "descriptions.post_norm"
-    ]
-    sides |= {"norms": norms, "score": titles[sides["score"]]}
-    description = TEXTS["descriptions.random"].fill(
-        **sides, seed=settings.seed or 0, plural="s" if sides["heads"] > 1 else ""
-    )
+
+    values = settings.sides()
+    values["norms"] = TEXTS[f"descriptions.{values['norm']}_norm"]
+    values["score"] = TEXTS[f"steps.score_{values['score']}.title"]
+    values["seed"] = settings.seed or 0
+    values["plural"] = "s" if values["heads"] > 1 else ""
+    description = TEXTS["descriptions.random"].fill(**values)
     if settings.unprojected:
         description += TEXTS["descriptions.unprojected"]
+
     return _Setup(
         small_model(settings, source, target),
         source,
         target,
-        0,
-        False,
-        settings.causal,
-        description,
+        layer=0,
+        has_source_end=False,
+        causal=settings.causal,
+        description=description,
     )
 
 
 def _trained_setup(
     model: str | Path | FolderTranslator, layer: int, has_target: bool, device: str
 ) -> _Setup:
-    """Load a model. Raises UsageError if it has no such layer, or is no Transformer that
-    translates.
+    """Load a trained model.
+
+    Raises UsageError if it has no such layer, or is not a Transformer for translation.
     """
     translator = model if isinstance(model, FolderTranslator) else load(model, device)
     name = "the model" if isinstance(model, FolderTranslator) else str(model)
@@ -237,10 +239,9 @@ def _trained_setup(
         )
     if not isinstance(translator.model, Model):
         raise UsageError("an ensemble has no one layer; give one of its models")
-    kinds = {
-        side: getattr(translator.settings.model, side).kind
-        for side in ("encoder", "decoder")
-    }
+
+    settings = translator.settings.model
+    kinds = {"encoder": settings.encoder.kind, "decoder": settings.decoder.kind}
     side = "decoder" if has_target else "encoder"
     if kinds[side] != "transformer":
         raise UsageError(
@@ -251,28 +252,35 @@ def _trained_setup(
     count = len(getattr(translator.model, side).layers)
     if not 1 <= layer <= count:
         raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
-    shown = (
-        Path(name).resolve().name if not isinstance(model, FolderTranslator) else name
-    )
+
+    is_path = not isinstance(model, FolderTranslator)
     description = TEXTS["descriptions.trained"].fill(
-        name=shown, side=TEXTS[f"sides.{side}"], layer=layer, count=count
+        name=Path(name).resolve().name if is_path else name,
+        side=TEXTS[f"sides.{side}"],
+        layer=layer,
+        count=count,
     )
-    vocabularies = translator.tokenizer.source, translator.tokenizer.target
     return _Setup(
-        translator.model.eval(), *vocabularies, layer - 1, True, False, description
+        translator.model.eval(),
+        translator.tokenizer.source,
+        translator.tokenizer.target,
+        layer=layer - 1,
+        has_source_end=True,
+        causal=False,
+        description=description,
     )
 
 
 @torch.no_grad()
 def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthrough:
-    """Run the model once, recorded, and read the steps from the record."""
+    """Run the model once while its calls are recorded, and read the steps from the record."""
     ends = [EOS] if setup.has_source_end else []
     sources = [[*setup.source.encode(source), *ends] for source, _ in pairs]
     targets = [setup.target.encode(target) for _, target in pairs if target is not None]
     source_tokens = [setup.source.tokens(ids) for ids in sources]
-    UsageError.raise_all(
-        _length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]])
-    )
+    target_tokens = [setup.target.tokens(ids) for ids in targets]
+    UsageError.raise_all(_length_problems([source_tokens, target_tokens]))
+
     model = setup.model
     device = setup.model.device
     batch = Batch.of(sources, device)
@@ -280,22 +288,17 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     source_names = _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):
         if targets:
-            model.project(
-                model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device))
-            )
+            inputs = pad([[BOS, *ids] for ids in targets])[0].to(device)
+            model.project(model(batch, inputs))
         else:
             encoder(batch)
+
     if targets:
+        title = TEXTS["titles.decoder"]
         steps = _decoder_steps(setup, calls, source_names, targets)
     else:
+        title = TEXTS["titles.causal" if setup.causal else "titles.encoder"]
         steps = _encoder_steps(setup, calls, source_names, sources)
-    title = TEXTS[
-        "titles.decoder"
-        if targets
-        else "titles.causal"
-        if setup.causal
-        else "titles.encoder"
-    ]
     return BlockWalkthrough(title, _summary(setup, pairs), tuple(steps), is_batch)
 
 
@@ -306,15 +309,13 @@ def _encoder_steps(
     assert isinstance(encoder, TransformerEncoder), "checked with the options"
     steps = BlockSteps(calls, names)
     layers = encoder.layers
-    numbers = _padded([[str(index) for index in row] for row in ids], "0")
-    steps.tokens(
-        [
-            (TEXTS["labels.position"], _positions(names)),
-            (TEXTS["labels.read"], names),
-            (TEXTS["labels.id"], numbers),
-        ],
-        "tokens",
-    )
+    id_texts = _padded([[str(index) for index in row] for row in ids], "0")
+    rows = [
+        (TEXTS["labels.position"], _positions(names)),
+        (TEXTS["labels.read"], names),
+        (TEXTS["labels.id"], id_texts),
+    ]
+    steps.tokens(rows, "tokens")
     _input_steps(steps, encoder, setup.layer)
     steps.encoder_layer(layers[setup.layer], setup.causal)  # type: ignore[arg-type]
     if setup.layer == len(layers) - 1:
@@ -346,9 +347,8 @@ def _decoder_steps(
     steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
     if setup.layer == len(layers) - 1:
         steps.final_norm(decoder.norm)
-        steps.prediction(
-            decoder.output, [[*ids, EOS] for ids in targets], setup.target.tokens
-        )
+        predicted_ids = [[*ids, EOS] for ids in targets]
+        steps.prediction(decoder.output, predicted_ids, setup.target.tokens)
     return steps.steps
 
 
@@ -362,8 +362,9 @@ def _input_steps(
 
 
 def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
-    """Return which texts are too long to be shown; `sides`: the tokens of the sources, and those of
-    the targets.
+    """Return a sentence for each text that is too long to be shown.
+
+    `sides` are the tokens of the sources and those of the targets.
     """
     names = ("source", "target") if sides[1] else ("text", "")
     causes = list[str]()
@@ -374,7 +375,8 @@ def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
                     f"the {name} has {len(tokens)} tokens; a walkthrough shows up to {LONGEST}: "
                     "give a shorter one"
                 )
-            if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+            longest = max(map(len, tokens), default=0)
+            if longest > LONGEST_TOKEN:
                 causes.append(
                     f"the {name} has a word of {longest} characters; up to {LONGEST_TOKEN} are "
                     "shown: shorten it"
@@ -383,7 +385,7 @@ def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
 
 
 def _padded(rows: Sequence[list[str]], padding: str = PAD_NAME) -> list[list[str]]:
-    """Pad the names of tokens to equal length, as the batch is padded."""
+    """Pad rows of token names to equal length, as the batch is padded."""
     longest = max(map(len, rows))
     return [[*row, *[padding] * (longest - len(row))] for row in rows]
 
@@ -394,7 +396,7 @@ def _positions(names: Sequence[Sequence[str]]) -> list[list[str]]:
 
 @contextmanager
 def _causal(encoder: Any) -> Iterator[None]:
-    """Make the self-attention of an encoder causal while the block runs; None: of none."""
+    """Make the self-attention of an encoder causal inside the `with` block, unless it is None."""
 
     def add_causal(
         _: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]

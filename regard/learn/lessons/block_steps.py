@@ -1,8 +1,8 @@
-"""Steps of a Transformer block, read from a recorded forward pass of the model itself.
+"""Steps of a Transformer block, read from a recorded forward pass of the model.
 
-Layers, projections and norms are recorded; scores, mask, softmax and weighted values, which a fused
-kernel never keeps, are computed from the recorded queries and keys by the same score, mask and
-softmax as the model's.
+The results of layers, projections and norms are recorded. Scores, mask, softmax and weighted values
+are computed again from the recorded queries and keys, because a fused attention kernel does not
+keep them; score, mask and softmax are those of the model.
 """
 
 from __future__ import annotations
@@ -89,20 +89,22 @@ class BlockSteps:
         terms: Sequence[Term],
         product: str = "",
     ) -> None:
-        """Append a step to the current part; `text`: its title and its text."""
+        """Append a step to the current part; `text` holds its title and its description."""
+        title, description = text
         self.steps.append(
             Step(
                 self._prefix + key,
                 self._part,
-                text[0],
+                title,
                 formula,
-                text[1],
+                description,
                 tuple(terms),
                 product,
             )
         )
 
     def _begin(self, part: Text, key: str) -> None:
+        """Begin a part, whose steps have keys that begin with `key`."""
         self._part = part
         self._prefix = f"{key}."
 
@@ -111,28 +113,26 @@ class BlockSteps:
     def source(self, outputs: Tensor, names: Names) -> None:
         """Append the encoder's output, which cross-attention reads."""
         self._part = TEXTS["parts.source"]
-        self._add(
-            "source", _worded("source"), "", [Term("m", array(outputs), "B S D", names)]
-        )
+        memory = Term("m", array(outputs), "B S D", names)
+        self._add("source", _worded("source"), "", [memory])
         self._part = TEXTS["parts.input"]
 
     def tokens(
         self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str
     ) -> None:
-        """Append the tokens of each position, with their ids or the tokens that they predict."""
+        """Append the tokens of each position, with their ids or the tokens that they predict.
+
+        Each row has a name, and its cells by sentence and position.
+        """
+        row_names = [name for name, _ in rows]
         values = np.array(
             [
-                [list(line[sentence]) for _, line in rows]
+                [list(cells[sentence]) for _, cells in rows]
                 for sentence in range(len(self.names))
             ]
         )
-        term = Term(
-            TEXTS["labels.tokens"],
-            values,
-            "B rows T",
-            [[name for name, _ in rows]],
-            kind="tokens",
-        )
+        label = TEXTS["labels.tokens"]
+        term = Term(label, values, "B rows T", [row_names], kind="tokens")
         self._add("tokens", _worded(kind), "", [term])
 
     def embeddings(self, inputs: InputEmbedding) -> None:
@@ -147,37 +147,36 @@ class BlockSteps:
         if positions is None:
             self._add("sum", _worded("no_positions"), "x₀ = e", [_again(e), x])
             return
+
         vectors = array(self.calls[positions].output)[0]
-        p = Term(
-            "p", vectors, "T D", [[str(position) for position in range(len(vectors))]]
-        )
+        numbers = [str(position) for position in range(len(vectors))]
+        p = Term("p", vectors, "T D", [numbers])
         self._positions(positions, p)
         self._add("sum", _worded("sum"), "x₀ = e + p", [_again(e), _again(p, "+"), x])
 
     def _positions(self, module: nn.Module, p: Term) -> None:
-        """Append the vectors of the positions, also in the paper's order of columns if the model
-        has another.
+        """Append the positional encoding.
+
+        If the model orders the columns of sinusoids differently from the paper, both orders are
+        shown.
         """
         if isinstance(module, LearnedPositions):
             self._add("positions", _worded("learned_positions"), "", [p])
             return
+
         D = p.values.shape[1]
         waves = [[("sin", "cos")[column % 2] for column in range(D)]]
         formula = (
             "p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i + 1) = cos(t / 10000^(2i/D))"
         )
         if isinstance(module, PaperOrder):
-            self._add(
-                "positions",
-                _worded("positions", size=D),
-                formula,
-                [replace(p, columns=waves)],
-            )
+            text = _worded("positions", size=D)
+            self._add("positions", text, formula, [replace(p, columns=waves)])
             return
+
         order = interleaved(D)
-        name = TEXTS["labels.paper_order"]
         paper = Term(
-            name,
+            TEXTS["labels.paper_order"],
             p.values[:, order],
             "T D",
             p.rows,
@@ -189,19 +188,17 @@ class BlockSteps:
 
     def earlier_layers(self, layer: nn.Module, number: int) -> None:
         """Append the input of a layer that is not the first."""
-        term = Term("x₀", array(self.calls[layer].input), "B T D", self.names)
-        self._add(
-            "earlier", _worded("earlier", last=number - 1, number=number), "", [term]
-        )
+        x = Term("x₀", array(self.calls[layer].input), "B T D", self.names)
+        text = _worded("earlier", last=number - 1, number=number)
+        self._add("earlier", text, "", [x])
 
     # --- layers
 
     def encoder_layer(self, layer: EncoderLayer, is_causal: bool) -> None:
         """Append self-attention and feed-forward network, each with add & norm."""
         self._x = self.calls[layer].input
-        self._self_attention(
-            layer, TEXTS["parts.causal"] if is_causal else TEXTS["parts.self"]
-        )
+        part = TEXTS["parts.causal"] if is_causal else TEXTS["parts.self"]
+        self._self_attention(layer, part)
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
     def decoder_layer(self, layer: DecoderLayer, source: Names) -> None:
@@ -209,17 +206,16 @@ class BlockSteps:
         norm.
         """
         self._x = self.calls[layer].input
-        self._self_attention(
-            layer, TEXTS["parts.causal"] if layer.causal else TEXTS["parts.self"]
-        )
+        part = TEXTS["parts.causal"] if layer.causal else TEXTS["parts.self"]
+        self._self_attention(layer, part)
+
         self._begin(TEXTS["parts.cross"], "cross")
-        name = self._norm_before(layer.cross_attention_residual)
+        residual = layer.cross_attention_residual
+        name = self._norm_before(residual)
         self._attention(layer.cross_attention, name, ("m", source), "c")
-        self._add_and_norm(
-            layer.cross_attention_residual,
-            self.calls[layer.cross_attention].output,
-            "c",
-        )
+        output = self.calls[layer.cross_attention].output
+        self._add_and_norm(residual, output, "c")
+
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
     def final_norm(self, norm: nn.Module) -> None:
@@ -231,153 +227,156 @@ class BlockSteps:
             self._last = "output"
 
     def prediction(
-        self, output: OutputProjection, wanted: Sequence[Sequence[int]], tokens: Any
+        self, output: OutputProjection, targets: Sequence[Sequence[int]], tokens: Any
     ) -> None:
-        """Append logits, softmax and cross-entropy of the `wanted` ids, which are shown first;
-        `tokens` names ids.
+        """Append logits, softmax and cross-entropy of the target ids.
+
+        The target ids are the first columns of the logits. `tokens` maps ids to tokens.
         """
         self._begin(TEXTS["parts.final"], "prediction")
         logits = self.calls[output].output
-        ids = pad(wanted)[0].to(logits.device)[..., None]
+        ids = pad(targets)[0].to(logits.device)[..., None]  # (B, T, 1)
         V = logits.shape[-1]
-        likely = logits.mean((0, 1)).argsort(descending=True).tolist()
-        order = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])]
-        columns = [tokens(order[: max(8, min(24, ids.numel()))])]
-        correct = (
-            torch.tensor(order, device=ids.device)
-            .argsort()[ids]
-            .masked_fill(ids == PAD, -1)
-        )
-        pairs = (
-            zip_longest(*sides, fillvalue="")
-            for sides in zip(self.names, map(tokens, wanted), strict=True)
-        )
-        rows = [
-            [
-                f"{token} → {following}" if following else token
-                for token, following in pair
-            ]
-            for pair in pairs
-        ]
-        x = Term(
-            "x", array(self.calls[output].input), "B T D", self.names, repeated=True
-        )
-        x = replace(x, rule=f"as {self._last or self._name}")
-        weights = Term(
-            "W", array(output.weight[order].T), "D V", columns=columns, operator="·"
-        )
-        bias = Term(
-            "b", array(output.bias[None, order]), "1 V", columns=columns, operator="+"
-        )
-        scores = Term(
-            TEXTS["labels.logits"],
-            array(logits[..., order]),
-            "B T V",
-            self.names,
-            columns,
-            "=",
-        )
-        text = _worded("logits", size=V, shown=len(columns[0]))
-        self._add("logits", text, "logits = x·W + b", [x, weights, bias, scores])
-        P = replace(
-            _like(scores, "P", "softmax →", logits.softmax(-1)[..., order]),
-            kind="weights",
-            rows=rows,
-        )
-        P = replace(P, marked=array(correct).astype(int))
-        self._add(
-            "probabilities",
-            _worded("probabilities", size=V),
-            "P = softmax(logits)",
-            [_again(scores), P],
-        )
+
+        # Columns: first the target ids, then the ids that are most likely on average.
+        by_mean_logit = logits.mean((0, 1)).argsort(descending=True).tolist()
+        target_ids = [index for row in targets for index in row]
+        order = list(dict.fromkeys([*target_ids, *by_mean_logit]))
+        shown = max(8, min(24, ids.numel()))
+        columns = [tokens(order[:shown])]
+        column_of_id = torch.tensor(order, device=ids.device).argsort()
+        correct = array(column_of_id[ids].masked_fill(ids == PAD, -1))
+        rows = self._prediction_rows([tokens(row) for row in targets])
+
+        scores = self._logits(output, order, columns)
+        P = _like(scores, "P", "softmax →", logits.softmax(-1)[..., order])
+        P = replace(P, kind="weights", rows=rows, marked=correct.astype(int))
+        text = _worded("probabilities", size=V)
+        self._add("probabilities", text, "P = softmax(logits)", [_again(scores), P])
+
         losses = -logits.log_softmax(-1).gather(-1, ids).masked_fill(ids == PAD, 0)
         counts = (ids != PAD).sum(1, keepdim=True)  # (B, 1, 1)
-        totals = torch.cat(
-            [
-                (-losses.sum(1, True)).exp(),
-                losses.sum(1, True),
-                losses.sum(1, True) / counts,
-            ],
-            -1,
+        self._loss(losses, counts, correct, rows)
+
+    def _prediction_rows(self, predicted: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the row labels, such as "I → go": each token and the one it predicts."""
+        rows = []
+        for read, following in zip(self.names, predicted, strict=True):
+            pairs = zip_longest(read, following, fillvalue="")
+            rows.append(
+                [f"{token} → {target}" if target else token for token, target in pairs]
+            )
+        return rows
+
+    def _logits(
+        self,
+        output: OutputProjection,
+        order: Sequence[int],
+        columns: Sequence[Sequence[str]],
+    ) -> Term:
+        """Append the output projection, with its columns in this order of ids; return the
+        logits.
+        """
+        call = self.calls[output]
+        x = Term(
+            "x",
+            array(call.input),
+            "B T D",
+            self.names,
+            repeated=True,
+            rule=f"as {self._last or self._name}",
         )
+        W = array(output.weight[order].T)
+        weights = Term("W", W, "D V", columns=columns, operator="·")
+        b = array(output.bias[None, order])
+        bias = Term("b", b, "1 V", columns=columns, operator="+")
+        values = array(call.output[..., order])
+        label = TEXTS["labels.logits"]
+        scores = Term(label, values, "B T V", self.names, columns, "=")
+
+        text = _worded("logits", size=call.output.shape[-1], shown=len(columns[0]))
+        self._add("logits", text, "logits = x·W + b", [x, weights, bias, scores])
+        return scores
+
+    def _loss(
+        self,
+        losses: Tensor,
+        counts: Tensor,
+        correct: Array,
+        rows: Sequence[Sequence[str]],
+    ) -> None:
+        """Append the cross-entropy of each token (B, T, 1), and of each sentence.
+
+        `counts` are the tokens of each sentence (B, 1, 1), `correct` the columns of the target ids.
+        """
+        sums = losses.sum(1, keepdim=True)
+        totals = torch.cat([(-sums).exp(), sums, sums / counts], -1)
         p, total, mean = totals[0, 0].tolist()
         text = _worded("loss", p=f"{p:.3g}", sum=f"{total:.3f}", mean=f"{mean:.3f}")
-        both = Term(
+
+        token_losses = Term(
             "loss",
             array(torch.cat([(-losses).exp(), losses], -1)),
             "B T 2",
             rows,
             [["p", "−ln p"]],
+            rule="loss logits",
+            parameter=correct,
         )
-        both = replace(both, rule="loss logits", parameter=array(correct))
-        values = array(totals)
-        sums = ("Π p", "Σ −ln p", TEXTS["labels.mean"])
-        whole = Term(
+        sentence_losses = Term(
             TEXTS["labels.sentence"],
-            values,
+            array(totals),
             "B 1 3",
-            columns=[sums],
+            columns=[("Π p", "Σ −ln p", TEXTS["labels.mean"])],
             kind="loss",
             rule="total loss",
+            parameter=array(counts),
         )
-        whole = replace(whole, parameter=array(counts))
-        self._add("loss", text, "loss = −ln p", [both, whole])
+        self._add("loss", text, "loss = −ln p", [token_losses, sentence_losses])
 
     def _self_attention(self, layer: EncoderLayer | DecoderLayer, part: Text) -> None:
         self._begin(part, "self")
-        name = self._norm_before(layer.self_attention_residual)
+        residual = layer.self_attention_residual
+        name = self._norm_before(residual)
         self._attention(layer.self_attention, name, (name, self.names), "z")
-        self._add_and_norm(
-            layer.self_attention_residual, self.calls[layer.self_attention].output, "z"
-        )
+        self._add_and_norm(residual, self.calls[layer.self_attention].output, "z")
 
     def _feedforward(self, network: FeedForward, residual: Residual) -> None:
         self._begin(TEXTS["parts.feedforward"], "feedforward")
         name = self._norm_before(residual)
         activation = ACTIVATIONS[network.activation.__name__]
-        y = Term(
-            name, array(self.calls[network].input), "B T D", self.names, repeated=True
-        )
-        h = Term(
-            "h",
-            array(self.calls[network.widen].output),
-            "B T F",
-            self.names,
-            operator="=",
-        )
+        inputs = array(self.calls[network].input)
+        y = Term(name, inputs, "B T D", self.names, repeated=True)
+        hidden = array(self.calls[network.widen].output)
+        h = Term("h", hidden, "B T F", self.names, operator="=")
         activated = _like(h, "h′", f"{activation} →", self.calls[network.narrow].input)
         weights = _weights(network.widen, "1", "D F")
         formula = f"h = {_times(name, weights)}, h′ = {activation}(h)"
         text = _worded("hidden", activation=activation)
-        self._add(
-            "hidden",
-            text,
-            formula,
-            [y, *weights, h, activated],
-            _shapes(y, network.widen, h),
-        )
+        terms = [y, *weights, h, activated]
+        self._add("hidden", text, formula, terms, _shapes(y, network.widen, h))
+
         weights = _weights(network.narrow, "2", "F D")
-        f = Term(
-            "f", array(self.calls[network].output), "B T D", self.names, operator="="
-        )
+        outputs = array(self.calls[network].output)
+        f = Term("f", outputs, "B T D", self.names, operator="=")
+        formula = f"f = {_times('h′', weights)}"
         product = _shapes(activated, network.narrow, f)
         terms = [_again(activated), *weights, f]
-        self._add(
-            "output", _worded("narrow"), f"f = {_times('h′', weights)}", terms, product
-        )
+        self._add("output", _worded("narrow"), formula, terms, product)
+
         self._add_and_norm(residual, self.calls[network].output, "f")
 
     # --- add & norm
 
     @property
     def _name(self) -> str:
-        """The name of the vectors that the next sublayer gets."""
+        """Name of the input vectors of the next sublayer."""
         return f"x{SUBSCRIPTS[self._passed]}"
 
     def _norm_before(self, residual: Residual) -> str:
-        """Append the norm before a sublayer, if pre-norm; return the name of the sublayer's
-        input.
+        """Append the norm before a sublayer if the model is pre-norm.
+
+        Return the name of the sublayer's input.
         """
         if not residual.pre:
             return self._name
@@ -385,56 +384,56 @@ class BlockSteps:
         return "y"
 
     def _add_and_norm(self, residual: Residual, branch: Tensor, name: str) -> None:
-        """Append the sum of a sublayer's input and output, and the norm after it, unless
-        pre-norm.
-        """
+        """Append the sum of a sublayer's input and output, and the norm after it, if any."""
         x = Term(self._name, array(self._x), "B T D", self.names, repeated=True)
         self._passed += 1
         has_norm = not residual.pre and not isinstance(residual.norm, nn.Identity)
         result = "s" if has_norm else self._name
-        self._x = self._x + branch if residual.connected else branch
-        total = _like(x, result, "=", self._x)
+        branch_term = _like(x, name, "", branch)
+
         if residual.connected:
-            terms = [x, _again(_like(x, name, "", branch), "+"), total]
+            self._x = self._x + branch
+            terms = [x, _again(branch_term, "+"), _like(x, result, "=", self._x)]
             self._add("add", _worded("add"), f"{result} = {x.name} + {name}", terms)
         else:
-            terms = [_again(_like(x, name, "", branch)), total]
+            self._x = branch
+            terms = [_again(branch_term), _like(x, result, "=", self._x)]
             self._add("add", _worded("no_residual"), f"{result} = {name}", terms)
+
         if has_norm:
             self._norm(residual.norm, "norm_after", "s", self._name)
             self._x = self.calls[residual.norm].output
 
     def _norm(self, norm: nn.Module, kind: str, name: str, result: str) -> None:
-        """Append a layer norm: mean and variance of each row, normalised rows, then scale and
-        shift.
+        """Append a norm.
+
+        A layer norm is shown as mean and variance of each row, the normalised rows, scale and
+        shift; a batch norm as its result alone.
         """
         x = self.calls[norm].input
         before = Term(name, array(x), "B T D", self.names, repeated=True)
         after = _like(before, result, "=", self.calls[norm].output)
         if not isinstance(norm, nn.LayerNorm):
-            self._add(
-                "norm",
-                _worded("batch_norm"),
-                f"{result} = norm({name})",
-                [before, replace(after, rule="fixed")],
-            )
+            terms = [before, replace(after, rule="fixed")]
+            self._add("norm", _worded("batch_norm"), f"{result} = norm({name})", terms)
             return
-        statistics = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
-        normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
-        n = replace(
-            _like(before, "n", "→", normalised), rule="normalise", parameter=norm.eps
-        )
-        mean = Term(
+
+        moments = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
+        statistics = Term(
             TEXTS["labels.statistics"],
-            array(statistics),
+            array(moments),
             "B T 2",
             self.names,
             [["μ", "σ²"]],
             "→",
+            rule="moments",
         )
+        normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
+        n = _like(before, "n", "→", normalised)
+        n = replace(n, rule="normalise", parameter=norm.eps)
         terms = [
             before,
-            replace(mean, rule="moments"),
+            statistics,
             n,
             _again(n),
             Term("γ", array(norm.weight[None]), "1 D", operator="⊙"),
@@ -442,25 +441,23 @@ class BlockSteps:
             after,
         ]
         formula = f"n = ({name} − μ) / √(σ² + ε), {result} = γ ⊙ n + β"
-        self._add(
-            "norm",
-            _worded(kind, epsilon=np.format_float_positional(norm.eps)),
-            formula,
-            terms,
-        )
+        text = _worded(kind, epsilon=np.format_float_positional(norm.eps))
+        self._add("norm", text, formula, terms)
 
     # --- attention
 
     def _attention(
         self, attention: Attention, name: str, entries: tuple[str, Names], result: str
     ) -> None:
-        """Append the steps from the projections to the output; `entries`: name and tokens of the
-        attended vectors.
+        """Append the steps of an attention from the projections to the output.
+
+        `entries` are the name and the tokens of the attended vectors.
         """
-        memory: Memory = self.calls[attention].args[1]
-        is_causal, window = (
-            self.calls[attention].kwargs.get(option) for option in ("causal", "window")
-        )
+        call = self.calls[attention]
+        memory: Memory = call.args[1]
+        is_causal = call.kwargs.get("causal")
+        window = call.kwargs.get("window")
+
         query = split_heads(self.calls[attention.query].output, attention.heads)
         keys = split_heads(self.calls[attention.key].output, attention.heads)
         if memory.keep is not None:
@@ -469,42 +466,30 @@ class BlockSteps:
         Q = self._projection(attention.query, "Q", (name, self.names), query)
         K = self._projection(attention.key, "K", entries, keys, padding)
         V = self._projection(attention.value, "V", entries, memory.values, padding)
+
         scores = self._scores(attention, (Q, K), memory, query)
         keep = attention_mask(memory, query.shape[2], bool(is_causal), window)
         weights = masked_softmax(attention.score(query, memory.keys), keep)
+        formula = "A = softmax(scores)"
         if keep is not None:
-            reasons = {
-                "causal": bool(is_causal),
-                "padding": memory.keep is not None,
-                "window": window is not None,
-            }
-            scores = self._mask(
-                scores,
-                keep,
-                [
-                    TEXTS[f"masked.{reason}"]
-                    for reason, holds in reasons.items()
-                    if holds
-                ],
-            )
+            formula = "A = softmax(masked scores)"
+            reasons = []
+            if is_causal:
+                reasons.append(TEXTS["masked.causal"])
+            if memory.keep is not None:
+                reasons.append(TEXTS["masked.padding"])
+            if window is not None:
+                reasons.append(TEXTS["masked.window"])
+            scores = self._mask(scores, keep, reasons)
+
         A = replace(_like(scores, "A", "softmax →", weights), kind="weights")
-        self._add(
-            "weights",
-            _worded("softmax"),
-            f"A = softmax({'masked ' if keep is not None else ''}scores)",
-            [_again(scores), A],
-        )
-        context = Term(
-            "A·V", array(weights @ memory.values), "B H T E", self.names, operator="="
-        )
+        self._add("weights", _worded("softmax"), formula, [_again(scores), A])
+
+        values = array(weights @ memory.values)
+        context = Term("A·V", values, "B H T E", self.names, operator="=")
         terms = [_again(A), _again(V, "·"), context]
-        self._add(
-            "context",
-            _worded("context"),
-            "A·V",
-            terms,
-            _bmm("TSE", weights, memory.values),
-        )
+        product = _bmm("TSE", weights, memory.values)
+        self._add("context", _worded("context"), "A·V", terms, product)
         self._output(attention.output, context, result)
 
     def _projection(
@@ -515,14 +500,13 @@ class BlockSteps:
         heads: Tensor,
         keep: Array | None = None,
     ) -> Term:
-        """Append the projection to queries, keys or values; return it, split into heads. Padding
-        has zeros.
+        """Append the projection to queries, keys or values; return the result, split into heads.
+
+        Padding positions, which are False in `keep`, have zeros.
         """
-        call, (name, names), T = (
-            self.calls[layer],
-            entries,
-            "T" if letter == "Q" else "S",
-        )
+        call = self.calls[layer]
+        name, names = entries
+        T = "T" if letter == "Q" else "S"
         count = heads.shape[1]
         x = Term(
             name, array(call.input), f"B {T} D", names, repeated=True, parameter=keep
@@ -536,22 +520,18 @@ class BlockSteps:
         )
         split = Term(letter, array(heads), f"B H {T} E", names, rule=f"as {letter}")
         if isinstance(layer, nn.Linear):
-            text = _worded(
-                letter, heads=TEXTS["split"].fill(count=count) if count > 1 else ""
-            )
+            heads_text = TEXTS["split"].fill(count=count) if count > 1 else ""
+            text = _worded(letter, heads=heads_text)
             weights = _weights(layer, letter, "D D")
         else:
             text = _worded("unprojected", letter=letter)
             weights = []
             result = replace(result, repeated=True)
-        terms = [x, *weights, result, *([split] if count > 1 else [])]
-        self._add(
-            letter,
-            text,
-            f"{letter} = {_times(name, weights)}",
-            terms,
-            _shapes(x, layer, result),
-        )
+        terms = [x, *weights, result]
+        if count > 1:
+            terms.append(split)
+        formula = f"{letter} = {_times(name, weights)}"
+        self._add(letter, text, formula, terms, _shapes(x, layer, result))
         return split
 
     def _scores(
@@ -562,38 +542,41 @@ class BlockSteps:
         query: Tensor,
     ) -> Term:
         """Append the score of every query with every key."""
-        (Q, K), score = compared, attention.score
+        Q, K = compared
+        score = attention.score
         kind = next(name for name, cls in SCORES.items() if type(score) is cls)
         values = score(query, memory.keys)
         S = Term(TEXTS["labels.scores"], array(values), "B H T S", Q.rows, K.rows, "=")
         terms = list[Term]()
         dot = score.as_dot(query)
         product = ""
+
+        # Keys as the score prepares them: K·Wᵀ, or vectors of unit length.
         if isinstance(score, General):
-            terms += [
-                _again(K),
-                Term("Wᵀ", array(score.matrix.transpose(1, 2)), "H E E", operator="·"),
-            ]
+            matrix = array(score.matrix.transpose(1, 2))
+            terms += [_again(K), Term("Wᵀ", matrix, "H E E", operator="·")]
         if not np.array_equal(array(memory.keys), K.values):
-            K = replace(
-                _like(K, "K′", "=" if terms else "", memory.keys),
-                rule="" if terms else "unit K",
-            )
+            if terms:
+                K = _like(K, "K′", "=", memory.keys)
+            else:
+                K = replace(_like(K, "K′", "", memory.keys), rule="unit K")
             terms.append(K)
+
         if dot is not None:
-            if not torch.equal(dot[0], query):
-                # Of each head, 1 / τ.
-                lengths = dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)
-                Q = replace(
-                    _like(Q, "Q′", "", dot[0]), rule="unit Q", parameter=array(lengths)
-                )
+            dot_query, scale = dot
+            if not torch.equal(dot_query, query):
+                # Length of the queries of each head, which is 1 / τ.
+                norms = dot_query.norm(dim=-1, keepdim=True)
+                lengths = array(norms.amax((0, 2), keepdim=True))
+                Q = _like(Q, "Q′", "", dot_query)
+                Q = replace(Q, rule="unit Q", parameter=lengths)
                 terms.insert(0, Q)
             terms += [_again(Q), _transposed(K)]
             product = _bmm("TES", query, memory.keys.transpose(-1, -2))
-            if dot[1] != 1:
-                products = torch.matmul(dot[0], memory.keys.transpose(-1, -2))
+            if scale != 1:
+                products = torch.matmul(dot_query, memory.keys.transpose(-1, -2))
                 terms.append(_like(S, f"{Q.name}·{K.name}ᵀ", "=", products))
-                S = replace(S, operator=f"÷ {1 / dot[1]:.4g} =", parameter=dot[1])
+                S = replace(S, operator=f"÷ {1 / scale:.4g} =", parameter=scale)
         elif isinstance(score, Additive):
             terms += [
                 Term("v", array(score.vector[:, None]), "H 1 E"),
@@ -601,15 +584,17 @@ class BlockSteps:
                 _again(K, "+"),
             ]
             S = replace(S, operator=") =")
-        text = _worded(f"score_{kind}", size=query.shape[-1])
+
+        title, description = _worded(f"score_{kind}", size=query.shape[-1])
         if isinstance(attention.value, nn.Identity) and attention.role != "cross":
-            largest, rows = _diagonal(values, memory.keep)
-            text = text[0], text[1] + TEXTS["diagonal"].fill(largest=largest, rows=rows)
-        self._add("scores", text, FORMULAS[kind], [*terms, S], product)
+            largest, rows = _count_diagonal(values, memory.keep)
+            description += TEXTS["diagonal"].fill(largest=largest, rows=rows)
+        terms.append(S)
+        self._add("scores", (title, description), FORMULAS[kind], terms, product)
         return S
 
     def _mask(self, scores: Term, keep: Tensor, reasons: Sequence[Text]) -> Term:
-        """Append the mask: hidden entries get the score −∞."""
+        """Append the mask, which gives masked entries the score −∞; return the masked scores."""
         B, _, T, S = scores.values.shape
         hidden = ~keep.expand(B, 1, T, S).cpu().numpy()
         added = np.where(hidden[:, 0], -np.inf, 0.0)
@@ -618,23 +603,20 @@ class BlockSteps:
         values = np.where(hidden, -np.inf, scores.values)
         masked = Term(TEXTS["labels.masked"], values, scores.letters, *sides, "=")
         text = _worded("mask", reasons=join_texts(reasons, Text(", and ", ". ")))
-        self._add(
-            "mask",
-            text,
-            "masked scores = scores + mask",
-            [_again(scores), mask, masked],
-        )
+        terms = [_again(scores), mask, masked]
+        self._add("mask", text, "masked scores = scores + mask", terms)
         return masked
 
     def _output(self, layer: nn.Module, context: Term, result: str) -> None:
-        """Append the output: heads side by side, then projected."""
+        """Append the output: the heads are concatenated, then projected."""
         call = self.calls[layer]
         heads = context.values.shape[1]
-        name = TEXTS["labels.joined"] if heads > 1 else context.name
         D = call.input.shape[-1]
-        columns = (
-            [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
-        )
+        name = context.name
+        columns: Sequence[Sequence[str]] = ((),)
+        if heads > 1:
+            name = TEXTS["labels.joined"]
+            columns = [[f"Z{column * heads // D}" for column in range(D)]]
         joined = Term(
             name,
             array(call.input),
@@ -644,26 +626,22 @@ class BlockSteps:
             rule="as A·V",
             repeated=heads == 1,
         )
-        # WO mixes the heads.
+        # The columns of the output belong to no head, since the projection mixes the heads.
         z = _like(replace(joined, columns=((),)), result, "=", call.output)
         if isinstance(layer, nn.Linear):
-            text = _worded(
-                "output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else ""
-            )
+            heads_text = TEXTS["join"].fill(count=heads) if heads > 1 else ""
+            text = _worded("output", heads=heads_text)
             weights = _weights(layer, "O", "D D")
         else:
             weights = []
             text = _worded("no_output")
         formula = f"{result} = {_times('[A·V]' if heads > 1 else 'A·V', weights)}"
-        self._add(
-            "output", text, formula, [joined, *weights, z], _shapes(joined, layer, z)
-        )
+        terms = [joined, *weights, z]
+        self._add("output", text, formula, terms, _shapes(joined, layer, z))
 
 
 class PaperOrder(nn.Module):
-    """Sinusoidal positions with the columns in the paper's order: sine, cosine, sine, cosine and so
-    on.
-    """
+    """Sinusoidal positions with columns in the paper's order: sine and cosine alternate."""
 
     def __init__(self, positions: nn.Module, size: int) -> None:
         super().__init__()
@@ -676,16 +654,16 @@ class PaperOrder(nn.Module):
 
 
 def array(tensor: Tensor) -> Array:
-    """Return a tensor as an array of 32-bit numbers on the host."""
+    """Return a tensor as a float32 array in host memory."""
     numbers: Array = tensor.detach().float().cpu().numpy()
     return numbers
 
 
 def _worded(key: str, **values: Any) -> tuple[Text, Text]:
-    """Return title and text of a kind of step."""
-    return TEXTS[f"steps.{key}.title"].fill(**values), TEXTS[f"steps.{key}.text"].fill(
-        **values
-    )
+    """Return the title and the description of a kind of step."""
+    title = TEXTS[f"steps.{key}.title"].fill(**values)
+    description = TEXTS[f"steps.{key}.text"].fill(**values)
+    return title, description
 
 
 def _again(term: Term, operator: str = "") -> Term:
@@ -694,7 +672,7 @@ def _again(term: Term, operator: str = "") -> Term:
 
 
 def _like(term: Term, name: Words, operator: str, values: Tensor) -> Term:
-    """Return other numbers with the axes and labels of a term."""
+    """Return a term with other values, and the axes and labels of `term`."""
     return replace(
         term,
         name=name,
@@ -707,7 +685,7 @@ def _like(term: Term, name: Words, operator: str, values: Tensor) -> Term:
 
 
 def _transposed(keys: Term) -> Term:
-    """Repeat keys as Kᵀ, an operand whose columns are the tokens."""
+    """Repeat the keys as the operand Kᵀ, whose columns are the tokens."""
     values = keys.values.swapaxes(-1, -2)
     return Term(
         f"{keys.name}ᵀ",
@@ -723,27 +701,24 @@ def _weights(layer: nn.Linear, suffix: str, letters: str) -> list[Term]:
     """Return the matrix of a linear layer, and its bias unless that is zero."""
     terms = [Term(f"W{suffix}", array(layer.weight.T), letters, operator="·")]
     if layer.bias is not None and bool(layer.bias.any()):
-        terms.append(
-            Term(
-                f"b{suffix}",
-                array(layer.bias[None]),
-                f"1 {letters.split()[-1]}",
-                operator="+",
-            )
-        )
+        bias_letters = f"1 {letters.split()[-1]}"
+        bias = array(layer.bias[None])
+        terms.append(Term(f"b{suffix}", bias, bias_letters, operator="+"))
     return terms
 
 
 def _times(name: str, weights: Sequence[Term]) -> str:
-    """Write the product with weights, and the sum with a bias, in symbols."""
-    return name + "".join(
-        (" + " if term.operator == "+" else "·") + str(term.name) for term in weights
-    )
+    """Write the product with the weights and the sum with the bias as a formula."""
+    formula = name
+    for term in weights:
+        operator = " + " if term.operator == "+" else "·"
+        formula += f"{operator}{term.name}"
+    return formula
 
 
-def _diagonal(scores: Tensor, keep: Tensor | None) -> tuple[int, int]:
-    """Return in how many rows, of how many, the score of a vector with itself is the largest;
-    padding aside.
+def _count_diagonal(scores: Tensor, keep: Tensor | None) -> tuple[int, int]:
+    """Return the number of rows whose largest score is that of a vector with itself, and the number
+    of all rows, without padding.
     """
     T = scores.shape[-1]
     largest = scores.argmax(-1) == torch.arange(T, device=scores.device)  # (B, 1, T)
@@ -752,7 +727,7 @@ def _diagonal(scores: Tensor, keep: Tensor | None) -> tuple[int, int]:
 
 
 def _shapes(x: Term, layer: nn.Module, result: Term) -> str:
-    """Return the shapes of a product with the matrix of a linear layer."""
+    """Describe the shapes of a product with the matrix of a linear layer."""
     if not isinstance(layer, nn.Linear):
         return ""
     shapes = (x.values.shape, layer.weight.T.shape, result.values.shape)
@@ -760,13 +735,20 @@ def _shapes(x: Term, layer: nn.Module, result: Term) -> str:
 
 
 def _bmm(letters: str, left: Tensor, right: Tensor) -> str:
-    """Return the shapes of a batched product by head, as torch.bmm takes it: sentences and heads
-    are one axis.
+    """Describe the shapes of a product by head, for which torch.bmm has sentences and heads on one
+    axis.
+
+    `letters` name the rows of the left matrix, the summed axis, and the columns of the right one.
     """
-    (B, H, *rows), columns, (T, E, S) = left.shape, right.shape[3], tuple(letters)
-    shapes = [(B * H, *rows), (B * H, rows[1], columns), (B * H, rows[0], columns)]
+    T, E, S = tuple(letters)
     symbols = f"(B·H, {T}, {E}) × (B·H, {E}, {S}) → (B·H, {T}, {S})"
-    return f"torch.bmm: {symbols} = {' × '.join(map(_tuple, shapes[:2]))} → {_tuple(shapes[2])}"
+
+    B, H, rows, summed = left.shape
+    columns = right.shape[3]
+    left_shape = _tuple((B * H, rows, summed))
+    right_shape = _tuple((B * H, summed, columns))
+    result_shape = _tuple((B * H, rows, columns))
+    return f"torch.bmm: {symbols} = {left_shape} × {right_shape} → {result_shape}"
 
 
 def _tuple(shape: Sequence[int]) -> str:

@@ -1,22 +1,22 @@
-"""Matrices and steps as lines of a terminal; wide characters take two columns."""
+"""Format matrices and steps as text for a terminal, where wide characters take two columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from regard.common.bilingual import Language, text_width, words_by
-from regard.visualisation.number_boxes import Step, Term, matrices
+from regard.visualisation.number_boxes import NumberMatrix, Step, Term, matrices
 
-NARROWEST, WIDEST = 7, 110
-"""Columns of the terminal for a number, and for a line of text."""
+NARROWEST = 7
+"""Smallest width of a column of numbers, in characters."""
+WIDEST = 110
+"""Largest width of a line of text, in characters."""
 
 
 def format_steps(
     steps: Sequence[Step], is_batch: bool, language: Language
 ) -> list[str]:
-    """Format steps below the headings of their parts; operands that were shown before are not shown
-    again.
-    """
+    """Format steps below the headings of their parts, without operands that were shown before."""
     lines = list[str]()
     part = None
     for number, step in enumerate(steps, 1):
@@ -24,13 +24,14 @@ def format_steps(
             part = step.part
             heading = part.by(language)
             lines += ["", heading, "═" * text_width(heading)]
-        lines += [
-            "",
-            f"{number}. {step.title.by(language)}"
-            + (f":  {step.formula}" if step.formula else ""),
-        ]
+
+        title = f"{number}. {step.title.by(language)}"
+        if step.formula:
+            title += f":  {step.formula}"
+        lines += ["", title]
         lines += [f"   {line}" for line in _wrap(step.text.by(language), WIDEST - 3)]
-        lines += [f"   {step.product}"] if is_batch and bool(step.product) else []
+        if is_batch and step.product:
+            lines.append(f"   {step.product}")
         for term in step.terms:
             if not term.repeated:
                 lines += _format_term(term, is_batch, language)
@@ -38,41 +39,44 @@ def format_steps(
 
 
 def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
+    """Format each matrix of a term below its title."""
     lines = list[str]()
     shape = term.shape(is_batch)
-    bracketed = shape if shape.startswith("(") else f"({shape})"
+    name = words_by(term.name, language)
+    if shape:
+        name += f" {shape}" if shape.startswith("(") else f" ({shape})"
+
     for matrix in matrices(term):
-        parts = [
-            words_by(term.name, language) + (f" {bracketed}" if shape else ""),
-            matrix.label.by(language),
-        ]
-        parts += [] if matrix.more is None else [matrix.more.by(language)]
-        rows, columns = (
-            [words_by(label, language) for label in labels]
-            for labels in (matrix.rows, matrix.columns)
-        )
-        more = ["…"] if matrix.more_columns else []
-        plain = "{} " if matrix.marked else "{}"  # as wide as a marked number, [0.152]
-        cells = [
-            [
-                *(
-                    ("[{}]" if (r, c) in matrix.marked else plain).format(cell)
-                    for c, cell in enumerate(row)
-                ),
-                *more,
-            ]
-            for r, row in enumerate(matrix.cells)
-        ]
-        lines += _format_matrix(
-            ", ".join(filter(None, parts)),
-            rows,
-            cells,
-            [*columns, *more] if columns else [],
-        )
+        title_parts = [name, matrix.label.by(language)]
+        if matrix.more is not None:
+            title_parts.append(matrix.more.by(language))
+        title = ", ".join(filter(None, title_parts))
+        rows = [words_by(label, language) for label in matrix.rows]
+        columns = [words_by(label, language) for label in matrix.columns]
+        cells = _format_cells(matrix)
+        if matrix.more_columns:
+            cells = [[*row, "…"] for row in cells]
+            if columns:
+                columns.append("…")
+        lines += _format_matrix(title, rows, cells, columns)
     return lines
 
 
+def _format_cells(matrix: NumberMatrix) -> list[list[str]]:
+    """Put marked numbers in brackets: [0.152]; the others get a space for alignment."""
+    plain = "{} " if matrix.marked else "{}"
+    rows = []
+    for r, row in enumerate(matrix.cells):
+        cells = []
+        for c, cell in enumerate(row):
+            pattern = "[{}]" if (r, c) in matrix.marked else plain
+            cells.append(pattern.format(cell))
+        rows.append(cells)
+    return rows
+
+
 def _wrap(text: str, limit: int) -> list[str]:
+    """Break a text into lines of at most `limit` columns."""
     lines = [""]
     for word in text.split():
         if lines[-1] and text_width(f"{lines[-1]} {word}") > limit:
@@ -99,18 +103,19 @@ def _format_matrix(
         ]
     names = rows or ("",) * len(cells)
     left = max(map(text_width, names))
-    lines = ([("", columns)] if columns else []) + [*zip(names, cells, strict=True)]
-    return [
-        "",
-        title,
-        *(
-            "  " + name + " " * (left - text_width(name)) + _line(row, widths)
-            for name, row in lines
-        ),
-    ]
+    labelled_rows = list(zip(names, cells, strict=True))
+    if columns:
+        labelled_rows.insert(0, ("", columns))
+
+    lines = ["", title]
+    for name, row in labelled_rows:
+        padding = " " * (left - text_width(name))
+        lines.append(f"  {name}{padding}{_line(row, widths)}")
+    return lines
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Align cells to the right of their columns."""
     return "".join(
         " " * (width + 1 - text_width(cell)) + cell
         for cell, width in zip(cells, widths, strict=True)

@@ -1,5 +1,5 @@
-"""Small random weights for lessons, rounded to tenths so that they can be followed with a
-pencil.
+"""Small random weights for lessons, rounded to tenths so that readers can check the numbers by
+hand.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from regard.models import Model, ModelSettings, build
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 SPREAD = 0.5
-"""Standard deviation of the matrices: the softmax of a small model stays soft."""
+"""Standard deviation of the matrices, small enough for a softmax with several large weights."""
 SPREAD_OF_NORM = 0.2
-SIZE, FEEDFORWARD = 32, 64
-"""The largest sizes whose numbers fit on a page."""
+"""Standard deviation of the scales and shifts of norms."""
+SIZE = 32
+"""Largest model size whose numbers fit on a page."""
+FEEDFORWARD = 64
+"""Largest size of the feed-forward network whose numbers fit on a page."""
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 @dataclass(frozen=True)
 class SmallSettings:
-    """Sizes and kinds of a block of random weights; None: 4 numbers, 2 heads, 6 hidden, post-norm,
-    scaled dot product.
+    """Settings of a block with random weights.
 
-    `unprojected` leaves out Q, K, V and output matrices; it has one head and, unless `norm` is
-    given, pre-norm.
+    The defaults are size 4, 2 heads, feed-forward size 6, post-norm, and scaled dot product.
+    `unprojected` leaves out the Q, K, V and output matrices; it requires one head, and its default
+    is pre-norm.
     """
 
     size: int | None = None
@@ -63,10 +66,10 @@ class SmallSettings:
             "norm": "pre" if self.unprojected else "post",
             "score": "scaled_dot",
         }
-        given = {
-            name: getattr(self, name)
-            for name in defaults
-            if getattr(self, name) is not None
+        set_values = {
+            name: value
+            for name, value in vars(self).items()
+            if name in defaults and value is not None
         }
         fixed = {
             "kind": "transformer",
@@ -74,17 +77,17 @@ class SmallSettings:
             "dropout": 0.0,
             "scale_embedding": False,
         }
-        return {**fixed, **defaults, **given}
+        return {**fixed, **defaults, **set_values}
 
     def problems(self) -> list[str]:
-        """Return what is wrong, a sentence for each cause."""
+        """Return a sentence for each invalid setting."""
         sides = self.sides()
         causes = []
-        for name, value, largest in (
-            ("size", self.size, SIZE),
-            ("feedforward", self.feedforward, FEEDFORWARD),
-        ):
-            least = 2 if name == "size" else 1
+        limits = (
+            ("size", self.size, 2, SIZE),
+            ("feedforward", self.feedforward, 1, FEEDFORWARD),
+        )
+        for name, value, least, largest in limits:
             if value is not None and not least <= value <= largest:
                 causes.append(
                     f"`{name}`: wanted {least} to {largest}, got {value}; larger ones are not "
@@ -111,7 +114,7 @@ class SmallSettings:
 
 
 class WordVocabulary:
-    """The words of a few texts as tokens, beside the special ones."""
+    """Vocabulary of the words of a few texts and the special tokens."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         words = dict.fromkeys(word for text in texts for word in text.split())
@@ -157,7 +160,7 @@ def small_model(
         ]
         side.embedding.weight.data.copy_(torch.stack(vectors))
     for module in model.modules():
-        # Vectors of one length.
+        # Without projections, norms must return vectors of equal length.
         if isinstance(module, nn.LayerNorm) and settings.unprojected:
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
@@ -168,23 +171,25 @@ def _unproject(model: Model, size: int, score: str) -> None:
     """Replace each attention by one without Q, K, V and output matrices."""
     for layer in model.modules():
         for name, module in list(layer.named_children()):
-            if isinstance(module, Attention):
-                bare = Attention(
-                    module.role,
-                    size,
-                    size,
-                    size,
-                    1,
-                    score,
-                    project_keys=False,
-                    project_values=False,
-                )
-                setattr(layer, name, bare)
+            if not isinstance(module, Attention):
+                continue
+            unprojected = Attention(
+                module.role,
+                size,
+                size,
+                size,
+                1,
+                score,
+                project_keys=False,
+                project_values=False,
+            )
+            setattr(layer, name, unprojected)
 
 
 def randomise(module: nn.Module, seed: int, spread: float = 1.0) -> None:
-    """Draw all matrices, and scales and shifts of norms, each by its name; other vectors keep their
-    values.
+    """Draw all matrices, and the scales and shifts of norms; other vectors keep their values.
+
+    The numbers of a parameter depend on its name and the seed only.
     """
     norms = {
         name for name, part in module.named_modules() if isinstance(part, nn.LayerNorm)
@@ -194,15 +199,14 @@ def randomise(module: nn.Module, seed: int, spread: float = 1.0) -> None:
             if parameter.ndim >= 2:
                 parameter.copy_(random_tenths(parameter.shape, seed, name, spread))
             elif name.rpartition(".")[0] in norms:
-                offset = float(name.endswith("weight"))
-                parameter.copy_(
-                    offset + random_tenths(parameter.shape, seed, name, SPREAD_OF_NORM)
-                )
+                mean = 1.0 if name.endswith("weight") else 0.0
+                deviations = random_tenths(parameter.shape, seed, name, SPREAD_OF_NORM)
+                parameter.copy_(mean + deviations)
 
 
 def random_tenths(
     shape: Sequence[int], seed: int, name: str, spread: float = 1.0
 ) -> Float[Tensor, "..."]:
-    """Draw normal numbers, the same for each name and seed, rounded to tenths."""
+    """Draw normal numbers, rounded to tenths; equal names and seeds give equal numbers."""
     generator = torch.Generator().manual_seed(seed + zlib.crc32(name.encode()))
     return torch.randn(*shape, generator=generator).mul(spread).mul(10).round().div(10)

@@ -22,7 +22,7 @@ class Call:
 
     @property
     def input(self) -> Tensor:
-        """The first argument."""
+        """First positional argument."""
         tensor: Tensor = self.args[0]
         return tensor
 
@@ -32,8 +32,9 @@ Calls = Mapping[nn.Module, Call]
 
 @contextmanager
 def record_calls(model: nn.Module) -> Iterator[dict[nn.Module, Call]]:
-    """Record the last call of each module while the block runs; modules without a `forward` call
-    are missing.
+    """Record the last call of each module while the `with` block runs.
+
+    Modules that are not called have no entry.
     """
     calls: dict[nn.Module, Call] = {}
 

@@ -20,27 +20,28 @@ Similarity = Callable[[Any, Any], Any]
 UNTRAINED = ("scaled_dot", "dot", "cosine", "cosine_fixed", "cosine_plain")
 """Scores that need no training."""
 MAX_KEYS = 24
-"""Keys that a table or figure names; the others are summed up in one line."""
+"""Largest number of keys in a table or figure; the other weights are summed up in one line."""
 
 
 class SoftDictionary(Mapping[Any, Any]):
-    """Keys and values, looked up exactly, or softly: the answer is then the mean of the values,
-    weighted by similarity.
+    """Dictionary with exact and soft look-up.
+
+    A soft look-up returns the mean of all values, weighted by the similarity of key and query.
 
     >>> animals = SoftDictionary({"computer": 9, "dog": 2, "cat": 3})
     >>> animals["dog"]
     2
-    >>> alike = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
-    >>> print(animals.look_up("puppy", lambda key, query: alike[key]))
+    >>> similarity = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
+    >>> print(animals.look_up("puppy", lambda key, query: similarity[key]))
     puppy reads  2.824
     key       similarity  weight  value
     computer       0.100   0.059  9.000
     dog            0.900   0.529  2.000
     cat            0.700   0.412  3.000
 
-    Made of a dict, or of two tensors with a row per entry: keys (S, Dk) and values (S, Dv). If the
-    keys are vectors, a query is a vector (Dk) or several (T, Dk), and `look_up` is the attention of
-    the models.
+    It is made from a dict, or from two tensors with a row for each entry: keys (S, Dk) and values
+    (S, Dv). If the keys are vectors, a query is one vector (Dk) or several (T, Dk), and `look_up`
+    computes attention as the models do.
     """
 
     def __init__(
@@ -76,8 +77,9 @@ class SoftDictionary(Mapping[Any, Any]):
         )
 
     def __getitem__(self, query: Any) -> Any:
-        """Return the value of the key that equals `query`. Raises UnknownKey (a KeyError) if there
-        is none.
+        """Return the value of the key that equals `query`.
+
+        Raises UnknownKey, a KeyError, if there is none.
         """
         return self._values[self._find(query)[0]]
 
@@ -94,13 +96,13 @@ class SoftDictionary(Mapping[Any, Any]):
         softmax: bool = False,
         keep: Sequence[bool] | Tensor | None = None,
     ) -> Answer:
-        """Return the mean of all values, weighted by similarity; `keep`: which entries are visible
-        (True).
+        """Return the mean of all values, weighted by similarity.
 
-        `similarity` is a function of a key and the query, whose results are divided by their sum,
-        or with `softmax` passed through it; or a score, always with softmax: "scaled_dot", "dot",
-        "cosine", or a trained `Score`. Without it vectors are compared by scaled dot product, and
-        all else by equality.
+        `similarity` is a function of a key and the query, or a score: "scaled_dot", "dot",
+        "cosine", or a trained `Score`. The results of a function are divided by their sum, or with
+        `softmax` normalised by it; scores are always normalised by softmax. By default, vectors are
+        compared by scaled dot product, and all other keys by equality. `keep` is True for visible
+        entries.
         """
         mask = _mask(keep, len(self))
         query = _plain(query)
@@ -131,20 +133,15 @@ class SoftDictionary(Mapping[Any, Any]):
         self, query: Any, similarity: Similarity, softmax: bool, keep: Tensor
     ) -> Answer:
         scores = torch.stack([_number(similarity(key, query)) for key in self._keys])
-        weights = (
-            masked_softmax(scores.view(1, 1, 1, -1), keep.view(1, 1, 1, -1)).flatten()
-            if softmax
-            else None
-        )
-        return self._mean(
-            query,
-            scores,
-            _shares(scores, keep, self.names) if weights is None else weights,
-            keep,
-        )
+        if softmax:
+            score_rows = scores.view(1, 1, 1, -1)
+            weights = masked_softmax(score_rows, keep.view(1, 1, 1, -1)).flatten()
+        else:
+            weights = _shares(scores, keep, self.names)
+        return self._mean(query, scores, weights, keep)
 
     def _by_score(self, query: Any, score: Score | str, keep: Tensor) -> Answer:
-        """Attend as a model does, without projections."""
+        """Compute attention with the score, without projections."""
         assert self.key_rows is not None, "only vectors are compared by a score"
         queries = _rows(query, "queries").to(self.key_rows.dtype)
         shape = tuple(queries.shape)
@@ -152,8 +149,9 @@ class SoftDictionary(Mapping[Any, Any]):
             queries.ndim in (1, 2),
             f"a query is one vector or a table of them, got the shape {shape}",
         )
-        # (1, T, Dk)
-        is_single, queries = queries.ndim == 1, queries.view(1, -1, queries.shape[-1])
+        is_single = queries.ndim == 1
+        queries = queries.view(1, -1, queries.shape[-1])  # (1, T, Dk)
+
         attention = _attention(score, self.key_rows.shape[1], queries.shape[2])
         memory = attention.prepare(
             self.key_rows[None], self.value_rows.view(len(self), -1)[None], keep[None]
@@ -187,7 +185,7 @@ class SoftDictionary(Mapping[Any, Any]):
         keep: Tensor,
         measure: str = "similarity",
     ) -> Answer:
-        # 0 · NaN would leak.
+        # Clear hidden values, since a weight of 0 times NaN would be NaN.
         values = self.value_rows.masked_fill(
             ~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0
         )
@@ -234,11 +232,10 @@ class SoftDictionary(Mapping[Any, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Result of a look-up: `value`, through which gradients flow, and the `scores` and `weights` of
-    each key.
+    """Result of a look-up: its `value`, and the `scores` and `weights` of all keys.
 
-    One query has scores and weights (S,) and a value of the values' own shape; T queries have a row
-    for each. The score of a hidden key is −∞.
+    Gradients flow through `value`. For one query, scores and weights are (S,), and the value has
+    the shape of an entry's value; T queries add a first axis. The score of a hidden key is −∞.
     """
 
     query: str
@@ -279,8 +276,10 @@ class Answer:
             )
             for i in indices.tolist()
         ]
-        if rest := _rest(weights, indices):
-            rows.append((rest[0], "", f"{rest[1]:.3f}", ""))
+        remainder = _remainder(weights, indices)
+        if remainder:
+            label, weight = remainder
+            rows.append((label, "", f"{weight:.3f}", ""))
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = [
             "  ".join(
@@ -295,10 +294,10 @@ class Answer:
         for query, _, weights, value in self._queries()[:MAX_KEYS]:
             indices = _largest(weights)
             rows = [(self.names[i], float(weights[i])) for i in indices.tolist()]
-            rest = _rest(weights, indices)
-            panels.append(
-                Bars(query, _format(value, 3), [*rows, rest] if rest else rows)
-            )
+            remainder = _remainder(weights, indices)
+            if remainder:
+                rows.append(remainder)
+            panels.append(Bars(query, _format(value, 3), rows))
         return panels
 
 
@@ -336,7 +335,7 @@ def _plain(value: Any) -> Any:
 
 
 def _rows(rows: Any, name: str) -> Float[Tensor, "S *shape"]:
-    """Stack rows of numbers to one floating-point tensor; tensors keep their gradients."""
+    """Stack rows of numbers into a floating-point tensor; gradients of tensors are kept."""
     try:
         if not isinstance(rows, Tensor):
             rows = [
@@ -379,8 +378,9 @@ def _mask(keep: Sequence[bool] | Tensor | None, entries: int) -> Tensor:
 
 
 def _shares(scores: Tensor, keep: Tensor, names: tuple[str, ...]) -> Tensor:
-    """Divide similarities by their sum; zeros if nothing is visible, or all similarities are
-    zero.
+    """Divide similarities by their sum.
+
+    The shares are zero if no entry is visible, or if all similarities are zero.
     """
     visible = scores.masked_fill(~keep, 0)
     wrong = [
@@ -449,23 +449,18 @@ def _largest(weights: Tensor) -> Tensor:
     return weights.topk(min(MAX_KEYS, len(weights))).indices.sort().values
 
 
-def _rest(weights: Tensor, indices: Tensor) -> tuple[str, float] | None:
+def _remainder(weights: Tensor, indices: Tensor) -> tuple[str, float] | None:
+    """Return a label for the keys that are not in `indices`, and the sum of their weights."""
     count = len(weights) - len(indices)
-    return (
-        (f"… and {count} more", float(weights.sum() - weights[indices].sum()))
-        if count
-        else None
-    )
+    if not count:
+        return None
+    return f"… and {count} more", float(weights.sum() - weights[indices].sum())
 
 
 def _name(key: Any) -> str:
-    return (
-        _format(torch.as_tensor(key))
-        if _is_vector(key)
-        else repr(key)
-        if not isinstance(key, str)
-        else key
-    )
+    if _is_vector(key):
+        return _format(torch.as_tensor(key))
+    return key if isinstance(key, str) else repr(key)
 
 
 def _format(value: Tensor, digits: int = 2) -> str:
@@ -473,6 +468,6 @@ def _format(value: Tensor, digits: int = 2) -> str:
     value = value.detach()
     if value.ndim == 0:
         return f"{float(value):.{digits}f}"
-    # No −0.00.
+    # Adding 0.0 turns −0.0 into 0.0.
     numbers = [f"{round(float(x), 2) + 0.0:.2f}" for x in value.flatten()[:6]]
     return f"[{', '.join(numbers)}{', …' if value.numel() > 6 else ''}]"

@@ -1,9 +1,8 @@
-"""Generators of sample data: a Korean–English corpus from a grammar, copy and reverse tasks, and
-captioned images.
+"""Generate sample data: a Korean–English corpus from a grammar, and captioned images.
 
-A sentence is drawn as a `derivation` (`grammar`, `draft`, `tenses` over `lexicon` and `verbs`) and
-realised in both languages (`korean`, `english`, `realisation`), so that its word alignment is
-known. `images` does the same for images.
+A sentence is first drawn as a `derivation` (`grammar`, `draft` and `tenses` draw from `lexicon` and
+`verbs`). It is then realised in both languages (`korean`, `english`, `realisation`), so that its
+word alignment is known. `images` generates images and their captions in the same way.
 """
 
 from __future__ import annotations

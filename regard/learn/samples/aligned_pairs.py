@@ -1,6 +1,4 @@
-"""Sentence pairs with gold word alignments, and a corpus of them in train, valid and test
-splits.
-"""
+"""Sentence pairs with gold word alignments, and corpora of such pairs in named splits."""
 
 from __future__ import annotations
 
@@ -42,25 +40,24 @@ class Sample:
 
     def reversed(self) -> Sample:
         """Return the corpus for translating the other way."""
-        return Sample(
-            {
-                name: tuple(pair.reversed() for pair in pairs)
-                for name, pairs in self.splits.items()
-            }
-        )
+        splits = {}
+        for name, pairs in self.splits.items():
+            splits[name] = tuple(pair.reversed() for pair in pairs)
+        return Sample(splits)
 
     def write(self, folder: Path, source: str, target: str) -> None:
-        """Write each split as lines of text: train.ko, train.en and train.align ("0-0 1-2"), if ko
-        and en are given.
+        """Write each split as three line-aligned text files.
+
+        With the language codes "ko" and "en", they are train.ko, train.en and train.align, which
+        has word alignments such as "0-0 1-2".
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name, pairs in self.splits.items():
             write_lines(folder / f"{name}.{source}", (pair.source for pair in pairs))
             write_lines(folder / f"{name}.{target}", (pair.target for pair in pairs))
-            write_lines(
-                folder / f"{name}.align", (format_pharaoh(pair.links) for pair in pairs)
-            )
+            alignments = (format_pharaoh(pair.links) for pair in pairs)
+            write_lines(folder / f"{name}.align", alignments)
 
 
 def checked_sizes(
@@ -70,12 +67,11 @@ def checked_sizes(
     causes = []
     for name, size in (sizes or {}).items():
         if name not in defaults:
-            near = difflib.get_close_matches(name, defaults, 1)
-            hint = (
-                f"did you mean {near[0]!r}?"
-                if near
-                else f"known are {', '.join(defaults)}"
-            )
+            nearest = difflib.get_close_matches(name, defaults, 1)
+            if nearest:
+                hint = f"did you mean {nearest[0]!r}?"
+            else:
+                hint = f"known are {', '.join(defaults)}"
             causes.append(f"sizes: unknown split {name!r}; {hint}")
         elif size < 0:
             causes.append(f"sizes: {name} wanted 0 or more, got {size}")

@@ -1,9 +1,8 @@
-"""Korean conjugation: from a stem and an ending to the word, with every irregular class of the
-lexicon.
+"""Conjugate Korean verbs: join a stem and an ending, with the irregular classes of the lexicon.
 
-Endings come in three kinds. Those that begin with a consonant follow the stem as it is (먹고).
-Those that begin with 으 lose it after a vowel or ㄹ (먹으면, 가면, 만들면). Those that begin with
-아/어 follow vowel harmony and contract (먹어요, 가요, 와요).
+There are three kinds of endings. An ending that begins with a consonant leaves the stem unchanged
+(먹고). An ending that begins with 으 loses it after a vowel or ㄹ (먹으면, 가면, 만들면). An ending
+that begins with 아 or 어 follows vowel harmony and contracts (먹어요, 가요, 와요).
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ CONTRACTED = {
 class Stem:
     """A verb without its ending.
 
-    `kind` is "regular", or the irregular class: ㄷ (듣다, 들어요), ㅂ (돕다, 도와요), ㅅ (짓다,
+    `kind` is "regular" or the irregular class: ㄷ (듣다, 들어요), ㅂ (돕다, 도와요), ㅅ (짓다,
     지어요), 르 (부르다, 불러요), 하 (공부하다, 공부해요), 이 (학생이다, 학생이에요, 의사예요;
-    아니다, 아니에요). Stems in ㄹ and in ㅡ need no class: all of them change alike. A `static`
-    stem denotes a state, and takes no -는- in the plain style: 있다, not 있는다.
+    아니다, 아니에요). Stems that end in ㄹ or ㅡ need no class, since all of them change alike. A
+    `static` stem denotes a state and has no -는- in the plain style: 있다, not 있는다.
     """
 
     text: str
@@ -48,14 +47,13 @@ class Stem:
 
 
 def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
-    """Conjugate a stem with 다 (plain style: 간다, 먹는다), 요 (polite: 가요), 고, 지만, 지, 기,
-    는, 을, 은 or 으면.
+    """Conjugate a stem with an ending.
+
+    The endings are 다 (plain style: 간다, 먹는다), 요 (polite style: 가요), 고, 지만, 지, 기, 는,
+    을, 은 and 으면.
     """
     if stem.kind == "이" and (past or ending == "요"):
-        whole = stem.text in ("이", "아니") or final(stem.text[:-1])
-        if past:
-            return _past(stem.text + "었" if whole else stem.text[:-1] + "였", ending)
-        return stem.text + "에요" if whole else stem.text[:-1] + "예요"
+        return _copula(stem.text, ending, past)
     if past:
         return _past(add_final(_infinitive(stem), "ㅆ"), ending)
     if ending == "다":
@@ -63,19 +61,27 @@ def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
     if ending == "요":
         return _infinitive(stem) + "요"
     if ending == "는":
-        return (
-            without_final(stem.text) if final(stem.text) == "ㄹ" else stem.text
-        ) + "는"
+        text = without_final(stem.text) if final(stem.text) == "ㄹ" else stem.text
+        return text + "는"
     if ending in ("을", "은", "으면"):
         return _linked(stem, ending)
     return stem.text + ending
 
 
-def _past(text: str, ending: str) -> str:
-    """Conjugate a past stem such as 먹었 or 갔: no vowel harmony any more, so the polite ending is
-    always -어요.
+def _copula(text: str, ending: str, past: bool) -> str:
+    """Conjugate the copula in the past or in the polite style.
+
+    이 contracts with 었 and 에 after a vowel: 의사였다, 의사예요, but 학생이었다, 학생이에요.
     """
-    return text + {"요": "어요"}.get(ending, ending)
+    is_uncontracted = text in ("이", "아니") or final(text[:-1])
+    if past:
+        return _past(text + "었" if is_uncontracted else text[:-1] + "였", ending)
+    return text + "에요" if is_uncontracted else text[:-1] + "예요"
+
+
+def _past(text: str, ending: str) -> str:
+    """Conjugate a past stem such as 먹었 or 갔; its polite ending is always -어요."""
+    return text + ("어요" if ending == "요" else ending)
 
 
 def _plain(stem: Stem) -> str:
@@ -87,8 +93,8 @@ def _plain(stem: Stem) -> str:
 
 
 def _linked(stem: Stem, ending: str) -> str:
-    """Add 을, 은 or 으면: 으 is lost after a vowel and after ㄹ, but not in place of an irregular
-    consonant.
+    """Add 을, 은 or 으면; 으 is lost after a vowel and after ㄹ, unless an irregular consonant has
+    changed there.
     """
     if stem.kind == "ㄷ":
         return add_final(stem.text, "ㄹ") + ending
@@ -127,4 +133,5 @@ def _contracted(text: str) -> str:
 
 
 def _bright(text: str) -> bool:
+    """Return whether the last vowel is ㅏ or ㅗ, which vowel harmony follows with 아."""
     return bool(text) and decompose(text[-1])[1] in BRIGHT

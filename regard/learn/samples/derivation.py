@@ -1,7 +1,7 @@
-"""Derivation of a sentence, common to Korean and English: a sequence of clauses and connectives.
+"""Derivation of a sentence, shared by Korean and English: a sequence of clauses and connectives.
 
-Korean and English have their clauses in the same order, so a sentence is realised clause by clause,
-and no link leaves its clause.
+Korean and English have their clauses in the same order. So a sentence is realised clause by clause,
+and every alignment link joins words of the same clause.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from regard.learn.samples.verbs import Verb
 
 
 class Word(NamedTuple):
-    """A surface word, and the parts of the derivation that it realises: words that share one are
-    linked.
+    """A surface word, and the parts of the derivation that it realises.
+
+    A Korean and an English word are aligned if they realise the same part.
     """
 
     text: str
@@ -27,8 +28,8 @@ class Word(NamedTuple):
 class Frame(NamedTuple):
     """Tense ("past", "present", "future"), aspect and polarity of a clause.
 
-    A negative clause is `short` with 안, "didn't", rather than with 지 않다, "did not". It may deny
-    that somebody is `able`: 못, "couldn't", and 지 못하다, "could not".
+    A `short` negative clause has 안 and "didn't", any other 지 않다 and "did not". With `able`, the
+    negation is of ability: 못 and "couldn't", or 지 못하다 and "could not".
     """
 
     tense: str
@@ -39,22 +40,17 @@ class Frame(NamedTuple):
 
     @property
     def time(self) -> str:
-        """The kind of time expression that fits: the tense; for the present, "habit" or
-        "ongoing".
-        """
-        return (
-            self.tense
-            if self.tense != "present"
-            else "ongoing"
-            if self.progressive
-            else "habit"
-        )
+        """Kind of time expression that fits: "past", "future", "habit" or "ongoing"."""
+        if self.tense != "present":
+            return self.tense
+        return "ongoing" if self.progressive else "habit"
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause: who does what to whom, where, how and when. `place` is a goal for verbs of
-    motion.
+    """A clause: who does what to whom, where, how and when.
+
+    For verbs of motion, `place` is the goal.
     """
 
     frame: Frame
@@ -71,8 +67,9 @@ class Clause:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Clauses with a connective between each and the next, or a greeting; polite if it greets or
-    addresses someone.
+    """Clauses with a connective between each and the next, or a greeting alone.
+
+    A sentence with a greeting or a vocative is in polite speech.
     """
 
     clauses: tuple[Clause, ...] = ()
@@ -92,21 +89,21 @@ class Sentence:
 def fixed(
     entry: Expression | None, role: str, language: Literal["korean", "english"]
 ) -> tuple[Word, ...]:
-    """Return a fixed expression in one language; with equally many words in both, they are linked
-    one by one.
+    """Return the words of a fixed expression in one language; () if `entry` is None.
+
+    If both languages have the same number of words, the words are linked one by one, else all words
+    with all.
     """
     if entry is None:
         return ()
     korean = entry.korean.split()
     english = entry.english.split()
-    one_by_one = len(korean) == len(english)
     words = korean if language == "korean" else english
-    return tuple(
-        Word(word, (f"{role} {i}" if one_by_one else role,))
-        for i, word in enumerate(words)
-    )
+    if len(korean) == len(english):
+        return tuple(Word(word, (f"{role} {i}",)) for i, word in enumerate(words))
+    return tuple(Word(word, (role,)) for word in words)
 
 
 def with_mark(words: Sequence[Word], mark: str = ",") -> list[Word]:
-    """Add a comma, or another mark, to the last word."""
+    """Append a punctuation mark to the last word."""
     return [*words[:-1], words[-1]._replace(text=words[-1].text + mark)]

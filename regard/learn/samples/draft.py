@@ -1,5 +1,5 @@
-"""Draft of one clause: first what its verb requires, then optional parts until its words are used
-up.
+"""Draw one clause: first the parts that its verb requires, then optional parts until its number
+of words is reached.
 """
 
 from __future__ import annotations
@@ -36,35 +36,34 @@ TRIES = 8
 
 
 class Setting(NamedTuple):
-    """Constraints on a clause: its English words, its frame, the vocative or greeting, whether it
-    may have a time.
+    """Constraints on a clause.
 
-    It does not mention the subject of the `previous` clause again: nobody says "Minji slept, and
-    Minji ran".
+    A clause does not mention the subject of the `previous` clause again, unless by a pronoun:
+    nobody says "Minji slept, and Minji ran".
     """
 
-    words: int
+    words: int  # number of English words
     frame: Frame
-    vocative: Expression | None = None
-    dated: bool = True
+    vocative: Expression | None = None  # or greeting
+    dated: bool = True  # the clause may have a time expression
     previous: Clause | None = None
 
 
 class Draft:
-    """A clause being drawn; `objects` are those it may choose from."""
+    """A clause being drawn, whose objects are chosen from `objects`."""
 
     def __init__(
-        self, rng: Random, verb: Verb, things: Sequence[Noun], setting: Setting
+        self, rng: Random, verb: Verb, objects: Sequence[Noun], setting: Setting
     ) -> None:
         self.rng = rng
         self.verb = verb
-        self.objects = things
+        self.objects = objects
         self.setting = setting
         self.words_left = setting.words
-        mentioned = setting.previous.subject if setting.previous else ()
+        previous_subject = setting.previous.subject if setting.previous else ()
         self.taken = [
             *_unmentioned(setting.vocative),
-            *(noun for noun in mentioned if noun not in PRONOUNS),
+            *(noun for noun in previous_subject if noun not in PRONOUNS),
         ]
         self.parts: dict[str, Any] = {}
 
@@ -72,26 +71,30 @@ class Draft:
         """Return the clause with exactly the words of its setting, or None if that failed."""
         if not self._take_required():
             return None
-        extras = [
+
+        optional_parts = [
             self._second_subject,
             self._second_object,
             self._recipient,
             self._place,
+            self._means,
+            self._companion,
+            self._adverb,
+            self._time,
         ]
-        extras += [self._means, self._companion, self._adverb, self._time]
-        self.rng.shuffle(extras)
-        for extra in extras:
+        self.rng.shuffle(optional_parts)
+        for take in optional_parts:
             if not self.words_left:
                 break
-            extra()
+            take()
+
         clause = Clause(self.setting.frame, self.verb, **self.parts)
         return None if self.words_left or _looks_past(clause) else clause
 
     def _take_required(self) -> bool:
         """Take the required parts. Return False if the words do not suffice."""
-        self.words_left -= len(
-            english.predicate(self.verb, self.setting.frame, "plural")
-        )
+        verb_group = english.predicate(self.verb, self.setting.frame, "plural")
+        self.words_left -= len(verb_group)
         for role, take in self._required():
             take()
             if role not in self.parts:
@@ -99,6 +102,7 @@ class Draft:
         return True
 
     def _required(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield each required role and the method that fills it."""
         yield "subject", self._subject
         if self.verb.objects:
             yield "objects", self._object
@@ -114,41 +118,33 @@ class Draft:
             self.words_left -= cost
 
     def _subject(self) -> None:
-        people = (
-            [noun for noun in PEOPLE if noun not in (WE, THEY)]
-            if self.verb.copula
-            else PEOPLE
-        )
-        if noun := self._person(people):
+        people: Sequence[Noun] = PEOPLE
+        if self.verb.copula:
+            people = [noun for noun in PEOPLE if noun not in (WE, THEY)]
+        noun = self._person(people)
+        if noun:
             self._take("subject", (noun,), _word_count(noun))
 
     def _second_subject(self) -> None:
         first = self.parts["subject"][0]
-        if (
-            first in FIRST_OF_TWO
-            and not self.verb.copula
-            and (noun := self._person(SECOND_OF_TWO))
-        ):
+        if first not in FIRST_OF_TWO or self.verb.copula:
+            return
+        noun = self._person(SECOND_OF_TWO)
+        if noun:
             self._take("subject", (first, noun), 1 + _word_count(noun))
 
     def _object(self) -> None:
-        if (
-            noun := self._person(self.objects)
-            if self.verb.personal
-            else self.rng.choice(self.objects)
-        ):
-            self._take(
-                "objects", (noun,), _word_count(noun) + bool(self.verb.preposition)
-            )
+        noun = self._choose_object(self.objects)
+        if noun:
+            cost = _word_count(noun) + bool(self.verb.preposition)
+            self._take("objects", (noun,), cost)
 
     def _second_object(self) -> None:
-        if (
-            "objects" not in self.parts
-            or self.parts["objects"][0] in PRONOUNS
-            or self.verb.copula
-        ):
+        if "objects" not in self.parts or self.verb.copula:
             return
         (first,) = self.parts["objects"]
+        if first in PRONOUNS:
+            return
         candidates = [
             noun
             for noun in self.objects
@@ -156,50 +152,59 @@ class Draft:
         ]
         if not candidates:
             return
-        if (
-            noun := self._person(candidates)
-            if self.verb.personal
-            else self.rng.choice(candidates)
-        ):
+        noun = self._choose_object(candidates)
+        if noun:
             self._take("objects", (first, noun), 1 + _word_count(noun))
 
+    def _choose_object(self, candidates: Sequence[Noun]) -> Noun | None:
+        if self.verb.personal:
+            return self._person(candidates)
+        return self.rng.choice(candidates)
+
     def _recipient(self) -> None:
-        free = "recipient" not in self.parts and "companion" not in self.parts
-        if self.verb.recipient != "never" and free and (noun := self._person(PEOPLE)):
+        if "recipient" in self.parts or "companion" in self.parts:
+            return
+        if self.verb.recipient == "never":
+            return
+        noun = self._person(PEOPLE)
+        if noun:
             self._take("recipient", noun, 1 + _word_count(noun))
 
     def _place(self) -> None:
         if self.verb.places and "place" not in self.parts:
             noun = self.rng.choice(self.verb.places)
-            bare = self.verb.goal != "never" and not noun.article
-            self._take("place", noun, _word_count(noun) + (not bare))
+            # Goals such as "home" have neither an article nor a preposition.
+            has_preposition = self.verb.goal == "never" or bool(noun.article)
+            self._take("place", noun, _word_count(noun) + has_preposition)
 
     def _means(self) -> None:
         if self.verb.goal != "never":
             self._take("means", self.rng.choice(VEHICLES), 2)
 
     def _companion(self) -> None:
-        alone = self.verb.alone or self.verb.personal or "recipient" in self.parts
-        if not alone and (noun := self._person(PEOPLE)):
+        if self.verb.alone or self.verb.personal or "recipient" in self.parts:
+            return
+        noun = self._person(PEOPLE)
+        if noun:
             self._take("companion", noun, 1 + _word_count(noun))
 
     def _adverb(self) -> None:
-        """Add a manner, but not to a negated verb: 잘 자지 않는다 would mean that one hardly
-        sleeps.
+        """Add an adverb of manner, unless the clause is negative.
+
+        잘 자지 않는다, "does not sleep well", would mean that somebody hardly sleeps.
         """
         if self.verb.adverbs and not self.setting.frame.negative:
             self._take("adverb", self.rng.choice(self.verb.adverbs), 1)
 
     def _time(self) -> None:
         if self.setting.dated and not self.verb.stative:
-            time = self.rng.choice(
-                [time for time in TIMES if self.setting.frame.time in time.fits]
-            )
+            kind = self.setting.frame.time
+            time = self.rng.choice([time for time in TIMES if kind in time.fits])
             self._take("time", time, len(fixed(time, "time", "english")))
 
     def _person(self, candidates: Sequence[Noun]) -> Noun | None:
-        """Draw a person who is not in the clause yet and may be mentioned. None if it is hard to
-        find one.
+        """Draw a person who may be mentioned and is not in the clause yet; None if `TRIES` draws
+        find none.
         """
         for _ in range(TRIES):
             noun = self.rng.choice(candidates)
@@ -211,8 +216,9 @@ class Draft:
 
 @cache
 def _unmentioned(vocative: Expression | None) -> tuple[Noun, ...]:
-    """Return whom a polite sentence does not mention: the addressee, "you", and those who need
-    honorific verbs.
+    """Return the persons that a polite sentence does not mention.
+
+    They are "you", the addressee, and persons who require honorific verbs.
     """
     if vocative is None:
         return ()
@@ -222,7 +228,7 @@ def _unmentioned(vocative: Expression | None) -> tuple[Noun, ...]:
 
 @cache
 def _same_kind(noun: Noun) -> tuple[Noun, ...]:
-    """Return the nouns that can be joined with it: bread and rice, but not bread and history."""
+    """Return the nouns that can be joined with a noun: bread and rice, not bread and history."""
     return next(kind for kind in (*KINDS, PLACES, NAMES + PERSONS) if noun in kind)
 
 
@@ -233,8 +239,12 @@ def _word_count(noun: Noun) -> int:
 
 
 def _looks_past(clause: Clause) -> bool:
-    """Return whether a present looks like the past: "I read a book" is used for the past, unlike
-    "he reads".
+    """Return whether a clause in the present looks like one in the past.
+
+    "I read a book" can be either, "he reads a book" is the present. The grammar uses the ambiguous
+    form for the past only.
     """
-    alike = clause.verb.english == clause.verb.past and clause.frame == Frame("present")
-    return alike and english.agreement(clause.subject) != "singular"
+    same_form = clause.verb.english == clause.verb.past
+    is_simple_present = clause.frame == Frame("present")
+    is_singular = english.agreement(clause.subject) == "singular"
+    return same_form and is_simple_present and not is_singular

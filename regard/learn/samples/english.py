@@ -23,34 +23,38 @@ DO = {
 
 
 def clause(content: Clause, connective: Connective | None) -> list[Word]:
-    """Realise a clause: subject, verb, object, recipient or goal, manner, means, companion, place,
-    time.
+    """Realise a clause.
+
+    The order is: subject, verb, object, recipient, goal, manner, means, companion, place, time.
     """
-    agrees = agreement(content.subject)
+    verb = content.verb
+    person = agreement(content.subject)
     words = [
         *phrase(content.subject, "subject"),
-        *predicate(content.verb, content.frame, agrees),
+        *predicate(verb, content.frame, person),
     ]
-    # "am not" has no other contraction.
-    if agrees == "first" and words[1].text == "not":
+    # The only contraction of "I am not" is "I'm not"; `predicate` has left out "am".
+    if person == "first" and words[1].text == "not":
         words[0] = Word("I'm", (*words[0].realises, "tense", "aspect"))
-    if content.verb.copula:
-        words += [
-            Word(word, ("object 0",)) for word in ("a", content.objects[0].english)
-        ]
+
+    if verb.copula:
+        noun = content.objects[0].english
+        words += [Word("a", ("object 0",)), Word(noun, ("object 0",))]
     elif content.objects:
-        words += phrase(content.objects, "object", content.verb.preposition)
+        words += phrase(content.objects, "object", verb.preposition)
     if content.recipient:
         words += phrase((content.recipient,), "recipient", "to")
-    if content.place and content.verb.goal != "never":
-        words += phrase(
-            (content.place,), "place", "to" if content.place.article else ""
-        )
-    words += [*fixed(content.adverb, "adverb", "english"), *_circumstances(content)]
+    if content.place and verb.goal != "never":
+        preposition = "to" if content.place.article else ""
+        words += phrase((content.place,), "place", preposition)
+
+    words += fixed(content.adverb, "adverb", "english")
+    words += _circumstances(content)
     return _with_connective(words, connective) if connective else words
 
 
 def _circumstances(content: Clause) -> list[Word]:
+    """Realise means, companion, place and time."""
     words: list[Word] = []
     if content.means:
         words += phrase((content.means,), "means", "by")
@@ -63,12 +67,10 @@ def _circumstances(content: Clause) -> list[Word]:
 
 def _with_connective(words: list[Word], connective: Connective) -> list[Word]:
     """Add the connective: "When …," before a main clause, "…, and" after one."""
-    joint = Word(connective.english, ("connective",))
-    return (
-        [joint, *with_mark(words)]
-        if connective.subordinate
-        else [*with_mark(words), joint]
-    )
+    conjunction = Word(connective.english, ("connective",))
+    if connective.subordinate:
+        return [conjunction, *with_mark(words)]
+    return [*with_mark(words), conjunction]
 
 
 @cache
@@ -80,11 +82,9 @@ def phrase(
     for number, noun in enumerate(nouns):
         if number:
             words.append(Word("and", (f"{role} and",)))
-        text = (
-            noun.english
-            if role == "subject"
-            else ACCUSATIVE.get(noun.english, noun.english)
-        )
+        text = noun.english
+        if role != "subject":
+            text = ACCUSATIVE.get(text, text)
         words += [
             Word(word, (f"{role} {number}",))
             for word in f"{noun.article} {text}".split()
@@ -93,55 +93,66 @@ def phrase(
 
 
 def agreement(subject: tuple[Noun, ...]) -> str:
-    """Return the agreement of the verb with a subject: "first" (am), "singular" (is) or "plural"
-    (are).
-    """
+    """Return the form of the verb for a subject: "first" (am), "singular" (is), "plural" (are)."""
     if len(subject) > 1 or subject[0].english in PLURAL:
         return "plural"
     return "first" if subject[0].english == "I" else "singular"
 
 
 @cache
-def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
-    """Realise the verb group: eats, ate, is eating, will not eat, did not eat, didn't eat, cannot
-    eat, is.
+def predicate(verb: Verb, frame: Frame, person: str) -> tuple[Word, ...]:
+    """Realise the verb group for the `agreement` of its subject.
+
+    Examples: eats, ate, is eating, will not eat, did not eat, didn't eat, cannot eat, is.
     """
+    words = _auxiliaries(verb, frame, person)
+    if verb.copula:
+        return tuple(words)
+    if frame.progressive:
+        return (*words, Word(participle(verb.english), ("verb",)))
+    if words:
+        return (*words, Word(verb.english, ("verb",)))
+
+    simple = verb.english
+    if frame.tense == "past":
+        simple = verb.past
+    elif person == "singular":
+        simple = third_person(verb.english)
+    return (Word(simple, ("verb", "tense")),)
+
+
+def _auxiliaries(verb: Verb, frame: Frame, person: str) -> list[Word]:
+    """Realise the auxiliaries of a verb and their negation; the copula counts as an auxiliary."""
     tense, progressive, negative, short, able = frame
+    be_realises = "aspect" if progressive else "verb"
     words = []
     if tense == "future":
         words.append(Word("will", ("tense",)))
     elif able:
         words.append(Word("could" if tense == "past" else "can", ("tense",)))
     elif progressive or verb.copula:
-        words.append(
-            Word(BE[tense][agrees], ("tense", "aspect" if progressive else "verb"))
-        )
+        words.append(Word(BE[tense][person], ("tense", be_realises)))
     elif negative:
-        words.append(Word(DO[tense][agrees], ("tense",)))
-    if negative and words[0].text != "am" and (short or words[0].text == "can"):
-        form = (
-            CONTRACTED.get(words[0].text, words[0].text + "n't") if short else "cannot"
-        )
-        words[0] = Word(form, (*words[0].realises, "polarity"))
-    elif negative:
-        words = [*words * (not short), Word("not", ("polarity",))]
+        words.append(Word(DO[tense][person], ("tense",)))
+
+    if negative:
+        words = _negate(words[0], short)
     if tense == "future" and (progressive or verb.copula):
-        words.append(Word("be", ("aspect" if progressive else "verb",)))
-    if verb.copula:
-        return tuple(words)
-    if progressive or words:
-        return (
-            *words,
-            Word(participle(verb.english) if progressive else verb.english, ("verb",)),
-        )
-    simple = (
-        verb.past
-        if tense == "past"
-        else third_person(verb.english)
-        if agrees == "singular"
-        else verb.english
-    )
-    return (Word(simple, ("verb", "tense")),)
+        words.append(Word("be", (be_realises,)))
+    return words
+
+
+def _negate(auxiliary: Word, short: bool) -> list[Word]:
+    """Negate an auxiliary: did not, didn't, cannot.
+
+    A short negation of "am" is "not" alone, which `clause` contracts with the subject to "I'm not".
+    """
+    text = auxiliary.text
+    if text == "am" or (not short and text != "can"):
+        not_word = Word("not", ("polarity",))
+        return [not_word] if short else [auxiliary, not_word]
+    negated = CONTRACTED.get(text, text + "n't") if short else "cannot"
+    return [Word(negated, (*auxiliary.realises, "polarity"))]
 
 
 def third_person(base: str) -> str:
@@ -152,8 +163,9 @@ def third_person(base: str) -> str:
 
 
 def participle(base: str) -> str:
-    """Form the present participle: eating, writing, running; one short syllable doubles its last
-    consonant.
+    """Form the present participle: eating, writing, running.
+
+    A verb of one short syllable doubles its last consonant.
     """
     if re.fullmatch("[^aeiou]*[aeiou][^aeiouwxy]", base):
         return base + base[-1] + "ing"

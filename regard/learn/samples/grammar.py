@@ -1,7 +1,7 @@
-"""Grammar that draws sentences of an exact number of English words.
+"""Draw sentences with an exact number of English words from a grammar.
 
-Every connective and vocative costs one word. So the words of a sentence are first distributed among
-its clauses, and then each clause is drawn with its share.
+Every connective and vocative is one word. The remaining words are first distributed among the
+clauses, and then each clause is drawn with its number of words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from regard.learn.samples.tenses import frames
 from regard.learn.samples.verbs import VERBS, Verb
 
 Combination = tuple[Verb, Noun]  # a verb and one of its objects
-# Few clauses are as short as "I am a student".
+# The copula is drawn five times as often as another verb, since few clauses are as short as
+# "I am a student".
 CHOICES = (
     *VERBS,
     *[verb for verb in VERBS if verb.copula] * 4,
@@ -31,7 +32,8 @@ CHOICES = (
 
 SHORTEST = 2
 LONGEST_CLAUSE = 14
-ATTEMPTS, TRIES = 100, 40  # for a sentence, for a clause
+ATTEMPTS = 100  # to draw a sentence
+TRIES = 40  # to draw a clause
 TEMPORAL = ("when", "after", "before", "while")
 
 
@@ -49,10 +51,10 @@ class Grammar:
     def sentence(
         self, words: int, combination: Combination | None = None
     ) -> Sentence | None:
-        """Draw a sentence of exactly this many English words, with `combination` in its longest
+        """Draw a sentence of exactly `words` English words, with `combination` in its longest
         clause.
 
-        None if none was found: not every combination fits into few words.
+        Return None if none was found, since not every combination fits into few words.
         """
         assert words >= SHORTEST, f"no sentence has fewer than {SHORTEST} words"
         for _ in range(ATTEMPTS):
@@ -62,25 +64,27 @@ class Grammar:
         return None
 
     def _attempt(self, words: int, combination: Combination | None) -> Sentence | None:
-        """Draw a sentence; None if a clause cannot be drawn with its share of words and its
+        """Draw a sentence; None if a clause cannot be drawn with its number of words and its
         frame.
         """
         rng = self.rng
-        vocative = (
-            rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
-        )
+        vocative = None
+        if words > SHORTEST and rng.random() < 0.2:
+            vocative = rng.choice(VOCATIVES)
         greeting = rng.choice(GREETINGS) if rng.random() < 0.06 else None
         full_stop = rng.random() < 0.3
-        left = (
-            words
-            - (vocative is not None)
-            - (len(greeting.english.split()) if greeting else 0)
-        )
-        if greeting and vocative and not left and not combination:
+
+        words_left = words
+        if vocative:
+            words_left -= 1
+        if greeting:
+            words_left -= len(greeting.english.split())
+        if greeting and vocative and not words_left and not combination:
             return Sentence((), (), vocative, greeting, full_stop)
-        if left < SHORTEST:
+        if words_left < SHORTEST:
             return None
-        shares = _shares(rng, left)
+
+        shares = _shares(rng, words_left)
         connectives = _connectives(rng, len(shares) - 1)
         longest = shares.index(max(shares))
         clauses: list[Clause] = []
@@ -88,15 +92,17 @@ class Grammar:
         for i, frame in enumerate(frames(rng, connectives, shares)):
             connective = connectives[i] if i < len(connectives) else None
             dated = _may_have_time(previous, connective)
-            before = clauses[-1] if clauses else None
-            setting = Setting(shares[i], frame, vocative or greeting, dated, before)
-            clause = self._clause(
-                setting, connective, combination if i == longest else None
+            previous_clause = clauses[-1] if clauses else None
+            setting = Setting(
+                shares[i], frame, vocative or greeting, dated, previous_clause
             )
+            requested = combination if i == longest else None
+            clause = self._clause(setting, connective, requested)
             if clause is None:
                 return None
             clauses.append(clause)
             previous = connective
+
         return Sentence(
             tuple(clauses), tuple(connectives), vocative, greeting, full_stop
         )
@@ -107,20 +113,19 @@ class Grammar:
         connective: Connective | None,
         combination: Combination | None,
     ) -> Clause | None:
-        stative = not (
-            setting.frame.progressive
-            or setting.frame.able
-            or (connective and connective.timeless)
-        )
+        """Draw a clause with a verb that fits; None if that failed `TRIES` times."""
+        frame = setting.frame
+        timeless = connective is not None and connective.timeless
+        stative_fits = not (frame.progressive or frame.able or timeless)
         for _ in range(TRIES):
             verb = combination[0] if combination else self.rng.choice(CHOICES)
-            repeated = setting.previous and verb is setting.previous.verb
-            if (
-                repeated
-                or (verb.stative and not stative)
-                or (verb.copula and setting.frame.short)
-            ):
+            if setting.previous and verb is setting.previous.verb:
                 continue
+            if verb.stative and not stative_fits:
+                continue
+            if verb.copula and frame.short:
+                continue
+
             objects = [combination[1]] if combination else self.objects[verb]
             clause = Draft(self.rng, verb, objects, setting).finish()
             if clause:
@@ -129,7 +134,7 @@ class Grammar:
 
 
 def _shares(rng: Random, words: int) -> list[int]:
-    """Draw the number of words of each clause; one word between two is the connective."""
+    """Draw the number of words of each clause, leaving one word for each connective."""
     shares: list[int] = []
     while words > 4 and not (words <= LONGEST_CLAUSE and rng.random() < 0.55):
         longest = min(words - 3, 12)
@@ -142,15 +147,19 @@ def _connectives(rng: Random, count: int) -> list[Connective]:
     """Draw the connectives; a subordinate clause is followed by its main clause."""
     drawn: list[Connective] = []
     for _ in range(count):
-        free = not (drawn and drawn[-1].subordinate)
-        kind = SUBORDINATING if free and rng.random() < 0.5 else COORDINATING
-        drawn.append(rng.choices(kind, [connective.weight for connective in kind])[0])
+        may_subordinate = not (drawn and drawn[-1].subordinate)
+        choices = COORDINATING
+        if may_subordinate and rng.random() < 0.5:
+            choices = SUBORDINATING
+        weights = [connective.weight for connective in choices]
+        drawn.append(rng.choices(choices, weights)[0])
     return drawn
 
 
 def _may_have_time(previous: Connective | None, connective: Connective | None) -> bool:
-    """Return whether a clause may have a time: not a subordinate one, nor one after a temporal
-    clause.
+    """Return whether a clause may have a time expression.
+
+    A subordinate clause may not, nor may the main clause after a temporal clause.
     """
     if connective and connective.subordinate:
         return False

@@ -1,8 +1,7 @@
-"""Hangul syllables: decomposition into letters (jamo), composition, and the particles that depend
-on them.
+"""Decompose Hangul syllables into letters (jamo), compose them, and choose particles.
 
-A syllable of Unicode is 0xAC00 + (initial · 21 + vowel) · 28 + final, with final 0 when the
-syllable is open.
+The Unicode code point of a syllable is 0xAC00 + (initial · 21 + vowel) · 28 + final, where final is
+0 if the syllable is open.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 FINALS: list[str] = ["", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"]
 FIRST = 0xAC00
 
-# role: (after a final consonant, after a vowel)
+# Particles by role, each as (form after a final consonant, form after a vowel).
 PARTICLES = {
     "topic": ("은", "는"),
     "subject": ("이", "가"),
@@ -26,20 +25,15 @@ PARTICLES = {
 
 
 def decompose(letter: str) -> tuple[str, str, str]:
-    """Return the initial, vowel and final of a syllable: 간 is ㄱ, ㅏ, ㄴ; 가 is ㄱ, ㅏ and
-    nothing.
-    """
+    """Return the initial, vowel and final of a syllable: ㄱ, ㅏ, ㄴ for 간; ㄱ, ㅏ, "" for 가."""
     number = ord(letter) - FIRST
     return INITIALS[number // 588], VOWELS[number // 28 % 21], FINALS[number % 28]
 
 
 def syllable(initial: str, vowel: str, end: str = "") -> str:
     """Compose a syllable from its letters."""
-    return chr(
-        FIRST
-        + (INITIALS.index(initial) * 21 + VOWELS.index(vowel)) * 28
-        + FINALS.index(end)
-    )
+    open_syllable = INITIALS.index(initial) * 21 + VOWELS.index(vowel)
+    return chr(FIRST + open_syllable * 28 + FINALS.index(end))
 
 
 def final(word: str) -> str:
@@ -58,10 +52,11 @@ def add_final(word: str, end: str) -> str:
 
 
 def particle(word: str, role: str) -> str:
-    """Append the particle of a role: 빵을 but 사과를; 지하철로, because ㄹ counts as open before
-    (으)로.
+    """Append the particle of a role: 빵을 but 사과를.
+
+    A final ㄹ counts as a vowel before (으)로: 지하철로.
     """
-    closed, opened = PARTICLES[role]
+    after_consonant, after_vowel = PARTICLES[role]
     end = final(word)
     is_open = not end or (role == "means" and end == "ㄹ")
-    return word + (opened if is_open else closed)
+    return word + (after_vowel if is_open else after_consonant)

@@ -1,4 +1,4 @@
-"""The Korean–English sample corpus: its splits, and the sentences drawn for each."""
+"""Generate the Korean–English sample corpus and its splits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ SIZES = {
     "recombination": 500,
     "length": 500,
 }
-SHORT = 12
-# Mean number of words by which long sentences exceed SHORT, before the limit `longest`.
-TAIL = 20
+SHORT = 12  # words of the longest short sentence
+TAIL = 20  # mean number of words by which long sentences exceed SHORT, without a limit
 WELL_COVERED = 10_000
-"""With this many training pairs, recombinations consist of words that occur in training."""
+"""Number of training pairs from which on recombinations use only words that occur in training."""
 TRIES = 1000
 
 Draw = Callable[[], Sentence | None]
@@ -40,19 +39,19 @@ def korean_english(
     """Generate Korean sentences, their English translations and gold word alignments from a
     grammar.
 
-    Each side determines the other, so that a right translation is unique. No sentence, of either
-    language, occurs twice in the corpus. `sizes` replaces some of SIZES. The splits:
+    Each side determines the other, so that the correct translation is unique. No sentence of either
+    language occurs twice in the corpus. `sizes` replaces some of SIZES. The splits:
 
     - train: begins with 나는 집에 간다 = I go home, 나는 빵을 먹고 있었다 = I was eating bread, and
       greetings.
     - valid, test: drawn like train.
     - recombination: sentences with a verb and an object that are never combined in other splits
-      (see `held_out`), though every word of them occurs in train (if train has 10,000 pairs or
+      (see `held_out`), though each of their words occurs in train (if train has 10,000 pairs or
       more).
     - length: all lengths from 2 to `longest` equally often.
 
-    Length is counted in English words; Korean has about seven tenths as many. A share `short` of
-    the sentences has 2 to 12 of them, the others more, up to `longest`.
+    Length is counted in English words; the Korean sentence has about 0.7 times as many. A share
+    `short` of the sentences has 2 to 12 words, the others more, up to `longest`.
     """
     split_sizes = checked_sizes(SIZES, sizes)
     if not 0 <= short <= 1:
@@ -60,57 +59,54 @@ def korean_english(
     if longest < SHORTEST:
         raise UsageError(f"longest: wanted {SHORTEST} or more, got {longest}")
     sampler = _Sampler(seed, short, longest)
-    # Small splits first: there are few of the shortest sentences, and training could take them all.
+    # Draw the small splits first: only few shortest sentences exist, and train could use them up.
     order = ("length", "valid", "test", "train", "recombination")
     splits = {name: sampler.split(name, split_sizes[name]) for name in order}
     return Sample({name: splits[name] for name in SIZES})
 
 
 def held_out(seed: int = 1) -> tuple[Combination, ...]:
-    """Return the verbs and objects that are combined in "recombination" only: a tenth of all,
-    chosen by the seed.
+    """Return the combinations of verb and object that occur in the split "recombination" only.
 
-    Each verb keeps three quarters of its objects, the first among them, and each object some other
-    verb.
+    They are a tenth of all combinations, chosen by the seed. Each verb keeps its first object and
+    at least three quarters of its objects, and each object keeps at least one verb.
     """
     rng = Random(f"{seed} held out")
     pairs = [(verb, noun) for verb in VERBS for noun in verb.objects if not verb.copula]
     count = len(pairs) // 10
     rng.shuffle(pairs)
-    uses = Counter(noun for _, noun in pairs)
-    lost = Counter[Verb]()
-    held: list[Combination] = []
+    verbs_left = Counter(noun for _, noun in pairs)
+    objects_lost = Counter[Verb]()
+    combinations: list[Combination] = []
     for verb, noun in pairs:
-        spare = (
-            4 * (lost[verb] + 1) <= len(verb.objects)
+        may_be_held_out = (
+            4 * (objects_lost[verb] + 1) <= len(verb.objects)
             and noun is not verb.objects[0]
-            and uses[noun] > 1
+            and verbs_left[noun] > 1
         )
-        if spare and len(held) < count:
-            held.append((verb, noun))
-            lost[verb] += 1
-            uses[noun] -= 1
-    return tuple(held)
+        if may_be_held_out and len(combinations) < count:
+            combinations.append((verb, noun))
+            objects_lost[verb] += 1
+            verbs_left[noun] -= 1
+    return tuple(combinations)
 
 
 class _Sampler:
-    """Draws the splits one after another, and remembers every sentence so that none occurs
-    twice.
-    """
+    """Draws one split after another, and records all sentences so that none occurs twice."""
 
     def __init__(self, seed: int, short: float, longest: int) -> None:
         self.seed = seed
         self.short = short
         self.longest = longest
-        self.held = held_out(seed)
+        self.held_out = held_out(seed)
         self.first = [realise(sentence) for sentence in _first_sentences()]
         self.seen = {side for pair in self.first for side in (pair.source, pair.target)}
-        self.known: set[str] = set()
+        self.train_words: set[str] = set()  # empty if any word is allowed
 
     def split(self, name: str, size: int) -> tuple[AlignedPair, ...]:
         """Draw the pairs of a split."""
         rng = Random(f"{self.seed} {name}")
-        grammar = Grammar(rng, self.held)
+        grammar = Grammar(rng, self.held_out)
         pairs = self.first[:size] if name == "train" else []
         for number in range(len(pairs), size):
             pair = self._draw_new(self._drawer(name, number, rng, grammar))
@@ -121,39 +117,42 @@ class _Sampler:
                 )
             pairs.append(pair)
         if name == "train" and size >= WELL_COVERED:
-            self.known = set(_words(pairs))
+            self.train_words = set(_words(pairs))
         return tuple(pairs)
 
     def _drawer(self, name: str, number: int, rng: Random, grammar: Grammar) -> Draw:
+        """Return the function that draws sentences for the pair of this number in a split."""
         if name == "length":
             words = SHORTEST + number % (self.longest - SHORTEST + 1)
             return lambda: grammar.sentence(words)
         if name == "recombination":
-            return lambda: grammar.sentence(self._length(rng), rng.choice(self.held))
+            return lambda: grammar.sentence(
+                self._length(rng), rng.choice(self.held_out)
+            )
         return lambda: grammar.sentence(self._length(rng))
 
     def _draw_new(self, draw: Draw) -> AlignedPair | None:
+        """Draw until both sentences of a pair are new; None after `TRIES` failures."""
         for _ in range(TRIES):
             sentence = draw()
-            pair = realise(sentence) if sentence else None
-            is_new = (
-                pair and pair.source not in self.seen and pair.target not in self.seen
-            )
-            if (
-                pair
-                and is_new
-                and (not self.known or self.known.issuperset(_words([pair])))
-            ):
-                self.seen |= {pair.source, pair.target}
-                return pair
+            if sentence is None:
+                continue
+            pair = realise(sentence)
+            if pair.source in self.seen or pair.target in self.seen:
+                continue
+            if self.train_words and not self.train_words.issuperset(_words([pair])):
+                continue
+
+            self.seen |= {pair.source, pair.target}
+            return pair
         return None
 
     def _length(self, rng: Random) -> int:
-        """Draw a length: mostly short, else from an exponential tail."""
+        """Draw a length: short with probability `short`, else from an exponential tail."""
         if self.longest <= SHORT or rng.random() < self.short:
-            return round(
-                rng.triangular(SHORTEST, min(SHORT, self.longest), min(6, self.longest))
-            )
+            longest = min(SHORT, self.longest)
+            most_frequent = min(6, self.longest)
+            return round(rng.triangular(SHORTEST, longest, most_frequent))
         words = self.longest + 1
         while words > self.longest:
             words = SHORT + 1 + int(rng.expovariate(1 / TAIL))
@@ -161,11 +160,10 @@ class _Sampler:
 
 
 def _first_sentences() -> list[Sentence]:
-    """Return the first sentences of the training split: I go home; I was eating bread; greetings by
-    themselves.
-    """
+    """Return the first sentences of train: I go home; I was eating bread; greetings alone."""
     verbs = {verb.english: verb for verb in VERBS}
-    (home,), bread = by_name(PLACES, "home"), by_name(THINGS, "bread")
+    (home,) = by_name(PLACES, "home")
+    bread = by_name(THINGS, "bread")
     go = Clause(Frame("present"), verbs["go"], (I,), place=home)
     eat = Clause(Frame("past", progressive=True), verbs["eat"], (I,), bread)
     greetings = [

@@ -1,7 +1,7 @@
-"""Lexicon of the Korean–English grammar, except verbs, read from lexicon.toml.
+"""Lexicon of the Korean–English grammar without its verbs, read from lexicon.toml.
 
-Each English word of a role has one Korean word in that role, and vice versa; an article belongs to
-its noun. So each side determines the other.
+In each role, an English word has exactly one Korean translation and vice versa, and an article
+belongs to its noun. So each side of a sentence pair determines the other.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from regard.common.reading import package_toml
 
 
-# eq=False: entries are compared and hashed by identity, which is fast.
+# With eq=False, entries are compared and hashed by identity, which is fast.
 @dataclass(frozen=True, eq=False)
 class Noun:
-    """A person, thing or place with the article it always has; a place also has its preposition."""
+    """A person, thing or place with its fixed article; a place also has its preposition."""
 
     english: str
     korean: str
@@ -25,11 +25,11 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A fixed expression: an adverb of manner, a time, a greeting, or someone addressed; the last
-    two are polite.
+    """A fixed expression: an adverb of manner, a time, a greeting, or a vocative.
 
-    `fits`: the tenses that a time goes with (`habit`: simple present, `ongoing`: progressive).
-    `bars`: the noun that a sentence does not mention if this person is addressed.
+    `fits` lists the kinds of clauses that a time goes with: "past", "future", "habit" (simple
+    present) or "ongoing" (present progressive). `bars` is the noun that a sentence with this
+    vocative does not mention.
     """
 
     english: str
@@ -42,8 +42,9 @@ class Expression:
 class Connective:
     """A conjunction between clauses: a word in English, a verb ending and perhaps a noun in Korean.
 
-    Before a `timeless` one Korean marks no tense, and English takes that of the following clause.
-    `weight` is its relative frequency among its kind.
+    Korean marks no tense before a `timeless` connective; the English clause has the tense of the
+    clause that follows. `weight` is the relative frequency among coordinating or subordinating
+    connectives.
     """
 
     english: str
@@ -55,11 +56,12 @@ class Connective:
 
 
 def by_name(nouns: tuple[Noun, ...], names: str) -> tuple[Noun, ...]:
-    """Return the nouns of these English names, separated by spaces; "post_office" is the post
-    office.
+    """Return the nouns with these English names, separated by spaces.
+
+    A space within a name is written as an underscore: "post_office".
     """
-    known = {noun.english.replace(" ", "_"): noun for noun in nouns}
-    return tuple(known[name] for name in names.split())
+    nouns_by_name = {noun.english.replace(" ", "_"): noun for noun in nouns}
+    return tuple(nouns_by_name[name] for name in names.split())
 
 
 _TABLES = package_toml("regard.learn.samples", "lexicon.toml")
@@ -72,7 +74,7 @@ NAMES = _NOUNS["names"]
 PERSONS = _NOUNS["persons"]
 I, YOU, _HE, _SHE, WE, THEY = PRONOUNS  # noqa: E741
 PEOPLE = PRONOUNS + NAMES + PERSONS
-# Polite speech would need honorific verbs for them, so it does not speak of them.
+# Persons for whom polite speech requires honorific verbs; polite sentences do not mention them.
 HONOURED = ("teacher",)
 PLACES = _NOUNS["places"]
 VEHICLES = _NOUNS["vehicles"]

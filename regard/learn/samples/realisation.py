@@ -1,4 +1,4 @@
-"""Realisation of a derivation as a Korean and an English sentence with their word alignment."""
+"""Realise a derivation as a Korean and an English sentence with their word alignment."""
 
 from __future__ import annotations
 
@@ -13,50 +13,43 @@ Words = list[Word]
 
 
 def realise(sentence: Sentence) -> AlignedPair:
-    """Realise both sentences, and link the words that realise the same part of the derivation."""
+    """Realise both sentences, and link words that realise the same part of the derivation."""
     source: Words = []
     target: Words = []
     links: list[tuple[int, int]] = []
     for korean_words, english_words in _segments(sentence):
-        links += [
-            (i + len(source), j + len(target))
-            for i, j in _links(korean_words, english_words)
-        ]
+        segment_links = _links(korean_words, english_words)
+        links += [(i + len(source), j + len(target)) for i, j in segment_links]
         source += korean_words
         target += english_words
-    text = " ".join(word.text for word in target)
-    return AlignedPair(
-        " ".join(word.text for word in source),
-        text[0].upper() + text[1:],
-        tuple(sorted(links)),
-    )
+
+    source_text = " ".join(word.text for word in source)
+    target_text = " ".join(word.text for word in target)
+    capitalised = target_text[0].upper() + target_text[1:]
+    return AlignedPair(source_text, capitalised, tuple(sorted(links)))
 
 
 def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
     """Return the Korean and English words of the greeting and the vocative, then of each clause."""
     polite = bool(sentence.vocative or sentence.greeting)
     segments: list[tuple[Words, Words]] = []
+
     opening = {"greeting": sentence.greeting, "vocative": sentence.vocative}
     roles = [role for role, entry in opening.items() if entry]
     for role in roles:
         mark = "," if sentence.clauses or role != roles[-1] else ""
-        source, target = (
-            with_mark(fixed(opening[role], role, side), mark)
-            for side in ("korean", "english")
-        )
+        source = with_mark(fixed(opening[role], role, "korean"), mark)
+        target = with_mark(fixed(opening[role], role, "english"), mark)
         segments.append((source, target))
+
     for clause, connective in zip_longest(sentence.clauses, sentence.connectives):
-        segments.append(
-            (
-                korean.clause(clause, connective, polite),
-                english.clause(clause, connective),
-            )
-        )
+        source = korean.clause(clause, connective, polite)
+        target = english.clause(clause, connective)
+        segments.append((source, target))
+
     if sentence.full_stop:
-        segments[-1] = (
-            with_mark(segments[-1][0], "."),
-            with_mark(segments[-1][1], "."),
-        )
+        source, target = segments[-1]
+        segments[-1] = (with_mark(source, "."), with_mark(target, "."))
     return segments
 
 

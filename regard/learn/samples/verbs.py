@@ -1,6 +1,4 @@
-"""Verbs of the Korean–English grammar (verbs.toml), each with the objects, places and adverbs that
-it can take.
-"""
+"""Verbs of the Korean–English grammar with their objects, places and adverbs, from verbs.toml."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ from regard.learn.samples.lexicon import (
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """A verb with what it can take. With a `goal` its place is where one goes (에), else where it
-    happens (에서).
+    """A verb and its possible objects, places and adverbs.
 
-    `goal` and `recipient` are "always", "perhaps" or "never" present. A `stative` verb has no
-    progressive, and one done `alone` no companion. The first object is its most typical one, which
-    is never held out.
+    `goal` and `recipient` are "always", "perhaps" or "never" present. The place of a verb with a
+    `goal` is where somebody goes (에), that of any other where something happens (에서). A
+    `stative` verb has no progressive, and a verb with `alone` has no companion. The first object is
+    the most typical one, and is never held out.
     """
 
     english: str
@@ -45,12 +43,12 @@ class Verb:
 
     @property
     def personal(self) -> bool:
-        """True if its objects are people."""
+        """True if the objects are people."""
         return self.objects in (PEOPLE, PERSONS)
 
     @property
     def copula(self) -> bool:
-        """True of 이다, "be": its object is what somebody is, 학생이다, 학생이 아니다."""
+        """True if the verb is 이다, "be", whose object is a noun complement: 학생이다."""
         return self.stem.kind == "이"
 
 
@@ -63,10 +61,12 @@ def _verb(
     objects: str = "",
     places: str = "",
     adverbs: str = "",
-    **further: Any,
+    **options: Any,
 ) -> Verb:
-    """Make a verb of an entry: "wait/waited for" has its past and preposition, "돕/ㅂ" its
-    irregular class.
+    """Make a verb from an entry of verbs.toml.
+
+    `english` gives the past and a preposition: "wait/waited for". `korean` gives the stem and its
+    irregular class: "돕/ㅂ".
     """
     forms, _, preposition = english.partition(" ")
     base, _, past = forms.partition("/")
@@ -75,17 +75,24 @@ def _verb(
         base,
         past or base,
         Stem(stem, kind or "regular"),
-        {"@people": PEOPLE, "@persons": PERSONS}.get(objects)
-        or by_name(THINGS + PLACES, _expand(objects)),
+        _objects(objects),
         by_name(PLACES, _expand(places)),
         tuple(adverb for adverb in ADVERBS if adverb.english in adverbs.split()),
         preposition,
-        **further,
+        **options,
     )
 
 
+def _objects(names: str) -> tuple[Noun, ...]:
+    if names == "@people":
+        return PEOPLE
+    if names == "@persons":
+        return PERSONS
+    return by_name(THINGS + PLACES, _expand(names))
+
+
 def _expand(names: str) -> str:
-    """Replace groups, such as "@food", by their words."""
+    """Replace the names of groups, such as "@food", with the names of their members."""
     return " ".join(
         _TABLES["groups"][name[1:]] if name.startswith("@") else name
         for name in names.split()

@@ -1,5 +1,6 @@
-"""Experiments: one file each, which reads like its description, and one with its texts. Add one to
-the list here.
+"""Experiments of the lab: a Python module for each, and a TOML file with its texts.
+
+A new experiment is added to one of the lists below.
 """
 
 from __future__ import annotations
@@ -9,13 +10,30 @@ from importlib import import_module
 from regard.learn.lab.experiment import Experiment
 
 _RECURRENT = (
-    "dictionary attention bottleneck directions reach teacher_forcing score captions"
+    "dictionary",
+    "attention",
+    "bottleneck",
+    "directions",
+    "reach",
+    "teacher_forcing",
+    "score",
+    "captions",
 )
-_TRANSFORMER = "scaling heads positions mask norm residual warmup failures costs"
+_TRANSFORMER = (
+    "scaling",
+    "heads",
+    "positions",
+    "mask",
+    "norm",
+    "residual",
+    "warmup",
+    "failures",
+    "costs",
+)
 
 
 def _experiment(name: str) -> Experiment:
-    """Return the experiment of a module: its texts and its function."""
+    """Make the experiment of a module from its texts and its function `run`."""
     module = import_module(f"{__name__}.{name}")
     texts = {key: module.TEXTS[key] for key in ("title", "claim", "method", "caveats")}
     return Experiment(
@@ -28,6 +46,6 @@ def _experiment(name: str) -> Experiment:
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in map(_experiment, f"{_RECURRENT} {_TRANSFORMER}".split())
+    for experiment in map(_experiment, _RECURRENT + _TRANSFORMER)
 }
 """Experiments by name."""

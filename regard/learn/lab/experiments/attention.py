@@ -1,4 +1,4 @@
-"""Attention: quality by sentence length, with and without it (the graph of note 001)."""
+"""Attention: quality by sentence length with and without attention (the graph of note 001)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,22 @@ from regard.learn.lab.verdicts import above, beyond
 TEXTS = experiment_texts("attention", "names", "parts", "kept")
 NAMES = TEXTS.table("names")
 KEPT = 0.8
-"""Share of the quality of the shortest sentences from which on the longest count as not much
-worse.
-"""
+"""Least ratio of the chrF of the longest to that of the shortest sentences for "not much worse"."""
 
 
 def run(bench: Bench) -> Findings:
-    """Train both models on sentences of all lengths alike, and translate such sentences."""
+    """Train both models on sentences of uniformly distributed lengths, and translate such ones."""
     arms = {"without": recurrent("no_attention"), "with": recurrent()}
     sweep = bench.sweep(
         arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample"
     )
-    short, long = (
-        sweep.dots(
-            "without",
-            key,
-            LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key]),
-        )
-        for key in (SHORTEST, LONGEST)
-    )
+
+    def without_attention(key: str) -> Dots:
+        label = LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key])
+        return sweep.dots("without", key, label)
+
+    short = without_attention(SHORTEST)
+    long = without_attention(LONGEST)
     kept = tuple(
         run.scores.get(LONGEST, 0.0) / max(run.scores.get(SHORTEST, 0.0), 1e-9)
         for run in sweep.chosen("with")

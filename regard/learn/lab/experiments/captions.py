@@ -1,4 +1,4 @@
-"""Captions: with attention to the image's cells, without, and of an image that cannot be seen."""
+"""Captions: a captioner with attention, one without, and one that sees a blank image."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ PLAN = Plan(700, (2e-3, 4e-3, 8e-3))
 
 
 def run(bench: Bench) -> Findings:
-    """Train captioners that attend, that get one vector, and that see grey, on images of six
-    shapes.
+    """Train three captioners on images of six shapes.
+
+    The first attends to the cells of the image, the second gets one vector, and the third sees a
+    grey image.
     """
     arms = {
         "attention": captioner("recurrent"),
@@ -44,9 +46,7 @@ def run(bench: Bench) -> Findings:
 
 
 def captioner(decoder: str, blank: bool = False) -> dict[str, Any]:
-    """Make the recipe of a captioner: a small ResNet, and a recurrent decoder with attention or
-    without.
-    """
+    """Make the recipe of a captioner with a small ResNet encoder and a recurrent decoder."""
     encoder = {
         "kind": "resnet",
         "depths": [1, 1],

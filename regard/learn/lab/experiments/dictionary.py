@@ -1,9 +1,11 @@
-"""Dictionary: a hard look-up has no gradient and cannot be learnt, a soft one can; which words are
-near.
+"""Dictionary: a query can be learnt by gradient for a soft look-up, but not for a hard one.
+
+A second table shows nearest neighbours among the word embeddings of a trained model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -32,8 +34,8 @@ TEXTS = experiment_texts(
 )
 NAMES = TEXTS.table("names")
 ANIMALS = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
-ALIKE = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
-"""The dictionary of note 001, and how alike it calls its keys and "puppy"."""
+SIMILARITY = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
+"""The dictionary of note 001, and the similarity of each key to "puppy" that the note gives."""
 STEPS = 60
 TARGET = 2.0
 RATE = 0.5
@@ -44,119 +46,113 @@ PLAN = Plan(900, (4e-3,), extra=0, seeds=1)
 
 def run(bench: Bench) -> Findings:
     """Learn a query for a hard and for a soft dictionary; then look up words of a trained model."""
-    read = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: ALIKE[key])
-    value = sum(ALIKE[key] * ANIMALS[key] for key in ANIMALS) / sum(ALIKE.values())
+    answer = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: SIMILARITY[key])
+    weighted = sum(SIMILARITY[key] * ANIMALS[key] for key in ANIMALS)
+    value = weighted / sum(SIMILARITY.values())
     learnt = {name: learn(hard=name == "hard") for name in NAMES}
-    # So many tokens that common words are whole.
-    words = {
-        **transformer(),
-        "tokenizer": {"size": 3000},
-    }
-    bench.sweep(
-        {"transformer": words}, {"transformer": "Transformer"}, PLAN, lambda _: {}
-    )
-    learning = Table(
-        TEXTS["tables.learning"],
-        tuple(
-            TEXTS[f"columns.{name}"]
-            for name in ("dictionary", "first", "last", "gradient")
-        ),
-        tuple(
-            (NAMES[name], f"{errors[0]:.3f}", f"{errors[-1]:.3f}", f"{gradient:.4f}")
-            for name, (errors, gradient) in learnt.items()
-        ),
-    )
-    near = Table(
-        TEXTS["tables.near"],
-        (
-            TEXTS["columns.word"],
-            *(TEXTS["nearest"].fill(number=number) for number in range(1, NEAR + 1)),
-        ),
-        neighbours(bench.own("transformer")[0]),
-    )
     (hard, gradient), (soft, _) = learnt.values()
+
+    # With 3000 tokens in the vocabulary, common words are single tokens.
+    recipe = {**transformer(), "tokenizer": {"size": 3000}}
+    names = {"transformer": "Transformer"}
+    bench.sweep({"transformer": recipe}, names, PLAN, lambda _: {})
+    tables = (_learning_table(learnt), _neighbour_table(bench.own("transformer")[0]))
+
     text = TEXTS["verdict"].fill(
         gradient=gradient, hard=hard[-1], first=soft[0], last=soft[-1], value=value
     )
     parts = (
-        beyond(
-            Dots(TEXTS["parts.left"].fill(name=NAMES["hard"]), (hard[-1] / hard[0],)),
-            0.99,
-            TEXTS["parts.hard"],
-        ),
-        beyond(
-            Dots(TEXTS["parts.left"].fill(name=NAMES["soft"]), (soft[-1] / soft[0],)),
-            0.1,
-            TEXTS["parts.soft"],
-            False,
-        ),
+        beyond(_error_left("hard", hard), 0.99, TEXTS["parts.hard"]),
+        beyond(_error_left("soft", soft), 0.1, TEXTS["parts.soft"], is_above=False),
     )
-    curves = tuple(
-        Curve(
-            NAMES[name],
-            tuple((float(step), error) for step, error in enumerate(errors)),
-        )
-        for name, (errors, _) in learnt.items()
+    curves = []
+    for name, (errors, _) in learnt.items():
+        points = tuple((float(step), error) for step, error in enumerate(errors))
+        curves.append(Curve(NAMES[name], points))
+    plot = Plot(TEXTS["error"], TEXTS["steps"], tuple(curves))
+    graph = Graph((plot,), TEXTS["caption"])
+    remark = TEXTS["remark"].fill(value=value, read=answer.value)
+    return Findings(Verdict(parts, text), tables, graph, (remark,))
+
+
+def _error_left(name: str, errors: Sequence[float]) -> Dots:
+    """Return the last error as a share of the first."""
+    label = TEXTS["parts.left"].fill(name=NAMES[name])
+    return Dots(label, (errors[-1] / errors[0],))
+
+
+def _learning_table(learnt: Mapping[str, tuple[list[float], float]]) -> Table:
+    """Return the table of the first and last error and the first gradient of each dictionary."""
+    columns = tuple(
+        TEXTS[f"columns.{name}"] for name in ("dictionary", "first", "last", "gradient")
     )
-    graph = Graph((Plot(TEXTS["error"], TEXTS["steps"], curves),), TEXTS["caption"])
-    remark = TEXTS["remark"].fill(value=value, read=read.value)
-    return Findings(Verdict(parts, text), (learning, near), graph, (remark,))
+    rows = tuple(
+        (NAMES[name], f"{errors[0]:.3f}", f"{errors[-1]:.3f}", f"{gradient:.4f}")
+        for name, (errors, gradient) in learnt.items()
+    )
+    return Table(TEXTS["tables.learning"], columns, rows)
+
+
+def _neighbour_table(folder: Path) -> Table:
+    """Return the table of the nearest words of each word, by the model of a run."""
+    ranks = (TEXTS["nearest"].fill(number=number) for number in range(1, NEAR + 1))
+    columns = (TEXTS["columns.word"], *ranks)
+    return Table(TEXTS["tables.near"], columns, neighbours(folder))
 
 
 def learn(hard: bool) -> tuple[list[float], float]:
-    """Learn a query by gradient descent; return the errors of its answers, and the norm of the
-    first gradient.
+    """Learn a query by gradient descent; return the error at each step, and the norm of the first
+    gradient.
 
-    A hard look-up answers with the value of the nearest key, a soft one with the average by
-    softmax.
+    A hard look-up returns the value of the key with the highest score, a soft one the mean of all
+    values, weighted by the softmax of the scores.
     """
     generator = torch.Generator().manual_seed(1)
     keys = torch.randn(len(ANIMALS), 8, generator=generator)
     values = torch.tensor(list(ANIMALS.values()))
     query = (0.2 * torch.randn(8, generator=generator) + keys[0]).requires_grad_()
+
     errors = list[float]()
-    first = 0.0
-    for step in range(STEPS + 1):
+    gradient_norms = list[float]()
+    for _ in range(STEPS + 1):
         scores = keys @ query
-        weights = (
-            F.one_hot(scores.argmax(), len(keys)).float() if hard else scores.softmax(0)
-        )
+        one_hot = F.one_hot(scores.argmax(), len(keys)).float()
+        weights = one_hot if hard else scores.softmax(0)
         error = (weights @ values - TARGET) ** 2
         errors.append(float(error.detach()))
-        gradient = (
-            torch.autograd.grad(error, query)[0]
-            if error.requires_grad
-            else torch.zeros_like(query)
-        )
-        first = first if step else float(gradient.norm())
-        query = (
-            (query - RATE * gradient / max(1.0, float(gradient.norm())))
-            .detach()
-            .requires_grad_()
-        )
-    return errors, first
+
+        # The error of a hard look-up does not depend on the query in a differentiable way.
+        gradient = torch.zeros_like(query)
+        if error.requires_grad:
+            (gradient,) = torch.autograd.grad(error, query)
+        gradient_norms.append(float(gradient.norm()))
+
+        clipped = gradient / max(1.0, gradient_norms[-1])
+        query = (query - RATE * clipped).detach().requires_grad_()
+    return errors, gradient_norms[0]
 
 
 def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
-    """Return words with the nearest tokens that are words, by cosine; the vector of several tokens
-    is their mean.
+    """Return a row for each word: the word, and the nearest tokens that are words, by cosine.
+
+    A word of several tokens has the mean of their embeddings.
     """
     vocabulary, model = load_run(folder)
     embeddings = model.encoder.embedding.weight.detach()
     vectors = F.normalize(embeddings, dim=-1)
-    whole = [i for i in range(len(vocabulary)) if _is_word(vocabulary.decode([i]))]
+    texts = [vocabulary.decode([token]) for token in range(len(vocabulary))]
+    candidates = [token for token, text in enumerate(texts) if _is_word(text)]
+
     rows = []
     for word in WORDS:
         ids = vocabulary.encode(word)
-        cosines = vectors @ F.normalize(embeddings[ids].mean(0), dim=0)
-        others = [token for token in whole if vocabulary.decode([token]) != word]
-        nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]
-        cells = [
-            f"{vocabulary.decode([token])} {float(cosines[token]):.2f}"
-            for token in nearest
-        ]
-        # A small vocabulary has few whole words.
-        rows.append((word, *cells, *[""] * (NEAR - len(cells))))
+        cosines = (vectors @ F.normalize(embeddings[ids].mean(0), dim=0)).tolist()
+        others = [token for token in candidates if texts[token] != word]
+        nearest = sorted(others, key=lambda token: -cosines[token])[:NEAR]
+        cells = [f"{texts[token]} {cosines[token]:.2f}" for token in nearest]
+        # A small vocabulary may have fewer than NEAR tokens that are words.
+        empty_cells = [""] * (NEAR - len(cells))
+        rows.append((word, *cells, *empty_cells))
     return tuple(rows)
 
 

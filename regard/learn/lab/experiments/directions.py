@@ -1,4 +1,4 @@
-"""Directions: a recurrent encoder that reads in one direction, or in both, of equal size."""
+"""Directions: a unidirectional and a bidirectional recurrent encoder of equal size."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NAMES = TEXTS.table("names")
 
 
 def run(bench: Bench) -> Findings:
-    """Train an encoder of 128 forwards, one of 64 forwards and 64 backwards, and the latter with
-    attention.
+    """Train three models: with a unidirectional encoder of size 128, with a bidirectional one of
+    2 × 64, and with the latter and attention.
     """
     arms = {
         "one": recurrent("no_attention", {"size": 128, "bidirectional": False}),

@@ -1,4 +1,4 @@
-"""Heads: 1 to 8 heads at equal size: quality, cost, and how much of their attention they share."""
+"""Heads: quality, cost and overlap of attention with 1 to 8 heads at equal model size."""
 
 from __future__ import annotations
 
@@ -33,34 +33,28 @@ TOKENS = 30
 
 
 def run(bench: Bench) -> Findings:
-    """Train Transformers of size 64 that split it into 1, 2, 4 and 8 heads."""
+    """Train Transformers of size 64 with 1, 2, 4 and 8 heads."""
     quality = text_scores(bench)
+
+    def measure(folder: Path) -> Mapping[str, float]:
+        return {**quality(folder), **sharing(bench, folder)}
+
     arms = {name: transformer(heads=count) for name, count in HEADS.items()}
-    sweep = bench.sweep(
-        arms,
-        NAMES,
-        TRANSFORMER,
-        lambda folder: {**quality(folder), **sharing(bench, folder)},
-    )
+    sweep = bench.sweep(arms, NAMES, TRANSFORMER, measure)
+
     one, four = (sweep.dots(name) for name in ("heads-1", "heads-4"))
     operations = [sweep.dots(name, "operations").mean for name in HEADS]
     spread = 100 * (max(operations) / min(operations) - 1)
+    overlap = sweep.dots("heads-4", "overlap", TEXTS["overlap"])
+    cost_spread = Dots(TEXTS["spread"], (spread,))
     parts = (
-        beyond(
-            sweep.dots("heads-4", "overlap", TEXTS["overlap"]),
-            0.5,
-            TEXTS["parts.differ"],
-            is_above=False,
-        ),
+        beyond(overlap, 0.5, TEXTS["parts.differ"], is_above=False),
         above(four, one, TEXTS["parts.helps"]),
-        beyond(
-            Dots(TEXTS["spread"], (spread,)), 5.0, TEXTS["parts.cost"], is_above=False
-        ),
+        beyond(cost_spread, 5.0, TEXTS["parts.cost"], is_above=False),
     )
-    sizes = {name: str(64 // count) for name, count in HEADS.items()}
-    table = sweep.table(
-        LABELS["after_training"], {COLUMNS["size"]: sizes, "chrF": "chrF"}
-    )
+
+    head_sizes = {name: str(64 // count) for name, count in HEADS.items()}
+    quality_columns: Columns = {COLUMNS["size"]: head_sizes, "chrF": "chrF"}
     costs: Columns = {
         COLUMNS["weights"]: "weights",
         COLUMNS["operations"]: "operations",
@@ -71,7 +65,7 @@ def run(bench: Bench) -> Findings:
         sweep.plot(COLUMNS["overlap"], "overlap", [*HEADS][1:]),
     )
     tables = (
-        table,
+        sweep.table(LABELS["after_training"], quality_columns),
         sweep.table(COLUMNS["title"], shares, "2"),
         sweep.table(COLUMNS["cost"], costs, "0"),
     )
@@ -79,37 +73,37 @@ def run(bench: Bench) -> Findings:
 
 
 def sharing(bench: Bench, folder: Path) -> Mapping[str, float]:
-    """Return the cost of a model; and over pairs of heads of a layer's cross-attention the weight
-    that both give alike.
+    """Return the overlap and the entropy of the cross-attention heads, and the cost of the model.
 
-    Two heads share Σ min(a, b) of their weights a and b, which is 1 if they are equal; the entropy
-    is in nats.
+    The overlap of two heads of a layer with attention weights a and b is Σ min(a, b), which is 1 if
+    they are equal. It is averaged over all pairs of heads. The entropy is in nats, and the cost is
+    multiply-adds per token and the number of parameters.
     """
     sources = read_lines(str(bench.data() / "test.ko"))
-    shared = list[float]()
-    entropies = list[float]()
-    for translation in load_translator(folder).translate(
+    translations = load_translator(folder).translate(
         sources[:SENTENCES], beam=1, readings=True
-    ):
+    )
+    overlaps = list[float]()
+    entropies = list[float]()
+    for translation in translations:
         readings = translation.readings
-        for layer in readings.layers() if readings else ():
-            weights = readings.weights[layer]  # type: ignore[union-attr]
-            entropies.append(
-                float(-(weights * np.log(weights.clip(1e-9))).sum(-1).mean())
-            )
-            shared += [
-                float(np.minimum(a, b).sum(-1).mean())
-                for a, b in combinations(weights, 2)
-            ]
+        if readings is None:
+            continue
+        for layer in readings.layers():
+            weights = readings.weights[layer]  # (H, T, S)
+            entropy = -(weights * np.log(weights.clip(1e-9))).sum(-1)
+            entropies.append(float(entropy.mean()))
+            for a, b in combinations(weights, 2):
+                overlaps.append(float(np.minimum(a, b).sum(-1).mean()))
+
     vocabulary, model = load_run(folder)
     ids = torch.tensor([vocabulary.encode(sources[0])])
     target = torch.arange(TOKENS).unsqueeze(0) + 3
-    operations = (
-        count_multiply_adds(lambda: model.project(model(Batch(ids), target))) / TOKENS
-    )
-    weights_count = sum(parameter.numel() for parameter in model.parameters())
-    means = {
-        "overlap": float(np.mean(shared)) if shared else 1.0,
+    operations = count_multiply_adds(lambda: model.project(model(Batch(ids), target)))
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return {
+        "overlap": float(np.mean(overlaps)) if overlaps else 1.0,
         "entropy": float(np.mean(entropies)),
+        "operations": operations / TOKENS,
+        "weights": float(parameters),
     }
-    return {**means, "operations": operations, "weights": float(weights_count)}

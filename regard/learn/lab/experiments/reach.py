@@ -1,8 +1,8 @@
-"""Reach: how much each earlier word still matters to what an encoder hands over, by distance."""
+"""Reach: influence of each source token on the encoder's summary, by distance from the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from regard.learn.lab.bench import RECURRENT, Bench
 from regard.learn.lab.experiment import experiment_texts
 from regard.learn.lab.findings import Findings, Graph, Part, Plot, Verdict
 from regard.learn.lab.models import load_run, recurrent, transformer
-from regard.learn.lab.sweep import Dots, Sweep
+from regard.learn.lab.sweep import Columns, Dots, Sweep
 from regard.learn.lab.verdicts import beyond
 from regard.models import Batch, Model
 from regard.models.transformer import TransformerEncoder
@@ -24,25 +24,27 @@ TEXTS = experiment_texts(
 )
 NAMES = TEXTS.table("names")
 MEASURES = TEXTS.table("measures")
-TOKENS, SENTENCES, DRAWS = 40, 40, 8
-"""Tokens of each sentence, which is cut to that length before its end, since then every distance is
-one place.
-"""
+TOKENS = 40
+"""Tokens to which each sentence is cut, so that a distance is the same place in all sentences."""
+SENTENCES = 40
+DRAWS = 8
+"""Random directions over which the gradient norm is averaged."""
 SHOWN = (1, 5, 10, 20, 30, 40)
-NEAR, MIDDLE, FAR = range(1, 4), range(19, 23), range(34, 38)
-"""Distances from the end; nearer to the beginning than 37, the first tokens are the end of the way
-back.
+NEAR = range(1, 4)
+MIDDLE = range(19, 23)
+FAR = range(34, 38)
+"""Distances from the end that are compared.
+
+FAR stops at 37, because a backward RNN ends at the first tokens.
 """
-FADED, EVEN = 0.2, 0.5
-"""Influence against that of the last tokens, below which a token is lost, and above which all are
-reached alike.
-"""
+FADED = 0.2
+"""Influence, relative to that of the last tokens, below which a token counts as lost."""
+EVEN = 0.5
+"""Relative influence above which all tokens count as equally reached."""
 
 
 def run(bench: Bench) -> Findings:
-    """Train four encoders, and measure gradient and erasure of each token by its distance from the
-    end.
-    """
+    """Train four encoders; measure the influence of each token by gradient and by erasure."""
     one_way = {"bidirectional": False, "size": 128}
     arms = {
         "rnn": recurrent("no_attention", {**one_way, "cell": "tanh"}),
@@ -54,59 +56,61 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(
         arms, NAMES, RECURRENT, lambda folder: _scores(folder, lines), "length-sample"
     )
-    tables = tuple(
-        sweep.table(
-            TEXTS["table"].fill(measure=words),
-            {str(d): f"{measure} {d}" for d in SHOWN},
-            "2",
-        )
-        for measure, words in MEASURES.items()
-    )
-    plots = tuple(
-        Plot(
-            words,
-            TEXTS["distance"],
-            sweep.lines({f"{measure} {d}": float(d) for d in range(1, TOKENS + 1)}),
-        )
-        for measure, words in MEASURES.items()
-    )
-    return Findings(
-        Verdict(_parts(sweep)), tables, Graph(plots, TEXTS["caption"], columns=2)
-    )
+
+    tables = []
+    plots = []
+    for measure, words in MEASURES.items():
+        columns: Columns = {
+            str(distance): f"{measure} {distance}" for distance in SHOWN
+        }
+        places = {f"{measure} {d}": float(d) for d in range(1, TOKENS + 1)}
+        tables.append(sweep.table(TEXTS["table"].fill(measure=words), columns, "2"))
+        plots.append(Plot(words, TEXTS["distance"], sweep.lines(places)))
+    graph = Graph(tuple(plots), TEXTS["caption"], columns=2)
+    return Findings(Verdict(_parts(sweep)), tuple(tables), graph)
 
 
 def _scores(folder: Path, lines: list[str]) -> Mapping[str, float]:
+    """Return the influence at each distance by keys such as "erasure 12"."""
     curves = zip(MEASURES, influence(folder, lines), strict=True)
     return {
-        f"{measure} {d}": value
+        f"{measure} {distance}": value
         for measure, values in curves
-        for d, value in enumerate(values, 1)
+        for distance, value in enumerate(values, 1)
     }
 
 
 def _parts(sweep: Sweep) -> tuple[Part, ...]:
-    """Judge by erasure the middle and the beginning of a sentence against its end."""
+    """Judge the influence, by erasure, of the middle and the beginning relative to the end."""
 
-    def least(arm: str, choose: Any) -> Dots:
+    def relative(arm: str, choose: Callable[[Sequence[float]], float]) -> Dots:
         values = []
-        for scores in (run.scores for run in sweep.chosen(arm) if run.scores):
-            near, *others = (
-                sum(scores[f"erasure {d}"] for d in part) / len(part)
-                for part in (NEAR, MIDDLE, FAR)
-            )
-            values.append(choose(others) / max(near, 1e-9))
+        for run in sweep.chosen(arm):
+            if run.scores:
+                near, middle, far = (
+                    _mean_erasure(run.scores, distances)
+                    for distances in (NEAR, MIDDLE, FAR)
+                )
+                values.append(choose((middle, far)) / max(near, 1e-9))
         return Dots(TEXTS["share"].fill(name=NAMES[arm]), tuple(values) or (0.0,))
 
     return (
-        beyond(least("rnn", max), FADED, TEXTS["parts.rnn"], is_above=False),
-        beyond(least("lstm", max), FADED, TEXTS["parts.lstm"], is_above=False),
-        beyond(least("transformer", min), EVEN, TEXTS["parts.attention"]),
+        beyond(relative("rnn", max), FADED, TEXTS["parts.rnn"], is_above=False),
+        beyond(relative("lstm", max), FADED, TEXTS["parts.lstm"], is_above=False),
+        beyond(relative("transformer", min), EVEN, TEXTS["parts.attention"]),
     )
 
 
+def _mean_erasure(scores: Mapping[str, float], distances: Sequence[int]) -> float:
+    influences = [scores[f"erasure {distance}"] for distance in distances]
+    return sum(influences) / len(influences)
+
+
 def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]:
-    """Return the influence of 40 tokens by distance from the end, by gradient and by erasure; the
-    largest is 1.
+    """Return the influence of 40 tokens by gradient and by erasure, from the last token to the
+    first.
+
+    Each is divided by its largest value.
     """
     vocabulary, model = load_run(folder)
     encoded = [ids for ids in vocabulary.encode_all(lines) if len(ids) > TOKENS]
@@ -121,10 +125,8 @@ def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]
     return by_gradient, by_erasure
 
 
-def _handed_over(model: Model, batch: Batch, edit: Any) -> Tensor:
-    """Encode with the embeddings edited; return the last states, or the last output of a
-    Transformer.
-    """
+def _summary(model: Model, batch: Batch, edit: Callable[[Tensor], Tensor]) -> Tensor:
+    """Encode with edited embeddings; return the last states, or a Transformer's last output."""
     embedding: Any = model.encoder.embedding
     handle = embedding.register_forward_hook(lambda _, __, output: edit(output))
     try:
@@ -138,40 +140,39 @@ def _handed_over(model: Model, batch: Batch, edit: Any) -> Tensor:
 
 
 def _gradients(model: Model, batch: Batch) -> Tensor:
-    """Norm of the gradient of random sums of the numbers that are handed over, by distance from the
+    """Return the mean gradient norm of random projections of the summary, by distance from the
     end.
     """
-    kept: list[Tensor] = []
+    inputs: list[Tensor] = []
 
-    def keep(output: Tensor) -> Tensor:
-        kept.append(output.detach().requires_grad_())
-        return kept[-1]
+    def record_input(output: Tensor) -> Tensor:
+        inputs.append(output.detach().requires_grad_())
+        return inputs[-1]
 
-    state = _handed_over(model, batch, keep)
+    state = _summary(model, batch, record_input)
     generator = torch.Generator().manual_seed(1)
     norms = []
     for _ in range(DRAWS):
         direction = torch.randn(state.shape, generator=generator)
-        (gradient,) = torch.autograd.grad(state, kept[0], direction, retain_graph=True)
+        (gradient,) = torch.autograd.grad(
+            state, inputs[0], direction, retain_graph=True
+        )
         norms.append(gradient[0].norm(dim=-1))
-    # Without the end of the sentence, whose own output it is.
+    # Leave out the end token, since the summary of a Transformer is that token's own output.
     return torch.stack(norms).mean(0)[:-1].flip(0)
 
 
 @torch.no_grad()
 def _changes(model: Model, batch: Batch) -> Tensor:
-    """Change of the decoder's input when the embedding of a token is zeroed, by distance from the
+    """Return the change of the summary if a token's embedding is zeroed, by distance from the
     end.
     """
-    whole = _handed_over(model, batch, lambda output: output)
+    unchanged = _summary(model, batch, lambda output: output)
     length = batch.data.shape[1]
     changes = []
     for distance in range(1, TOKENS + 1):
         mask = torch.ones(1, length, 1)
         mask[0, length - 1 - distance] = 0
-        changes.append(
-            (
-                _handed_over(model, batch, lambda output, m=mask: output * m) - whole
-            ).norm()
-        )
+        state = _summary(model, batch, mask.mul)
+        changes.append((state - unchanged).norm())
     return torch.stack(changes)

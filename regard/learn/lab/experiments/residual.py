@@ -1,4 +1,4 @@
-"""Residual: deep stacks with and without residual connections."""
+"""Residual: deep Transformers with and without residual connections."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from regard.learn.lab.models import transformer
 from regard.learn.lab.verdicts import above
 
 TEXTS = experiment_texts("residual", "names", "parts", "depth")
-ONE = 1
-FOUR = 4
+SHALLOW = 1
+DEEPEST = 4
 NAMES = {
     f"{name}-{depth}": TEXTS["depth"].fill(name=words, depth=depth)
     for name, words in TEXTS.table("names").items()
-    for depth in (ONE, FOUR)
+    for depth in (SHALLOW, DEEPEST)
 }
 
 
 def run(bench: Bench) -> Findings:
-    """Train Transformers of 1 and 4 layers a side, with and without residual connections."""
+    """Train Transformers of 1 + 1 and 4 + 4 layers, with and without residual connections."""
     arms = {
         arm: transformer(layers=int(arm[-1]), residual=arm.startswith("on"))
         for arm in NAMES
     }
     sweep = bench.sweep(arms, NAMES, DEEP, text_scores(bench))
-    on, off = (
-        {depth: sweep.dots(f"{name}-{depth}") for depth in (ONE, FOUR)}
-        for name in ("on", "off")
-    )
+    deep_with = sweep.dots(f"on-{DEEPEST}")
+    deep_without = sweep.dots(f"off-{DEEPEST}")
+    shallow_without = sweep.dots(f"off-{SHALLOW}")
     parts = (
-        above(on[FOUR], off[FOUR], TEXTS["parts.deep"]),
-        above(off[ONE], off[FOUR], TEXTS["parts.falls"]),
+        above(deep_with, deep_without, TEXTS["parts.deep"]),
+        above(shallow_without, deep_without, TEXTS["parts.falls"]),
     )
     table = sweep.table(LABELS["after_training"], QUALITY)
     return Findings(

@@ -1,10 +1,10 @@
-"""Scaling: variance of q·k by the size of the keys, its effect on softmax, and training with and
-without √d.
+"""Scaling: variance of q·k by key size, its effect on the softmax, and training with and without
+the scale 1 / √d.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -42,22 +42,20 @@ SIZES = (2, 8, 32, 100, 512)
 PAIRS = 20_000
 KEYS = 10
 ROWS = ((1.1, -0.8, -1.7), (9.0, -11.0, 7.0))
-"""The scores that note 003 gives as examples of a small and of a large variance."""
+"""Scores that note 003 gives as examples of a small and of a large variance."""
 HEADS = {8: 8, 1: 64}
-"""Heads of a model of 64, and the size of a key of each."""
+"""Key size by number of heads, in a model of size 64."""
 ARMS = {
     f"{name}-{key}": TEXTS["arm"].fill(name=words, size=key)
     for name, words in NAMES.items()
     for key in HEADS.values()
 }
 Probes = Mapping[str, list[tuple[float, float]]]
-"""Variance and mean gradient of each score, at each of the sizes."""
+"""For each score, its variance and mean gradient norm at each of the sizes."""
 
 
 def run(bench: Bench) -> Findings:
-    """Measure random scores, then train with and without the scale, with small and with large
-    keys.
-    """
+    """Measure scores of random vectors; train with and without the scale, at two key sizes."""
     probes = {name: [probe(name, size) for size in SIZES] for name in NAMES}
     arms = {
         f"{name}-{key}": transformer(score=name, heads=heads)
@@ -65,41 +63,24 @@ def run(bench: Bench) -> Findings:
         for heads, key in HEADS.items()
     }
     sweep = bench.sweep(arms, ARMS, TRANSFORMER, text_scores(bench))
-    at = SIZES.index(100)
-    (variance, gradient), (_, scaled) = probes["dot"][at], probes["scaled_dot"][at]
-    factor = variance / probes["dot"][0][0]
+
+    large = SIZES.index(100)
+    smallest_variance, _ = probes["dot"][0]
+    variance, gradient = probes["dot"][large]
+    _, scaled_gradient = probes["scaled_dot"][large]
+    variance_growth = Dots(TEXTS["parts.variance_of"], (variance / smallest_variance,))
+    gradient_gain = Dots(TEXTS["parts.gradient_of"], (scaled_gradient / gradient,))
+    scaled, unscaled = sweep.dots("scaled_dot-64"), sweep.dots("dot-64")
     parts = (
-        beyond(
-            Dots(TEXTS["parts.variance_of"], (factor,)),
-            40,
-            TEXTS["parts.variance"],
-            digits=0,
-        ),
-        beyond(
-            Dots(TEXTS["parts.gradient_of"], (scaled / gradient,)),
-            2,
-            TEXTS["parts.gradient"],
-            digits=1,
-        ),
-        above(
-            sweep.dots("scaled_dot-64"), sweep.dots("dot-64"), TEXTS["parts.training"]
-        ),
+        beyond(variance_growth, 40, TEXTS["parts.variance"], digits=0),
+        beyond(gradient_gain, 2, TEXTS["parts.gradient"], digits=1),
+        above(scaled, unscaled, TEXTS["parts.training"]),
     )
 
-    def curve(name: str, number: int) -> Curve:
-        return Curve(
-            NAMES[name],
-            tuple(
-                (float(d), row[number])
-                for d, row in zip(SIZES, probes[name], strict=True)
-            ),
-        )
-
-    titles = TEXTS.table("plots").values()
-    plots = tuple(
-        Plot(title, TEXTS["axis"], tuple(curve(a, n) for a in NAMES))
-        for n, title in enumerate(titles)
-    )
+    plots = []
+    for number, title in enumerate(TEXTS.table("plots").values()):
+        curves = tuple(_curve(name, probes[name], number) for name in NAMES)
+        plots.append(Plot(title, TEXTS["axis"], curves))
     tables = (
         _random_table(probes),
         _softmax_table(),
@@ -108,16 +89,23 @@ def run(bench: Bench) -> Findings:
     return Findings(
         Verdict(parts),
         tables,
-        Graph(plots, TEXTS["caption"], "log", columns=2),
+        Graph(tuple(plots), TEXTS["caption"], "log", columns=2),
         (TEXTS["remark"],),
     )
+
+
+def _curve(name: str, measures: Sequence[tuple[float, float]], number: int) -> Curve:
+    """Return the variance (`number` 0) or the gradient norm (1) of a score by key size."""
+    points = zip(SIZES, measures, strict=True)
+    return Curve(NAMES[name], tuple((float(size), row[number]) for size, row in points))
 
 
 def probe(name: str, size: int) -> tuple[float, float]:
     """Return the variance of scores of standard normal queries and keys, and the mean gradient norm
     of their softmax.
 
-    The norm is that of the softmax's Jacobian over ten keys, whose entries are wᵢ (δᵢⱼ − wⱼ).
+    The gradient norm is the Frobenius norm of the softmax's Jacobian over ten keys, whose entries
+    are wᵢ (δᵢⱼ − wⱼ).
     """
     generator = torch.Generator().manual_seed(size)
     query = torch.randn(PAIRS, 1, 1, size, generator=generator)
@@ -130,6 +118,7 @@ def probe(name: str, size: int) -> tuple[float, float]:
 
 
 def _random_table(probes: Probes) -> Table:
+    """Return the table of variance and gradient norm, without and with the scale."""
     columns = (
         "d",
         TEXTS["columns.variance"],
@@ -137,25 +126,23 @@ def _random_table(probes: Probes) -> Table:
         TEXTS["columns.gradient"],
         "q·k / √d",
     )
-    rows = (
-        (str(size), f"{a[0]:.2f}", f"{b[0]:.2f}", f"{a[1]:.3f}", f"{b[1]:.3f}")
-        for size, a, b in zip(SIZES, probes["dot"], probes["scaled_dot"], strict=True)
-    )
+    rows = []
+    for size, dot, scaled in zip(
+        SIZES, probes["dot"], probes["scaled_dot"], strict=True
+    ):
+        variances = (f"{dot[0]:.2f}", f"{scaled[0]:.2f}")
+        gradients = (f"{dot[1]:.3f}", f"{scaled[1]:.3f}")
+        rows.append((str(size), *variances, *gradients))
     return Table(TEXTS["tables.random"], columns, tuple(rows))
 
 
 def _softmax_table() -> Table:
+    """Return the table of the note's example scores and their softmax."""
     rows = []
-    for row in ROWS:
-        weights = torch.tensor(row).softmax(0).tolist()
-        rows.append(
-            (
-                ", ".join(f"{x:g}" for x in row).replace("-", "−"),
-                ", ".join(f"{w:.3f}" for w in weights),
-            )
-        )
-    return Table(
-        TEXTS["tables.softmax"],
-        (TEXTS["columns.scores"], TEXTS["columns.weights"]),
-        tuple(rows),
-    )
+    for scores in ROWS:
+        weights = torch.tensor(scores).softmax(0).tolist()
+        scores_text = ", ".join(f"{score:g}" for score in scores).replace("-", "−")
+        weights_text = ", ".join(f"{weight:.3f}" for weight in weights)
+        rows.append((scores_text, weights_text))
+    columns = (TEXTS["columns.scores"], TEXTS["columns.weights"])
+    return Table(TEXTS["tables.softmax"], columns, tuple(rows))

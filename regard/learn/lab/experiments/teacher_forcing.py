@@ -1,4 +1,4 @@
-"""Teacher forcing: decoder inputs from the reference, from its own outputs, or half of each."""
+"""Teacher forcing: decoder inputs from the reference, from the model's outputs, or from both."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from regard.learn.lab.verdicts import above
 
 TEXTS = experiment_texts("teacher_forcing", "names", "parts")
 NAMES = TEXTS.table("names")
+# Share of the decoder inputs that are the model's own outputs (scheduled sampling).
 SHARES = {"forced": 0.0, "mixed": 0.5, "own": 1.0}
 
 
 def run(bench: Bench) -> Findings:
-    """Train recurrent models with attention that read the reference, their own outputs, or half of
-    each.
-    """
+    """Train recurrent models on the reference, on their own outputs, or on half of each."""
     arms = {
         name: {
             **recurrent(),

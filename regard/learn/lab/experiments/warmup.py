@@ -1,5 +1,6 @@
-"""Warm-up: a learning rate that rises and falls, one that stays after its rise, and one that never
-changes.
+"""Warm-up: three learning rate schedules.
+
+They are inverse square root with warm-up, constant with warm-up, and constant without.
 """
 
 from __future__ import annotations
@@ -36,17 +37,15 @@ def run(bench: Bench) -> Findings:
         above(dots["rise-and-fall"], dots["constant"], TEXTS["parts.fixed"]),
         above(dots["warm-constant"], dots["constant"], TEXTS["parts.warm"]),
     )
-    rates = tuple(
-        Curve(
-            NAMES[name],
-            tuple(
-                (float(u), _rate(name, sweep.best[name], u))
-                for u in range(1, DEEP.updates + 1, 10)
-            ),
+    curves = []
+    for name in arms:
+        points = tuple(
+            (float(update), _rate(name, sweep.best[name], update))
+            for update in range(1, DEEP.updates + 1, 10)
         )
-        for name in arms
-    )
-    plots = (Plot(TEXTS["rate"], LABELS["updates"], rates), sweep.plot("chrF"))
+        curves.append(Curve(NAMES[name], points))
+    rates = Plot(TEXTS["rate"], LABELS["updates"], tuple(curves))
+    plots = (rates, sweep.plot("chrF"))
     return Findings(
         Verdict(parts),
         (sweep.table(LABELS["after_training"], QUALITY),),
@@ -55,6 +54,7 @@ def run(bench: Bench) -> Findings:
 
 
 def _rate(name: str, peak: float, update: int) -> float:
+    """Return the learning rate of a schedule at an update."""
     settings = ScheduleSettings.parse(
         {**SCHEDULES[name], "peak": peak}, "the experiment"
     )

@@ -1,5 +1,6 @@
-"""Sample images of coloured shapes, with English and Korean captions, the facts they state, and
-noun regions.
+"""Sample images of coloured shapes, with English and Korean captions.
+
+Each caption comes with the facts that it states and the image regions of its nouns.
 """
 
 from regard.learn.samples.images.drawing import draw

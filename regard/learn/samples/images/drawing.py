@@ -1,4 +1,4 @@
-"""Drawing of scenes: anti-aliased shapes on light backgrounds that vary a little."""
+"""Draw scenes: anti-aliased shapes on light backgrounds with slightly varying colours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from regard.learn.samples.images.scene import SIDE, Box, Scene
 
-# Factor by which images are drawn larger and then reduced, for smooth edges.
+# Supersampling factor: shapes are drawn this many times larger, then averaged, for smooth edges.
 OVERSAMPLING = 4
 INKS = {
     "red": (216, 36, 40),
@@ -23,34 +23,37 @@ INKS = {
     "pink": (244, 136, 190),
     "black": (28, 28, 32),
 }
-SHADE = 12  # largest deviation of a channel from the named colour, of 255
+SHADE = 12  # largest deviation of a colour channel (0 to 255) from the named colour
 Point = tuple[float, float]
 
 
 def draw(scene: Scene) -> Image.Image:
-    """Draw the image of a scene; the same for the same scene."""
+    """Draw the image of a scene; equal scenes give equal images."""
     rng = Random(scene.style_seed)
     image = _background(rng).resize((SIDE * OVERSAMPLING, SIDE * OVERSAMPLING))
     pen = ImageDraw.Draw(image)
-    # An inner entity is drawn last.
+
+    # Draw the first entity last: if it is inside the second, it must stay on top.
     for number, entity in reversed(list(enumerate(scene.meaning.entities))):
         ink = _vary_colour(INKS[entity.colour], rng)
         for box in scene.boxes[number]:
             _draw_shape(pen, entity.shape, box, ink)
+
     return image.reduce(OVERSAMPLING)
 
 
 def _background(rng: Random) -> Image.Image:
-    """Draw a light tint with a slight gradient and slight noise."""
+    """Draw a light background colour with a slight gradient and slight noise."""
     tint = np.array([rng.uniform(222, 246) for _ in range(3)])
     slope_x = rng.uniform(-6, 6)
     slope_y = rng.uniform(-6, 6)
-    along = np.linspace(-1, 1, SIDE)
-    light = slope_x * along[None, :] + slope_y * along[:, None]  # (Y, X)
-    rough = np.random.default_rng(rng.getrandbits(32)).normal(
-        0, rng.uniform(0, 3), (SIDE, SIDE)
-    )
-    pixels = tint + (light + rough)[..., None]
+    coordinates = np.linspace(-1, 1, SIDE)
+    gradient = slope_x * coordinates[None, :] + slope_y * coordinates[:, None]  # (Y, X)
+
+    noise_rng = np.random.default_rng(rng.getrandbits(32))
+    noise = noise_rng.normal(0, rng.uniform(0, 3), (SIDE, SIDE))
+
+    pixels = tint + (gradient + noise)[..., None]
     return Image.fromarray(np.rint(pixels.clip(0, 255)).astype(np.uint8))
 
 
@@ -64,29 +67,35 @@ def _vary_colour(ink: tuple[int, int, int], rng: Random) -> tuple[int, int, int]
 def _draw_shape(
     pen: ImageDraw.ImageDraw, shape: str, box: Box, ink: tuple[int, int, int]
 ) -> None:
-    left, top, right, bottom = (side * OVERSAMPLING for side in box)
+    left, top, right, bottom = (edge * OVERSAMPLING for edge in box)
     if shape == "circle":
         pen.ellipse((left, top, right - 1, bottom - 1), ink)
         return
-    points = [
-        (left + x * (right - 1 - left), top + y * (bottom - 1 - top))
-        for x, y in _outline(shape)
-    ]
+
+    width = right - 1 - left
+    height = bottom - 1 - top
+    points = [(left + x * width, top + y * height) for x, y in _outline(shape)]
     pen.polygon(points, ink)
 
 
 @cache
 def _outline(shape: str) -> tuple[Point, ...]:
-    """Return the corners of a shape, stretched to fill a box from 0 to 1."""
-    points = {
+    """Return the corners of a shape, stretched to fill the unit square."""
+    outlines = {
         "square": _square,
         "triangle": _triangle,
         "star": _star,
         "cross": _cross,
         "heart": _heart,
-    }[shape]()
-    (x0, x1), (y0, y1) = ((min(axis), max(axis)) for axis in zip(*points, strict=True))
-    return tuple(((x - x0) / (x1 - x0), (y - y0) / (y1 - y0)) for x, y in points)
+    }
+    points = outlines[shape]()
+    xs = [x for x, _ in points]
+    ys = [y for _, y in points]
+    left = min(xs)
+    top = min(ys)
+    width = max(xs) - left
+    height = max(ys) - top
+    return tuple(((x - left) / width, (y - top) / height) for x, y in points)
 
 
 def _square() -> list[Point]:
@@ -98,30 +107,49 @@ def _triangle() -> list[Point]:
 
 
 def _star() -> list[Point]:
-    """Return a five-pointed star, one point up."""
-    turns = [(0.4 if n % 2 else 1.0, math.pi * n / 5) for n in range(10)]
-    return [(reach * math.sin(turn), -reach * math.cos(turn)) for reach, turn in turns]
+    """Return a five-pointed star with one point up; outer and inner corners alternate."""
+    points = []
+    for corner in range(10):
+        radius = 0.4 if corner % 2 else 1.0
+        angle = math.pi * corner / 5
+        points.append((radius * math.sin(angle), -radius * math.cos(angle)))
+    return points
 
 
 def _cross() -> list[Point]:
-    low = 0.0
-    a = 0.34
-    b = 0.66
-    high = 1.0
-    upper = [(a, low), (b, low), (b, a), (high, a), (high, b), (b, b)]
-    return [*upper, (b, high), (a, high), (a, b), (low, b), (low, a), (a, a)]
+    """Return a cross whose arms are 0.32 wide."""
+    low = 0.34
+    high = 0.66
+    top_and_right = [
+        (low, 0.0),
+        (high, 0.0),
+        (high, low),
+        (1.0, low),
+        (1.0, high),
+        (high, high),
+    ]
+    bottom_and_left = [
+        (high, 1.0),
+        (low, 1.0),
+        (low, high),
+        (0.0, high),
+        (0.0, low),
+        (low, low),
+    ]
+    return [*top_and_right, *bottom_and_left]
 
 
 def _heart() -> list[Point]:
-    """Return a heart, the curve x = 16 sin³ t."""
+    """Return the heart curve: x = 16 sin³ t, y = 13 cos t − 5 cos 2t − 2 cos 3t − cos 4t."""
     points = []
-    for n in range(60):
-        turn = 2 * math.pi * n / 60
+    for step in range(60):
+        t = 2 * math.pi * step / 60
+        x = 16 * math.sin(t) ** 3
         y = (
-            13 * math.cos(turn)
-            - 5 * math.cos(2 * turn)
-            - 2 * math.cos(3 * turn)
-            - math.cos(4 * turn)
+            13 * math.cos(t)
+            - 5 * math.cos(2 * t)
+            - 2 * math.cos(3 * t)
+            - math.cos(4 * t)
         )
-        points.append((16 * math.sin(turn) ** 3, -y))
+        points.append((x, -y))  # y of an image points down
     return points

@@ -23,7 +23,7 @@ PATTERN = re.compile(
 
 def _phrase(entity: Entity, _role: str) -> tuple[list[str], int]:
     """Return the words of an entity with its article or number, and the index of the noun."""
-    words = [*([entity.size] if entity.size else []), entity.colour]
+    words = [entity.size, entity.colour] if entity.size else [entity.colour]
     if entity.count > 1:
         words = [COUNTS[entity.count], *words, PLURALS[entity.shape]]
     else:
@@ -32,12 +32,10 @@ def _phrase(entity: Entity, _role: str) -> tuple[list[str], int]:
 
 
 def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
+    """Return the entity that was matched, its role (English marks none), and the noun's index."""
     count, size, colour, noun = match.groups()
-    return (
-        Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size),
-        "",
-        match[0].count(" "),
-    )
+    entity = Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size)
+    return entity, "", match[0].count(" ")
 
 
 ENGLISH = Language(

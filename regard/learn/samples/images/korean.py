@@ -10,9 +10,10 @@ from regard.learn.samples.images.scene import Entity
 from regard.learn.samples.images.wording import Language
 
 TABLES = package_toml("regard.learn.samples.images", "korean.toml")
-SHAPES, COLOURS, SIZES, COUNTER = (
-    TABLES[name] for name in ("shapes", "colours", "sizes", "counter")
-)
+SHAPES = TABLES["shapes"]
+COLOURS = TABLES["colours"]
+SIZES = TABLES["sizes"]
+COUNTER = TABLES["counter"]
 COUNTS = {int(count): word for count, word in TABLES["counts"].items()}
 MARKED = ("subject", "topic", "object")
 ROLES = {text: role for role in MARKED for text in PARTICLES[role]} | {"의": "of"}
@@ -30,13 +31,12 @@ PATTERN = re.compile(
 def _phrase(entity: Entity, role: str) -> tuple[list[str], int]:
     """Return the words of an entity and the index of its noun.
 
-    The particle of its role is on the last word, or before the number for the role "counted".
+    The last word bears the particle that marks the role. For the role "counted", the noun bears it,
+    and the number follows.
     """
-    words = [
-        *([SIZES[entity.size]] if entity.size else []),
-        COLOURS[entity.colour],
-        SHAPES[entity.shape],
-    ]
+    words = [COLOURS[entity.colour], SHAPES[entity.shape]]
+    if entity.size:
+        words.insert(0, SIZES[entity.size])
     noun = len(words) - 1
     if role == "counted":
         words[-1] = particle(words[-1], "subject")
@@ -50,11 +50,13 @@ def _phrase(entity: Entity, role: str) -> tuple[list[str], int]:
 
 
 def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
-    size, colour, shape, early, count, late = match.groups()
+    """Return the entity that was matched, its role, and the index of the noun."""
+    size, colour, shape, noun_particle, count, counter_particle = match.groups()
     entity = Entity(
         SHAPE_OF[shape], COLOUR_OF[colour], COUNT_OF.get(count, 1), SIZE_OF.get(size)
     )
-    return entity, ROLES.get(late or early, ""), 2 if size else 1
+    role = ROLES.get(counter_particle or noun_particle, "")
+    return entity, role, 2 if size else 1
 
 
 KOREAN = Language(TABLES["templates"], TABLES["places"], _phrase, PATTERN, _read, {})

@@ -12,17 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-SIDE = 72  # pixels
+SIDE = 72
 """Height and width of a drawing, in pixels."""
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
 SIZES = ("small", "large")
-# Of the first entity to the second; right of and below say the same reversed.
-RELATIONS = (
-    "left",
-    "above",
-    "inside",
-)
+# Relations of the first entity to the second. "Right of" and "below" are these two reversed.
+RELATIONS = ("left", "above", "inside")
 PLACES = (
     "top left",
     "top",
@@ -40,10 +36,9 @@ Fact = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Entity:
-    """One or several objects of one kind, as a caption names them: "a small red circle", "three
-    green stars".
+    """One or several equal objects, such as "a small red circle" or "three green stars".
 
-    A single one has a size, unless it is inside another or contains another; several have none.
+    Only a single object has a size, and only if it is neither inside another nor around one.
     """
 
     shape: str
@@ -56,8 +51,8 @@ class Entity:
 class Meaning:
     """The meaning of a caption, independent of wording and language.
 
-    Either the first of two entities is in a relation to the second, or one is at a place, or
-    several are anywhere.
+    It has one of three forms: two entities in a relation, one object at a place, or several
+    equal objects anywhere.
     """
 
     entities: tuple[Entity, ...]
@@ -84,25 +79,23 @@ class Box(NamedTuple):
 
     def meets(self, other: Box, gap: int = 0) -> bool:
         """Return whether two boxes overlap, or are closer than `gap` pixels."""
-        across = self.left < other.right + gap and other.left < self.right + gap
-        return (
-            across and self.top < other.bottom + gap and other.top < self.bottom + gap
-        )
+        meets_in_x = self.left < other.right + gap and other.left < self.right + gap
+        meets_in_y = self.top < other.bottom + gap and other.top < self.bottom + gap
+        return meets_in_x and meets_in_y
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A meaning with a box for each single object; `style_seed` is that of background, shades and
-    noise.
-    """
+    """A meaning with a box for each object; `style_seed` fixes background, shades and noise."""
 
     meaning: Meaning
-    boxes: tuple[tuple[Box, ...], ...]  # of each of the meaning's entities
+    boxes: tuple[tuple[Box, ...], ...]  # for each entity, a box for each of its objects
     style_seed: int = 0
 
     def region(self, entity: int) -> tuple[Box, ...]:
-        """Return the boxes of an entity by number; that of an entity around another is the frame
-        around the other.
+        """Return the boxes of the entity with this number.
+
+        An entity that contains another has four boxes: its frame around the inner entity.
         """
         if self.meaning.relation != "inside" or entity == 0:
             return self.boxes[entity]
@@ -119,22 +112,22 @@ class Scene:
         return mask(self.region(entity))
 
     def combinations(self) -> Iterator[Fact]:
-        """Yield the combinations of an entity's role, place or number with its colour and shape.
+        """Yield each entity's role, place or number, with its colour and its shape.
 
         For example ("first left", "red", "circle").
         """
         relation = self.meaning.relation
         for number, entity in enumerate(self.meaning.entities):
-            role = (
-                f"{('first', 'second')[number]} {relation}"
-                if relation
-                else self.meaning.place or entity.count
-            )
-            yield role, entity.colour, entity.shape
+            position: object
+            if relation:
+                position = f"{('first', 'second')[number]} {relation}"
+            else:
+                position = self.meaning.place or entity.count
+            yield position, entity.colour, entity.shape
 
 
 def mask(boxes: tuple[Box, ...]) -> npt.NDArray[np.bool_]:
-    """Return boxes as a mask of pixels (Y, X)."""
+    """Return a mask (Y, X) that is True for the pixels inside any of the boxes."""
     pixels = np.zeros((SIDE, SIDE), bool)
     for left, top, right, bottom in boxes:
         pixels[top:bottom, left:right] = True

@@ -1,9 +1,8 @@
-"""Random captioned scenes, in splits whose test split has unseen combinations (compositional
-generalisation).
+"""Generate captioned scenes in splits that test compositional generalisation.
 
-Each colour of each shape occurs in training, and each number, relation and place with each colour
-and each shape, but not all three together, such as a red circle left of something, three green
-stars, or a blue heart at the top.
+Training contains every pair of a colour and a shape, and every number, relation and place with each
+colour and with each shape. The test split combines all three in ways that never occur in training,
+such as a red circle left of something, three green stars, or a blue heart at the top.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from regard.learn.samples.images.scene import (
 from regard.learn.samples.images.wording import Caption, Language
 
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "ko": KOREAN}
-"""Language of the captions, by code."""
+"""Caption languages by language code."""
 POSITIONS = (
     *(f"{which} {relation}" for relation in RELATIONS for which in ("first", "second")),
     *PLACES,
@@ -46,18 +45,19 @@ UNSEEN: frozenset[Fact] = frozenset(
     for i, position in enumerate(POSITIONS)
     for j, colour in enumerate(COLOURS)
 )
-"""Combinations in the test split only, as in `Scene.combinations`: one shape of each colour per
-role, place, number.
+"""Combinations, as in `Scene.combinations`, that occur in the test split only.
+
+For every role, place and number, each colour is held out with one shape.
 """
-# Pixels: smallest and largest side of an entity.
-LARGE, SMALL, AROUND = (
-    (22, 25),
-    (14, 16),
-    (32, 36),
-)
-MANY = (12, 14)  # the same for one of several entities
+# Smallest and largest side of an entity, in pixels.
+LARGE = (22, 25)
+SMALL = (14, 16)
+AROUND = (32, 36)  # an entity that contains another
+MANY = (12, 14)  # one of several equal objects
 WORDINGS = 3  # captions of an image in each language
-EDGE, GAP = 2, 4  # pixels: distance from the edge, and between entities
+# Smallest distances in pixels: from the edge of the image, and between entities.
+EDGE = 2
+GAP = 4
 TRIES = 60
 
 
@@ -77,12 +77,11 @@ class ImageSample:
     splits: dict[str, tuple[CaptionedScene, ...]]
 
     def write(self, folder: str | Path) -> None:
-        """Write images into `folder`/images, and for each split its captions and the regions of
-        their nouns.
+        """Write the images into `folder`/images, and the captions and noun regions of each split.
 
-        "train.en.tsv" has lines of file, tab, caption. A line of "train.regions.jsonl" has the
-        file, the language, the numbers of the caption and of the noun's word, and boxes [left, top,
-        right, bottom] in pixels.
+        A line of "train.en.tsv" is an image file, a tab and a caption. A line of
+        "train.regions.jsonl" has the image file, the language, the numbers of the caption and of
+        the noun's word, and boxes [left, top, right, bottom] in pixels.
         """
         folder = Path(folder)
         (folder / "images").mkdir(parents=True, exist_ok=True)
@@ -118,18 +117,19 @@ def _regions(image: CaptionedScene) -> Iterable[str]:
 def image_sample(
     train: int = 6000, valid: int = 200, test: int = 400, seed: int = 1
 ) -> ImageSample:
-    """Generate the sample with so many images in each split; the same for the same seed."""
+    """Generate a sample with the given number of images in each split.
+
+    Equal arguments give equal samples.
+    """
     rng = Random(f"pictures {seed}")
     sizes = {"train": train, "valid": valid, "test": test}
-    return ImageSample(
-        {
-            name: tuple(
-                _draw_captioned(rng, f"{name}-{number:05}.png", name == "test")
-                for number in range(size)
-            )
-            for name, size in sizes.items()
-        }
-    )
+    splits = {}
+    for name, size in sizes.items():
+        files = (f"{name}-{number:05}.png" for number in range(size))
+        splits[name] = tuple(
+            _draw_captioned(rng, file, is_unseen=name == "test") for file in files
+        )
+    return ImageSample(splits)
 
 
 def _draw_captioned(rng: Random, file: str, is_unseen: bool) -> CaptionedScene:
@@ -142,7 +142,7 @@ def _draw_captioned(rng: Random, file: str, is_unseen: bool) -> CaptionedScene:
 
 
 def _draw_scene(rng: Random, is_unseen: bool) -> Scene:
-    """Draw a scene with an unseen combination, or one without any."""
+    """Draw a scene that has an unseen combination, or one that has none."""
     while True:
         meaning = _draw_meaning(rng)
         scene = Scene(meaning, (), rng.getrandbits(31))
@@ -181,14 +181,8 @@ def _draw_two_entities(rng: Random) -> tuple[Entity, Entity]:
     entities = []
     for shape, colour in zip(shapes, colours, strict=True):
         count = rng.choices((1, 2, 3), (6, 3, 1))[0]
-        entities.append(
-            Entity(
-                shape,
-                colour,
-                count,
-                rng.choice(("small", "large")) if count == 1 else None,
-            )
-        )
+        size = rng.choice(("small", "large")) if count == 1 else None
+        entities.append(Entity(shape, colour, count, size))
     return entities[0], entities[1]
 
 
@@ -196,61 +190,66 @@ def _draw_two_entities(rng: Random) -> tuple[Entity, Entity]:
 
 
 def _place_entities(rng: Random, meaning: Meaning) -> tuple[tuple[Box, ...], ...]:
-    """Draw boxes for all entities; empty if there was no room."""
+    """Draw boxes for all entities; empty if they found no room or the relation is ambiguous."""
     if meaning.relation == "inside":
         return _place_inside(rng)
+
     boxes: list[tuple[Box, ...]] = []
     for number, entity in enumerate(meaning.entities):
-        area = _allowed_area(meaning, number)
-        placed = (
-            _place_in_third(rng, entity, meaning.place)
-            if meaning.place
-            else _scatter(rng, entity, area)
-        )
+        if meaning.place:
+            placed = _place_in_third(rng, entity, meaning.place)
+        else:
+            placed = _scatter(rng, entity, _allowed_area(meaning, number))
         if not placed:
             return ()
         boxes.append(placed)
-    return tuple(boxes) if _is_unambiguous(meaning.relation, boxes) else ()
+
+    if not _is_unambiguous(meaning.relation, boxes):
+        return ()
+    return tuple(boxes)
 
 
 def _place_inside(rng: Random) -> tuple[tuple[Box, ...], ...]:
-    outer = rng.randint(*AROUND)
-    inner = rng.randint(*SMALL)
-    left, top = (rng.randint(EDGE, SIDE - EDGE - outer) for _ in range(2))
-    x, y = (near + (outer - inner) // 2 + rng.randint(-2, 2) for near in (left, top))
-    return (
-        (Box(x, y, x + inner, y + inner),),
-        (Box(left, top, left + outer, top + outer),),
-    )
+    """Draw a small box near the middle of a large one."""
+    outer_side = rng.randint(*AROUND)
+    inner_side = rng.randint(*SMALL)
+    left = rng.randint(EDGE, SIDE - EDGE - outer_side)
+    top = rng.randint(EDGE, SIDE - EDGE - outer_side)
+    outer = Box(left, top, left + outer_side, top + outer_side)
+
+    margin = (outer_side - inner_side) // 2
+    x = left + margin + rng.randint(-2, 2)
+    y = top + margin + rng.randint(-2, 2)
+    inner = Box(x, y, x + inner_side, y + inner_side)
+    return (inner,), (outer,)
 
 
 def _draw_side(rng: Random, entity: Entity) -> int:
-    return rng.randint(*{"small": SMALL, "large": LARGE, None: MANY}[entity.size])
+    """Draw the side of an entity, in pixels."""
+    shortest, longest = {"small": SMALL, "large": LARGE, None: MANY}[entity.size]
+    return rng.randint(shortest, longest)
 
 
 def _place_in_third(rng: Random, entity: Entity, place: str) -> tuple[Box, ...]:
     """Place one entity with its centre in the third of the image that the place names."""
     side = _draw_side(rng, entity)
     words = place.split()
-    column = "left" in words, "right" in words
-    row = "top" in words, "bottom" in words
-    x, y = (_draw_start(rng, side, *ends) for ends in (column, row))
+    x = _draw_start(rng, side, "left" in words, "right" in words)
+    y = _draw_start(rng, side, "top" in words, "bottom" in words)
     return (Box(x, y, x + side, y + side),)
 
 
 def _draw_start(rng: Random, side: int, is_first: bool, is_last: bool) -> int:
-    """Draw where an entity begins on an axis: near the start, near the end, or in the middle."""
-    room = SIDE - side
+    """Draw the first pixel of an entity on one axis, in the first, last or middle third."""
+    last_start = SIDE - side
     if is_first or is_last:
-        near = rng.randint(EDGE, max(EDGE, SIDE // 3 - side // 2 - 4))
-        return near if is_first else room - near
-    return room // 2 + rng.randint(-4, 4)
+        margin = rng.randint(EDGE, max(EDGE, SIDE // 3 - side // 2 - 4))
+        return margin if is_first else last_start - margin
+    return last_start // 2 + rng.randint(-4, 4)
 
 
 def _allowed_area(meaning: Meaning, number: int) -> Box:
-    """Return the half of the image that is reserved for an entity of a relation, or the whole
-    image.
-    """
+    """Return the area for an entity: half of the image for "left" and "above", else all of it."""
     half = SIDE // 2
     if meaning.relation == "left":
         return Box(0, 0, half, SIDE) if number == 0 else Box(half, 0, SIDE, SIDE)
@@ -260,7 +259,7 @@ def _allowed_area(meaning: Meaning, number: int) -> Box:
 
 
 def _scatter(rng: Random, entity: Entity, area: Box) -> tuple[Box, ...]:
-    """Place several entities that do not touch; empty if there was no room."""
+    """Place all objects of an entity so that none touch; empty if there was no room."""
     boxes: list[Box] = []
     for _ in range(TRIES):
         side = _draw_side(rng, entity)
@@ -275,19 +274,22 @@ def _scatter(rng: Random, entity: Entity, area: Box) -> tuple[Box, ...]:
 
 
 def _is_unambiguous(relation: str | None, boxes: list[tuple[Box, ...]]) -> bool:
-    """Return whether a relation is unambiguous: the entities are further apart along it than across
-    it.
-    """
+    """Return whether the centres are clearly further apart along the relation than across it."""
     if relation is None:
         return True
-    (x0, y0), (x1, y1) = (_centre(group) for group in boxes)
-    along, across = (x1 - x0, y1 - y0) if relation == "left" else (y1 - y0, x1 - x0)
-    return along > 1.5 * abs(across)
+
+    first, second = (_centre(group) for group in boxes)
+    dx = second[0] - first[0]
+    dy = second[1] - first[1]
+    if relation == "left":
+        return dx > 1.5 * abs(dy)
+    return dy > 1.5 * abs(dx)
 
 
 def _centre(boxes: tuple[Box, ...]) -> tuple[float, float]:
-    """Return the centre of all boxes together."""
-    return (
-        (min(box.left for box in boxes) + max(box.right for box in boxes)) / 2,
-        (min(box.top for box in boxes) + max(box.bottom for box in boxes)) / 2,
-    )
+    """Return the centre of the rectangle that encloses all boxes."""
+    left = min(box.left for box in boxes)
+    right = max(box.right for box in boxes)
+    top = min(box.top for box in boxes)
+    bottom = max(box.bottom for box in boxes)
+    return (left + right) / 2, (top + bottom) / 2

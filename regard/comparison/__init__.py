@@ -1,7 +1,7 @@
-"""Comparisons: several models, one report.
+"""Compare several models on one test set, and report the result.
 
-`compare` (in Python) and `regard compare` call the same application. `result` is the data that it
-returns and writes; `report` draws a page of them.
+The command `regard compare` calls `compare`. `result` defines the data that it returns and writes;
+`report` renders them as a page.
 """
 
 from regard.comparison.result import Comparison

@@ -1,17 +1,17 @@
-"""Scores by sentence length, word frequency, and seen or unseen words, with intervals by bootstrap
-resampling.
+"""Break scores down by sentence length, word frequency, and words seen in training, with bootstrap
+intervals.
 
-A system's runs are scored together. Each resample draws sentences with replacement and, if a system
-has several runs, runs with replacement, so that an interval holds for other sentences and other
-seeds (Koehn 2004; the nested bootstrap). All systems are scored on the same resamples of sentences:
-the difference from the baseline has an interval of its own.
+The runs of a system are scored together. Each resample draws sentences with replacement and, if a
+system has several runs, runs too, so that an interval holds for other sentences and other seeds
+(Koehn 2004; the nested bootstrap). All systems are scored on the same resamples of sentences, which
+gives an interval for their difference from the baseline.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +23,35 @@ from regard.evaluation.caption_metrics import words
 from regard.evaluation.length_buckets import DRAWS, SEED, length_ranges
 
 FREQUENCIES = (0, 1, 2, 3, 4, 5, 10, 100, 1000)
-"""Buckets of word frequency begin at these numbers of occurrences, as those of compare-mt do."""
+"""Smallest number of occurrences in each bucket of word frequency, as in compare-mt."""
 SEEN = (("seen in training", 1, None), ("never seen", 0, 0))
 Array = npt.NDArray[np.float64]
 Statistics = Mapping[str, Sequence[Array]]
-"""For each system a table for each run, with a row of statistics for each sentence; scores are
-computed from sums.
+"""Statistics of each system: an array (sentences, …) for each run. A score is computed from their
+sum.
 """
 Scorer = Callable[[Array], float]
-Part = tuple[str, int, int | None, int, Mapping[str, Array]]
-"""Label, ends and items of a bucket, and for each system its statistics, (runs, sentences, …)."""
-Group = tuple[str, int, int | None, npt.NDArray[np.int64]]
-"""Label and ends of a bucket, and its sentences, as indices into the test set."""
+
+
+class Group(NamedTuple):
+    """Sentences of one bucket, as indices into the test set; `first` and `last` are its ends."""
+
+    label: str
+    first: int
+    last: int | None
+    rows: npt.NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """One bucket to be scored: its label, its ends, its number of items, and the statistics (runs,
+    sentences, …) of each system on it.
+    """
+
+    label: str
+    first: int
+    last: int | None
+    items: int
+    tables: Mapping[str, Array]
 
 
 def breakdowns(
@@ -44,141 +61,136 @@ def breakdowns(
     training: TrainingWords,
     baseline: str = "",
 ) -> tuple[Breakdown, ...]:
-    """Break the outputs of each system down; `outputs` has those of each run. Others are compared
-    with the baseline.
+    """Break the scores of all systems down, and compare each system with the baseline.
 
-    `scores` are sentence scores that are averaged, one number a sentence (CIDEr-D of captions);
-    without them chrF is computed of each bucket. Without training words only the length is looked
-    at.
+    `outputs` holds the output lines of each run of each system. `scores` holds their sentence
+    scores (CIDEr-D of captions), which are averaged; if it is empty, chrF is computed for each
+    bucket. Breakdowns that need the words of the training data are left out if these are unknown.
     """
-    statistics, score = _of_means(scores) if scores else _of_chrf(test, outputs)
+    is_captions = bool(scores)
+    statistics, scorer = _of_means(scores) if is_captions else _of_chrf(test, outputs)
 
-    def of_sentences(key: str, unit: str, groups: Iterable[Group]) -> Breakdown:
-        parts = list[Part]()
-        for label, first, last, rows in groups:
-            tables = {
-                name: np.stack([table[rows] for table in runs])
-                for name, runs in statistics.items()
-            }
-            parts.append((label, first, last, len(rows), tables))
-        return Breakdown(
-            key, "CIDEr-D" if scores else "chrF", unit, _buckets(parts, score, baseline)
-        )
+    def by_sentence(key: str, unit: str, groups: Iterable[Group]) -> Breakdown:
+        name = "CIDEr-D" if is_captions else "chrF"
+        parts = [_part(group, statistics) for group in groups]
+        return Breakdown(key, name, unit, _buckets(parts, scorer, baseline))
 
-    unit = "reference words" if scores else "source words"
-    results = [of_sentences("length", unit, _by_length(test, bool(scores)))]
+    unit = "reference words" if is_captions else "source words"
+    results = [by_sentence("length", unit, _by_length(test, is_captions))]
     if training.source is not None:
-        results.append(
-            of_sentences(
-                "seen_sources",
-                "source sentences",
-                _by_seen_words(test, training.source),
-            )
-        )
+        groups = _by_seen_words(test, training.source)
+        results.append(by_sentence("seen_sources", "source sentences", groups))
     if training.target is not None:
         counts = {
             name: [_word_counts(test, run, training.target) for run in runs]
             for name, runs in outputs.items()
         }
         results += _by_words(counts, baseline)
-    return tuple(item for item in results if any(item.systems.values()))
+    return tuple(result for result in results if any(result.systems.values()))
+
+
+def _part(group: Group, statistics: Statistics) -> Part:
+    """Select the statistics of a group of sentences."""
+    tables = {
+        name: np.stack([table[group.rows] for table in runs])
+        for name, runs in statistics.items()
+    }
+    return Part(group.label, group.first, group.last, len(group.rows), tables)
 
 
 def _of_means(
     scores: Mapping[str, Sequence[Sequence[float]]],
 ) -> tuple[Statistics, Scorer]:
-    """Return the mean of sentence scores."""
-    tables = {
+    """Return statistics (score, 1) of each sentence, and the function that computes their mean."""
+
+    def score(sums: Array) -> float:
+        return float(sums[0] / max(1.0, sums[1]))
+
+    statistics = {
         name: [np.stack([np.asarray(run), np.ones(len(run))], 1) for run in runs]
         for name, runs in scores.items()
     }
-    return tables, lambda sums: float(sums[0] / max(1.0, sums[1]))
+    return statistics, score
 
 
 def _of_chrf(
     test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]]
 ) -> tuple[Statistics, Scorer]:
-    """Return corpus chrF by sacreBLEU."""
+    """Return sacreBLEU's n-gram statistics of each sentence, and the function that computes corpus
+    chrF from their sum.
+    """
     metric = CHRF()
     references = [list(lines) for lines in zip(*test.references, strict=True)]
-    tables = {
-        name: [
-            np.array(
-                metric._extract_corpus_statistics(list(run), references), np.float64
-            )
-            for run in runs
-        ]
-        for name, runs in outputs.items()
+
+    def count_ngrams(run: Sequence[str]) -> Array:
+        rows = metric._extract_corpus_statistics(list(run), references)
+        return np.array(rows, np.float64)
+
+    def score(sums: Array) -> float:
+        return float(metric._compute_score_from_stats(sums.tolist()).score)
+
+    statistics = {
+        name: [count_ngrams(run) for run in runs] for name, runs in outputs.items()
     }
-    return tables, lambda sums: float(
-        metric._compute_score_from_stats(sums.tolist()).score
-    )
+    return statistics, score
 
 
 def _buckets(
-    parts: Iterable[Part], score: Scorer, baseline: str
+    parts: Iterable[Part], scorer: Scorer, baseline: str
 ) -> dict[str, tuple[Bucket, ...]]:
-    """Score each system on each part that has items, with intervals of the score and of its lead
-    over the baseline.
+    """Score each system on each part that has items, with intervals of the score and of its
+    difference from the baseline.
     """
     buckets = dict[str, tuple[Bucket, ...]]()
     for label, first, last, items, tables in parts:
-        scores = (
-            {name: _resampled(table, score) for name, table in tables.items()}
-            if items
-            else {}
-        )
-        for name, own in scores.items():
-            lead = (
-                _bounds(own - scores[baseline])
-                if baseline in scores and name != baseline
-                else None
-            )
-            buckets[name] = (
-                *buckets.get(name, ()),
-                Bucket(label, first, last, items, *_bounds(own), lead),
-            )
+        if not items:
+            continue
+        scores = {name: _resampled(table, scorer) for name, table in tables.items()}
+        for name, resamples in scores.items():
+            lead = None
+            if baseline in scores and name != baseline:
+                lead = _bounds(resamples - scores[baseline])
+            bucket = Bucket(label, first, last, items, *_bounds(resamples), lead)
+            buckets[name] = (*buckets.get(name, ()), bucket)
     return buckets
 
 
-def interval(tables: npt.NDArray[Any], score: Scorer) -> tuple[float, float, float]:
-    """Return the score of all (runs, sentences, …) together, and the 2.5th and 97.5th percentile of
-    resamples.
+def interval(tables: npt.NDArray[Any], scorer: Scorer) -> tuple[float, float, float]:
+    """Return the score of statistics (runs, sentences, …), and the 2.5th and 97.5th percentile of
+    its bootstrap resamples.
     """
-    return _bounds(_resampled(tables, score))
+    return _bounds(_resampled(tables, scorer))
 
 
-def _resampled(tables: npt.NDArray[Any], score: Scorer) -> Array:
-    """Return the score of all together, then those of resamples, which draw the same sentences for
-    every system.
+def _resampled(tables: npt.NDArray[Any], scorer: Scorer) -> Array:
+    """Return the score of all runs and sentences, followed by the scores of DRAWS resamples, which
+    draw the same sentences for every system.
     """
     runs, sentences = tables.shape[:2]
-    of_sentences = np.random.default_rng(SEED)
-    of_runs = np.random.default_rng((SEED, 1))
-    scores = np.full(DRAWS + 1, score(tables.sum((0, 1))))
+    sentence_draws = np.random.default_rng(SEED)
+    run_draws = np.random.default_rng((SEED, 1))
+    scores = np.full(DRAWS + 1, scorer(tables.sum((0, 1))))
     for number in range(1, DRAWS + 1):
-        weights = np.bincount(
-            of_sentences.integers(0, sentences, sentences), minlength=sentences
-        ).astype(np.float64)
-        by_run = (
-            np.bincount(of_runs.integers(0, runs, runs), minlength=runs)
-            if runs > 1
-            else np.ones(1)
-        )
-        scores[number] = score(np.tensordot(np.outer(by_run, weights), tables, 2))
+        drawn = sentence_draws.integers(0, sentences, sentences)
+        sentence_counts = np.bincount(drawn, minlength=sentences).astype(np.float64)
+        run_counts: npt.NDArray[Any] = np.ones(1)
+        if runs > 1:
+            run_counts = np.bincount(run_draws.integers(0, runs, runs), minlength=runs)
+        weights = np.outer(run_counts, sentence_counts)
+        scores[number] = scorer(np.tensordot(weights, tables, 2))
     return scores
 
 
 def _bounds(scores: Array) -> tuple[float, float, float]:
-    value, (low, high) = float(scores[0]), np.quantile(scores[1:], [0.025, 0.975])
+    """Return the first score, and an interval of the others that contains it."""
+    value = float(scores[0])
+    low, high = np.quantile(scores[1:], [0.025, 0.975])
     return value, min(value, float(low)), max(value, float(high))
 
 
-def _by_length(test: TestSet, of_references: bool) -> Iterator[Group]:
-    """Group by the words of the source sentence; of images, by the mean length of the
-    references.
-    """
-    if of_references:
+def _by_length(test: TestSet, is_captions: bool) -> Iterator[Group]:
+    """Group sentences by their source words, or images by the mean length of their references."""
+    if is_captions:
         lengths = [
             round(sum(len(text.split()) for text in texts) / len(texts))
             for texts in test.references
@@ -186,21 +198,20 @@ def _by_length(test: TestSet, of_references: bool) -> Iterator[Group]:
     else:
         lengths = [len(source.split()) for source in test.sources]
     for first, last in length_ranges(max(lengths, default=0)):
-        rows = np.array(
-            [i for i, length in enumerate(lengths) if first <= length <= last], np.int64
-        )
+        rows = [row for row, length in enumerate(lengths) if first <= length <= last]
         if len(rows) > 1:
-            yield f"{first}–{last}" if first < last else f"{first}", first, last, rows
+            label = f"{first}–{last}" if first < last else f"{first}"
+            yield Group(label, first, last, np.array(rows, np.int64))
 
 
-def _by_seen_words(test: TestSet, known: Mapping[str, int]) -> tuple[Group, Group]:
-    """Group by whether the training data have every word of the source sentence."""
-    seen = np.array(
-        [all(word in known for word in words(source)) for source in test.sources]
+def _by_seen_words(test: TestSet, training: Mapping[str, int]) -> tuple[Group, Group]:
+    """Group source sentences by whether all of their words occur in the training data."""
+    is_seen = np.array(
+        [all(word in training for word in words(source)) for source in test.sources]
     )
     return (
-        ("every word seen in training", 0, 0, np.flatnonzero(seen)),
-        ("some word never seen", 1, None, np.flatnonzero(~seen)),
+        Group("every word seen in training", 0, 0, np.flatnonzero(is_seen)),
+        Group("some word never seen", 1, None, np.flatnonzero(~is_seen)),
     )
 
 
@@ -208,86 +219,85 @@ def _by_seen_words(test: TestSet, known: Mapping[str, int]) -> tuple[Group, Grou
 
 
 def _word_counts(
-    test: TestSet, outputs: Sequence[str], known: Mapping[str, int]
+    test: TestSet, outputs: Sequence[str], training: Mapping[str, int]
 ) -> Array:
-    """Count words by frequency in training, (sentences, buckets, 3): in both texts, in the output,
-    in the reference.
+    """Count words (sentences, frequency buckets, 3): in both output and reference, in the output,
+    in the first reference.
 
-    A word counts as in both as often as it is in the text that has it less often. The reference is
-    the first one.
+    In both, a word counts as often as in the text in which it is rarer.
     """
     counts = np.zeros((len(outputs), len(FREQUENCIES), 3))
-    for row, (output, references) in enumerate(
-        zip(outputs, test.references, strict=True)
-    ):
-        made = Counter(words(output))
-        right = Counter(words(references[0]))
-        for kind, counter in enumerate((made & right, made, right)):
+    pairs = zip(outputs, test.references, strict=True)
+    for row, (output, references) in enumerate(pairs):
+        output_words = Counter(words(output))
+        reference_words = Counter(words(references[0]))
+        matches = output_words & reference_words
+        for column, counter in enumerate((matches, output_words, reference_words)):
             for word, count in counter.items():
-                counts[row, frequency_bucket(known.get(word, 0)), kind] += count
+                bucket = frequency_bucket(training.get(word, 0))
+                counts[row, bucket, column] += count
     return counts
 
 
 def frequency_bucket(occurrences: int) -> int:
-    """Return the number of the bucket that a word with so many occurrences in training belongs
-    to.
-    """
+    """Return the index of the bucket of words with this number of occurrences in training."""
     return int(np.searchsorted(FREQUENCIES, occurrences, side="right")) - 1
 
 
 def _by_words(counts: Mapping[str, Sequence[Array]], baseline: str) -> list[Breakdown]:
-    """F1 of words by their frequency in training; recall of those seen there and of the others."""
-    tables = {name: np.stack(list(runs)) for name, runs in counts.items()}
-    ends = [*(first - 1 for first in FREQUENCIES[1:]), None]
-    frequencies = [
-        (_frequency_label(*span), *span) for span in zip(FREQUENCIES, ends, strict=True)
-    ]
-    by_frequency = [
-        {name: table[:, :, n] for name, table in tables.items()}
-        for n in range(len(FREQUENCIES))
-    ]
-    by_seen = [
-        {n: t[:, :, 1:].sum(2) for n, t in tables.items()},
-        {n: t[:, :, 0] for n, t in tables.items()},
-    ]
-    frequency = _buckets(_word_parts(frequencies, by_frequency), _f1, baseline)
-    seen = _buckets(_word_parts(SEEN, by_seen), _recall, baseline)
-    return [
-        Breakdown(
-            "frequency", "word F1", "occurrences in the training data", frequency
-        ),
-        Breakdown(
-            "seen_words", "word recall", "occurrences in the training data", seen
-        ),
-    ]
-
-
-def _word_parts(
-    ranges: Sequence[tuple[str, int, int | None]], tables: Sequence[Mapping[str, Array]]
-) -> Iterator[Part]:
-    """Yield the words of each range; `tables` has the counts of each, (runs, sentences, 3) for each
-    system.
+    """Return the F1 of words by their frequency in training, and the recall of words seen and never
+    seen there.
     """
-    for (label, first, last), by_system in zip(ranges, tables, strict=True):
-        yield (
-            label,
-            first,
-            last,
-            int(next(iter(by_system.values()))[0, :, 2].sum()),
-            by_system,
-        )
+    tables = {name: np.stack(list(runs)) for name, runs in counts.items()}
+    frequency_parts = list[Part]()
+    for bucket, first in enumerate(FREQUENCIES):
+        is_highest = bucket + 1 == len(FREQUENCIES)
+        last = None if is_highest else FREQUENCIES[bucket + 1] - 1
+        of_bucket = {name: table[:, :, bucket] for name, table in tables.items()}
+        label = _frequency_label(first, last)
+        frequency_parts.append(_word_part(label, first, last, of_bucket))
+
+    seen = {name: table[:, :, 1:].sum(2) for name, table in tables.items()}
+    unseen = {name: table[:, :, 0] for name, table in tables.items()}
+    seen_parts = [
+        _word_part(*ends, table)
+        for ends, table in zip(SEEN, (seen, unseen), strict=True)
+    ]
+
+    unit = "occurrences in the training data"
+    by_frequency = _buckets(frequency_parts, _f1, baseline)
+    by_seen = _buckets(seen_parts, _recall, baseline)
+    return [
+        Breakdown("frequency", "word F1", unit, by_frequency),
+        Breakdown("seen_words", "word recall", unit, by_seen),
+    ]
+
+
+def _word_part(
+    label: str, first: int, last: int | None, tables: Mapping[str, Array]
+) -> Part:
+    """Make the part of a range of frequencies from its counts (runs, sentences, 3) by system; its
+    items are the words of the references.
+    """
+    counts = next(iter(tables.values()))
+    return Part(label, first, last, int(counts[0, :, 2].sum()), tables)
 
 
 def _frequency_label(first: int, last: int | None) -> str:
     if last is None:
         return f"{first:,} and more"
-    return "never" if not last else f"{first}" if first == last else f"{first}–{last}"
+    if last == 0:
+        return "never"
+    return f"{first}" if first == last else f"{first}–{last}"
 
 
 def _f1(sums: Array) -> float:
-    both, made, right = sums
-    return float(200 * both / (made + right)) if made + right else 0.0
+    """Return the F1 in percent of counts (in both, in the output, in the reference)."""
+    both, output, reference = sums
+    return float(200 * both / (output + reference)) if output + reference else 0.0
 
 
 def _recall(sums: Array) -> float:
-    return float(100 * sums[0] / sums[2]) if sums[2] else 0.0
+    """Return the recall in percent of counts (in both, in the output, in the reference)."""
+    both, _, reference = sums
+    return float(100 * both / reference) if reference else 0.0

@@ -1,7 +1,7 @@
-"""Train the models of a comparison under an equal budget, one after another, and continue after a
-stop.
+"""Train the models of a comparison one after another under an equal budget, and resume after an
+interruption.
 
-The plan stands in `plan.json` before anything is trained: a comparison that is started again
+The plan is written to `plan.json` before anything is trained; a comparison that is started again
 continues with it.
 """
 
@@ -29,55 +29,51 @@ from regard.training.recipe import Recipe, presets, read_run_recipe
 PLAN = "plan.json"
 RUNS = "runs"
 VALIDATIONS = 10
-"""Validations of a run, so that learning curves have points even of a short one."""
+"""Smallest number of validations of a run, so that even short runs have learning curves."""
 WARMUP = 8
-"""At most one in so many updates warms up."""
+"""Warm-up takes at most one in so many updates."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The resources of each run: one of minutes of training, updates, or target tokens."""
+    """Budget of each run: minutes of training, updates, or target tokens; one of them is set."""
 
     minutes: float | None = None
     updates: int | None = None
     tokens: int | None = None
 
     def problems(self) -> list[str]:
-        """Sentences on what is wrong with it."""
-        given = {
+        """Return a sentence for each mistake."""
+        limits = {
             name: value for name, value in asdict(self).items() if value is not None
         }
-        if len(given) != 1:
-            kinds = "`minutes=`, `updates=` or `tokens=`"
-            return [
-                f"a budget for each run is needed: give one of {kinds}"
-                + (", not several" if given else "")
-            ]
-        ((name, value),) = given.items()
-        return (
-            []
-            if value > 0
-            else [f"`{name}={value}`: a budget too small for one update; give more"]
-        )
+        if len(limits) != 1:
+            problem = (
+                "a budget for each run is needed: give one of `minutes=`, `updates=` or "
+                "`tokens=`"
+            )
+            return [f"{problem}, not several" if limits else problem]
+        ((name, value),) = limits.items()
+        if value <= 0:
+            return [f"`{name}={value}`: a budget too small for one update; give more"]
+        return []
 
     def __str__(self) -> str:
         if self.minutes is not None:
             return f"{self.minutes:g} minutes of training each"
-        return (
-            f"{counted(self.updates, 'update')} each"
-            if self.updates is not None
-            else f"{self.tokens:,} target tokens each"
-        )
+        if self.updates is not None:
+            return f"{counted(self.updates, 'update')} each"
+        return f"{self.tokens:,} target tokens each"
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to train under one name: a preset or recipe file with settings on top, and the
-    updates of its runs.
+    """A model to train: a preset or a recipe file, settings that override it, and the updates of
+    its runs.
 
-    `expected` is the number of updates that the budget allows by a trial. `updates` is fixed once
-    it is known: with minutes, when the first run has measured its speed; all seeds then take as
-    many.
+    `expected` is the number of updates that the budget allows, as estimated by a short trial.
+    `updates` is the same for all seeds; if the budget is in minutes, it is None until the first run
+    has ended.
     """
 
     preset: str | None
@@ -106,8 +102,8 @@ class Plan:
 
     @property
     def folders(self) -> list[tuple[str, int, str]]:
-        """The name of the model, the seed, and the folder below `runs` of each run; seed after
-        seed.
+        """Name of the model, seed, and folder below `runs` for each run, all models of a seed
+        together.
         """
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         return [
@@ -116,8 +112,8 @@ class Plan:
 
 
 def load_plan(folder: Path) -> Plan | None:
-    """Read the plan of a comparison that was begun; None if there is none. Raises DataError if it
-    is damaged.
+    """Read the plan of a comparison that was started in this folder; None if there is none. Raises
+    DataError if it is damaged.
     """
     path = folder / PLAN
     if not path.is_file():
@@ -139,7 +135,7 @@ def load_plan(folder: Path) -> Plan | None:
 def model_plans(
     names: Sequence[str | Path], settings: Mapping[str, Any]
 ) -> dict[str, ModelPlan]:
-    """Make a plan for each preset, or recipe file (.toml). Raises UsageError, with all causes, for
+    """Make a plan for each preset or recipe file (.toml). Raises UsageError, with all causes, for
     unknown ones.
     """
     models = dict[str, ModelPlan]()
@@ -171,11 +167,10 @@ def model_plans(
 def complete_plan(
     plan: Plan, device: str, threads: int | None, report: Report | None
 ) -> Plan:
-    """Find out how many updates the budget allows each model. Raises RegardError, with all causes,
-    if it is none.
+    """Compute how many updates the budget allows each model.
 
-    With a number of updates there is nothing to find out; else the data are read and a few updates
-    are timed.
+    Unless the budget is a number of updates, the data are read and a few updates are timed. Raises
+    RegardError, with all causes, if the budget does not allow a single update.
     """
     causes = list[str]()
     models = dict[str, ModelPlan]()
@@ -203,6 +198,7 @@ def complete_plan(
 
 
 def _allow(model: ModelPlan, budget: Budget, trial: TrainPlan) -> ModelPlan:
+    """Set the updates that the budget allows at the speed of the trial."""
     if budget.tokens is not None:
         updates = int(budget.tokens / trial.tokens_per_update)
         return replace(model, expected=updates, updates=updates)
@@ -222,8 +218,8 @@ def _request(
 
 
 def check_files(plan: Plan, out: Path) -> None:
-    """Raise DataError, with all causes, if a run of the plan was begun with files whose content is
-    another now.
+    """Raise DataError, with all causes, if a run of the plan was started with data files whose
+    content has changed.
     """
     runs = [out / RUNS / folder for _, _, folder in plan.folders]
     begun = [run for run in runs if (run / DATA_FILE).is_file()]
@@ -242,11 +238,9 @@ def check_files(plan: Plan, out: Path) -> None:
 def train_missing(
     plan: Plan, out: Path, device: str, threads: int | None, report: Report | None
 ) -> Plan:
-    """Train each run that is not there yet, or not to its end; return the plan with all updates
-    known.
+    """Train each run that has not ended; return the plan with the updates of all models.
 
-    Raises Interrupted if a signal stops training; its checkpoint is saved, and the next call
-    continues there.
+    Raises Interrupted if a signal stops training; the next call resumes from the checkpoint.
     """
     for number, (name, seed, folder) in enumerate(plan.folders, 1):
         path = out / RUNS / folder
@@ -285,30 +279,29 @@ def _train(  # noqa: PLR0913 - all that one run depends on
 
 
 def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
-    """Settings that the budget decides: the end, and a warm-up and validations that fit into it.
+    """Return the settings that depend on the budget: the end of training, and a warm-up and
+    validations that fit into it.
 
-    Nothing stops before: a model that is validated seldom would be stopped by chance. They follow
-    from the expected updates, which stand in the plan, so that all seeds of a model have one
-    recipe, whenever they were trained.
+    Early stopping is disabled, since with few validations it would depend on chance. All values
+    follow from the expected updates in the plan, so that all seeds of a model have the same recipe.
     """
-    every = max(1, min(recipe.training.validate_every, model.expected // VALIDATIONS))
-    return {
-        **(
-            {"training.minutes": budget.minutes}
-            if model.updates is None
-            else {"training.updates": model.updates}
-        ),
-        "training.validate_every": every,
-        "training.patience": max(recipe.training.patience, 10 * VALIDATIONS),
-        "training.log_every": max(1, min(recipe.training.log_every, every)),
-        "schedule.warmup": min(
-            recipe.schedule.warmup, max(1, model.expected // WARMUP)
-        ),
-    }
+    training = recipe.training
+    validate_every = max(1, min(training.validate_every, model.expected // VALIDATIONS))
+    settings: dict[str, Any] = {}
+    if model.updates is None:
+        settings["training.minutes"] = budget.minutes
+    else:
+        settings["training.updates"] = model.updates
+    settings["training.validate_every"] = validate_every
+    settings["training.patience"] = max(training.patience, 10 * VALIDATIONS)
+    settings["training.log_every"] = max(1, min(training.log_every, validate_every))
+    longest_warmup = max(1, model.expected // WARMUP)
+    settings["schedule.warmup"] = min(recipe.schedule.warmup, longest_warmup)
+    return settings
 
 
 def _with_updates(plan: Plan, name: str, path: Path) -> Plan:
-    """Fix the updates of all runs of a model by those that its first run came to in its minutes."""
+    """Set the updates of all runs of a model to the number that its first run completed."""
     values = read_run_recipe(path / "train.toml").get("training", {})
     model = replace(plan.models[name], updates=values.get("updates"))
     return replace(plan, models={**plan.models, name: model})

@@ -1,6 +1,4 @@
-"""Entries of a comparison: run folders, files of outputs, and models that are still to be
-trained.
-"""
+"""Entries of a comparison: run folders, and files with the outputs of other systems."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +22,9 @@ from regard.training.run_lock import is_locked
 
 @dataclass(frozen=True)
 class Entry:
-    """A run, or a file of outputs (`outputs` is its lines). `recipe` tells systems apart; empty:
-    not known.
+    """A run, or a file of outputs, whose lines are `outputs`.
+
+    `recipe` is a digest that is the same for all runs of a system; empty if unknown.
     """
 
     name: str
@@ -45,8 +43,8 @@ class Entry:
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """Split NAME=PATH; without a name, the name is empty. A path that exists is a path, whatever is
-    in it.
+    """Split NAME=PATH; the name is empty if there is none. The text is a path if such a file
+    exists, even if it contains "=".
     """
     name, equals, path = text.partition("=")
     if equals and name and path and not Path(text).exists():
@@ -62,16 +60,10 @@ def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
     """
     causes = list[str]()
     entries = list[Entry]()
-    twice = {
-        path
-        for path, count in Counter(
-            Path(os.path.realpath(path)) for _, path in runs
-        ).items()
-        if count > 1
-    }
+    counts = Counter(Path(os.path.realpath(path)) for _, path in runs)
+    repeated = sorted(path for path, count in counts.items() if count > 1)
     causes += [
-        f"{path}: is given more than once; leave the others out"
-        for path in sorted(twice)
+        f"{path}: is given more than once; leave the others out" for path in repeated
     ]
     for name, path in runs:
         try:
@@ -98,8 +90,8 @@ def _open_run(name: str, path: Path) -> Entry:
 
 
 def _digest_without_seed(values: Mapping[str, Any]) -> str:
-    """Return a digest of a recipe that is the same for every seed, and for runs that were ended at
-    another update.
+    """Return a digest of a recipe that depends neither on the seed nor on the settings that end
+    training.
     """
     ends = {"seed", "updates", "minutes", "patience"}
     training = {
@@ -111,53 +103,51 @@ def _digest_without_seed(values: Mapping[str, Any]) -> str:
 
 
 def _named(entries: list[Entry]) -> list[Entry]:
-    """Name systems and runs: as given, else after their folders; several runs of a system get their
-    seeds.
+    """Group runs into systems and name both: as given, or else after their folders.
+
+    Several runs of a system are told apart by their seeds, or by numbers if seeds are unknown or
+    repeated.
     """
     systems: dict[str, list[Entry]] = {}
     for entry in entries:
-        key = (
-            f"name {entry.name}"
-            if entry.name
-            else f"recipe {entry.recipe}"
-            if entry.recipe
-            else f"path {entry.path}"
-        )
+        if entry.name:
+            key = f"name {entry.name}"
+        elif entry.recipe:
+            key = f"recipe {entry.recipe}"
+        else:
+            key = f"path {entry.path}"
         systems.setdefault(key, []).append(entry)
+
     titles = _titles(list(systems.values()))
     result = []
     for title, runs in zip(titles, systems.values(), strict=True):
         seeds = [run.seed for run in runs]
         by_seed = len(set(seeds)) == len(seeds) and None not in seeds
         for number, run in enumerate(runs, 1):
-            suffix = f" seed {run.seed}" if by_seed else f" run {number}"
-            result.append(
-                replace(
-                    run, name=title + suffix if len(runs) > 1 else title, system=title
-                )
-            )
+            name = title
+            if len(runs) > 1:
+                name += f" seed {run.seed}" if by_seed else f" run {number}"
+            result.append(replace(run, name=name, system=title))
     return result
 
 
 def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a name for each system; those that would be called the same get the folder above."""
+    """Return a name for each system: the given name, or the part that the names of its folders
+    share.
+
+    Systems with the same name get that of the parent folder too, and else a number.
+    """
     titles = []
     for runs in systems:
         names = [run.path.resolve().name for run in runs]
-        places = zip(*names, strict=False)
-        shared = "".join(
-            letters[0]
-            for letters in takewhile(lambda letters: len({*letters}) == 1, places)
-        )
-        stem = (
-            re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", shared)
-            if len(runs) > 1
-            else shared
-        )
+        stem = _shared_prefix(names)
+        if len(runs) > 1:
+            stem = re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", stem)
         titles.append(runs[0].name or stem or names[0])
-    counted = Counter(titles)
+
+    title_counts = Counter(titles)
     for number, runs in enumerate(systems):
-        if counted[titles[number]] > 1 and not runs[0].name:
+        if title_counts[titles[number]] > 1 and not runs[0].name:
             titles[number] = "/".join(runs[0].path.resolve().parts[-2:])
     counts: Counter[str] = Counter()
     unique = []
@@ -165,6 +155,15 @@ def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
         counts[title] += 1
         unique.append(title if counts[title] == 1 else f"{title} ({counts[title]})")
     return unique
+
+
+def _shared_prefix(names: Sequence[str]) -> str:
+    """Return the longest prefix that all names have."""
+    shortest = min(names, key=len)
+    for length, letter in enumerate(shortest):
+        if any(name[length] != letter for name in names):
+            return shortest[:length]
+    return shortest
 
 
 def open_hypotheses(
@@ -193,7 +192,7 @@ def open_hypotheses(
 
 
 def conflicts(entries: Sequence[Entry], captions: bool) -> list[str]:
-    """Sentences on entries that cannot be compared with each other or do not fit the test set."""
+    """Return a sentence for each entry that does not fit the test set or the other entries."""
     causes = []
     for entry in entries:
         reads = "" if entry.settings is None else entry.settings.model.encoder.reads
@@ -205,28 +204,30 @@ def conflicts(entries: Sequence[Entry], captions: bool) -> list[str]:
             causes.append(
                 f"{entry.path}: translates sentences, and the test set has images; leave it out"
             )
-    known = [entry for entry in entries if entry.languages is not None]
-    for entry in known[1:]:
-        if entry.languages != known[0].languages:
+    translators = [entry for entry in entries if entry.languages is not None]
+    for entry in translators[1:]:
+        first = translators[0]
+        if entry.languages != first.languages:
             causes.append(
-                f"{entry.path}: translates {_arrow(entry)}, and {known[0].path} {_arrow(known[0])} "
-                "(by the names of their training files); compare runs of the same languages"
+                f"{entry.path}: translates {_direction(entry)}, and {first.path} "
+                f"{_direction(first)} (by the names of their training files); compare runs of the "
+                "same languages"
             )
     names = Counter(entry.name for entry in entries)
     causes += [
         f"{name}: two of them have this name; give others, as NAME=PATH"
-        for name, n in names.items()
-        if n > 1
+        for name, count in names.items()
+        if count > 1
     ]
     return causes
 
 
-def _arrow(entry: Entry) -> str:
+def _direction(entry: Entry) -> str:
     return " → ".join(entry.languages or ())
 
 
 def status_of(folder: Path) -> str:
-    """Describe a run that has not ended; empty if it has, or if it was not trained here."""
+    """Describe a run that has not ended; empty if it has ended, or if it has no journal."""
     events = read(folder / "journal.jsonl")
     last = max((event.get("update", 0) for event in events), default=0)
     if is_locked(folder):
@@ -237,11 +238,10 @@ def status_of(folder: Path) -> str:
         if event["event"] in ("machine", "resume")
     ]
     ends = [number for number, event in enumerate(events) if event["event"] == "end"]
-    if not events or (
-        ends
-        and ends[-1] > max(starts, default=-1)
-        and not _was_stopped(events[ends[-1]])
-    ):
+    if not events:
+        return ""
+    has_end = bool(ends) and ends[-1] > max(starts, default=-1)
+    if has_end and not _was_stopped(events[ends[-1]]):
         return ""
     return f"stopped at update {last:,}, before its end: compared as it is"
 

@@ -24,12 +24,12 @@ IMAGE_SIDE = 192
 
 
 def most_different(scores: Mapping[str, Sequence[float]]) -> list[tuple[int, float]]:
-    """Return the items whose scores differ most between systems, with the spread: largest minus
-    smallest score.
+    """Return the indices of the items on which systems differ most, with their spread: the largest
+    minus the smallest score.
 
-    `scores` are those of one run of each system. A single system has the items with its lowest
-    scores. Items of equal spread come in their order; a source's items that no system got right or
-    wrong alone are not told apart.
+    `scores` holds the sentence scores of one run of each system. For a single system, the items
+    with its lowest scores are returned. Items of equal spread keep their order; items without
+    spread are left out.
     """
     table = np.array(list(scores.values()), np.float64)
     if not table.size:
@@ -45,29 +45,29 @@ def make_examples(
     pipelines: Iterable[tuple[str, FolderTranslator | Captioner]],
     options: SearchOptions,
 ) -> tuple[Example, ...]:
-    """Make the examples, with the attention of the named runs; each decodes them once more, to
-    watch.
+    """Make the examples with the attention of the named runs, which decode these items once more to
+    record it.
 
-    `pipelines` are used one after another, so not all of them need to be in memory. Images are
-    shown as the first captioner sees them.
+    `pipelines` are used one after another, so that only one of them needs to be in memory. Images
+    are shown as the first captioner sees them.
     """
     indices = [index for index, _ in chosen]
     maps = dict[str, list[AttentionMap | None]]()
     images = [""] * len(chosen)
     for name, pipeline in pipelines:
         if isinstance(pipeline, Captioner) and not any(images):
-            images = [
-                _data_uri(pipeline.model_view(data.images[index])) for index in indices
-            ]
+            views = [pipeline.model_view(data.images[index]) for index in indices]
+            images = [_data_uri(view) for view in views]
         if pipeline.cross_attention() and chosen:
             maps[name] = _attention(pipeline, indices, data, options)
+
     examples = []
     for number, (index, spread) in enumerate(chosen):
-        attention = {
-            name: item
-            for name, items in maps.items()
-            if (item := items[number]) is not None
-        }
+        attention = dict[str, AttentionMap]()
+        for name, run_maps in maps.items():
+            attention_map = run_maps[number]
+            if attention_map is not None:
+                attention[name] = attention_map
         examples.append(Example(index, spread, attention, images[number]))
     return tuple(examples)
 
@@ -78,6 +78,7 @@ def _attention(
     data: TestData,
     options: SearchOptions,
 ) -> list[AttentionMap | None]:
+    """Decode these items and return their attention; None for an item without attention."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
         if isinstance(pipeline, Captioner):
@@ -97,7 +98,9 @@ def _attention(
 def _map(readings: Readings, pipeline: FolderTranslator | Captioner) -> AttentionMap:
     choice = pipeline.choice or last_layer(readings)
     weights = readings.words(choice.layer, choice.head, choice.shifted).weights
-    percent = tuple(tuple(map(int, row)) for row in np.rint(100 * weights))
+    percent = tuple(
+        tuple(int(weight) for weight in row) for row in np.rint(100 * weights)
+    )
     source = () if readings.grid else readings.source_text
     return AttentionMap(source, readings.target_text, percent, readings.grid)
 

@@ -8,7 +8,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
-from itertools import chain, count, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 from regard.common.atomic import write_text
@@ -23,7 +23,7 @@ REPORT = "report.html"
 
 
 def check_out(out: Path) -> list[str]:
-    """Sentences on why nothing can be written into this folder."""
+    """Return a sentence for each reason why nothing can be written into this folder."""
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
         return [
@@ -35,7 +35,7 @@ def check_out(out: Path) -> list[str]:
 
 
 def write_files(comparison: Comparison, out: Path) -> None:
-    """Write all files, each whole or not at all; the report comes last."""
+    """Write all files, each one atomically; the report comes last."""
     out.mkdir(parents=True, exist_ok=True)
     comparison.save(out / JSON)
     _write_csv(out / "scores.csv", _scores(comparison))
@@ -43,13 +43,11 @@ def write_files(comparison: Comparison, out: Path) -> None:
     _write_csv(out / "sentences.csv", _sentences(comparison))
     texts = out / "texts"
     texts.mkdir(exist_ok=True)
-    for number, lines in enumerate(
-        zip_longest(*comparison.test.references, fillvalue=""), 1
-    ):
+    references = zip_longest(*comparison.test.references, fillvalue="")
+    for number, lines in enumerate(references, 1):
         write_lines(texts / f"reference{number}.txt", lines)
-    for name, run in zip(
-        _file_names([run.name for run in comparison.runs]), comparison.runs, strict=True
-    ):
+    names = _file_names([run.name for run in comparison.runs])
+    for name, run in zip(names, comparison.runs, strict=True):
         write_lines(texts / f"{name}.txt", run.outputs)
     _draw_figures(comparison, out / "figures")
     write_text(out / REPORT, render_report(comparison))
@@ -58,34 +56,29 @@ def write_files(comparison: Comparison, out: Path) -> None:
 def _draw_figures(comparison: Comparison, folder: Path) -> None:
     """Draw quality by length and by word frequency as figures for slides and papers."""
     folder.mkdir(exist_ok=True)
-    for part in comparison.breakdowns:
-        chart = breakdown_chart(comparison, part, breakdown_title(part))
+    for breakdown in comparison.breakdowns:
+        chart = breakdown_chart(comparison, breakdown, breakdown_title(breakdown))
         if chart is not None:
-            save(chart, folder / f"{part.key}.svg")
+            save(chart, folder / f"{breakdown.key}.svg")
 
 
 def _file_names(names: Sequence[str]) -> list[str]:
-    """Make file names of the names of runs, each another one, on file systems that know no case
-    too.
-    """
-    results = list[str]()
+    """Return a different file name for each run, also on file systems that ignore case."""
+    file_names = list[str]()
     used = set[str]()
     for name in names:
-        plain = "".join(
+        letters = [
             letter if letter.isalnum() or letter in "-_." else "-" for letter in name
-        ).lstrip(".")
-        candidates = chain(
-            [plain or "run"], (f"{plain}-{number}" for number in count(2))
-        )
-        results.append(
-            next(
-                candidate
-                for candidate in candidates
-                if candidate.casefold() not in used
-            )
-        )
-        used.add(results[-1].casefold())
-    return results
+        ]
+        stem = "".join(letters).lstrip(".")
+        file_name = stem or "run"
+        number = 2
+        while file_name.casefold() in used:
+            file_name = f"{stem}-{number}"
+            number += 1
+        file_names.append(file_name)
+        used.add(file_name.casefold())
+    return file_names
 
 
 def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
@@ -102,18 +95,18 @@ def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
         "signature",
     )
     for run in comparison.runs:
-        for s in run.scores:
+        for score in run.scores:
             yield (
                 run.name,
                 run.system,
                 run.seed,
-                s.name,
-                s.value,
-                s.low,
-                s.high,
-                s.p,
-                s.against,
-                s.signature,
+                score.name,
+                score.value,
+                score.low,
+                score.high,
+                score.p,
+                score.against,
+                score.signature,
             )
 
 
@@ -131,22 +124,22 @@ def _breakdowns(comparison: Comparison) -> Iterable[Sequence[object]]:
         "high",
     ]
     yield (*names, "minus baseline", "its low", "its high")
-    for part in comparison.breakdowns:
-        for system, buckets in part.systems.items():
-            for b in buckets:
+    for breakdown in comparison.breakdowns:
+        for system, buckets in breakdown.systems.items():
+            for bucket in buckets:
                 row = (
-                    part.key,
+                    breakdown.key,
                     system,
-                    b.label,
-                    b.first,
-                    b.last,
-                    b.items,
-                    part.score,
-                    b.value,
-                    b.low,
-                    b.high,
+                    bucket.label,
+                    bucket.first,
+                    bucket.last,
+                    bucket.items,
+                    breakdown.score,
+                    bucket.value,
+                    bucket.low,
+                    bucket.high,
                 )
-                yield (*row, *(b.lead or ("", "", "")))
+                yield (*row, *(bucket.lead or ("", "", "")))
 
 
 def _sentences(comparison: Comparison) -> Iterable[Sequence[object]]:

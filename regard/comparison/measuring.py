@@ -1,8 +1,7 @@
 """Measurements of a run: its outputs, learning curve, calibration, alignments, and cost.
 
-Outputs and calibration of a run are kept in the comparison's folder under the digest of all that
-they depend on, so that a comparison that is started again, or made again with another system, does
-not decode anew.
+Measurements are cached in the comparison's folder, under a digest of all their inputs, so that a
+comparison that is restarted, or repeated with a further system, does not decode again.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ from regard.search import SearchOptions
 from regard.training.journal import cross_attention_entropy, read
 
 COUNTED = 25
-"""Sentences or images whose operations are counted, of all lengths."""
+"""Number of sentences or images, of all lengths, whose operations are counted."""
 ALIGNED = 1000
-"""Pairs of the test set whose attention chooses a head, if the folder names none."""
+"""Number of test pairs by whose attention a head is chosen if the folder names none."""
 Pipeline = FolderTranslator | Captioner
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of a run, apart from scores and times."""
+    """Measurements of a run, except scores and times."""
 
     outputs: tuple[str, ...]
     operations: float
@@ -67,9 +66,7 @@ class Measured:
 def measure_run(
     entry: Entry, data: TestData, device: str, options: SearchOptions, cache: Path
 ) -> Measured:
-    """Decode the test set and measure a run, or read what an earlier call measured of the same
-    files.
-    """
+    """Decode the test set and measure a run, or read the cached measurements of the same files."""
     alignment = entry.path / "alignment.json"
     key = {
         "files": file_sha256(entry.path / WEIGHTS, entry.path / CONFIG),
@@ -95,18 +92,16 @@ def measure_run(
 
 
 def _load(path: Path, key: Mapping[str, Any]) -> Measured | None:
-    """Read a cached measurement; None if there is none, or if it is damaged or of something
-    else.
+    """Read cached measurements; None if there are none, or if they are damaged or have another
+    key.
     """
     if not path.is_file():
         return None
     try:
         content = parse_json(file_bytes(path))
-        return (
-            TypeAdapter(Measured).validate_python(content["values"])
-            if content["key"] == key
-            else None
-        )
+        if content["key"] != key:
+            return None
+        return TypeAdapter(Measured).validate_python(content["values"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -128,48 +123,43 @@ def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Meas
 
 
 def decode(pipeline: Pipeline, data: TestData, options: SearchOptions) -> list[str]:
-    """Decode the test set. Raises DataError, by file and line, for lines that cannot be."""
+    """Decode the test set. Raises DataError, with file and line, if a line cannot be decoded."""
     with warnings.catch_warnings():
-        # Repetitions are there to see in the report.
+        # The report shows repetitions, so warnings of them are not needed.
         warnings.simplefilter("ignore", LineWarning)
         if isinstance(pipeline, Captioner):
-            return [
-                caption.text
-                for caption in pipeline.caption(list(data.images), **options)
-            ]
+            captions = pipeline.caption(list(data.images), **options)
+            return [caption.text for caption in captions]
         try:
-            return [
-                translation.text
-                for translation in pipeline.translate(data.test.sources, **options)
-            ]
+            translations = pipeline.translate(data.test.sources, **options)
+            return [translation.text for translation in translations]
         except LineError as problem:
             raise problem.in_file(data.test.name) from None
 
 
 def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:
-    """Encode the test set with its first references; sentences that are empty on a side are left
-    out.
+    """Encode the test set with its first references.
+
+    Pairs with an empty side are left out, and so are those that are too long for the model.
     """
     if isinstance(pipeline, Captioner):
         return _caption_examples(pipeline, data)
-    longest = (
-        pipeline.settings.search.longest_source or pipeline.settings.search.max_whole
-    )
-    pairs = [
-        (source, clean(texts[0]))
-        for source, texts in zip(data.test.sources, data.test.references, strict=True)
-    ]
-    pairs = [pair for pair in pairs if all(pair)]
-    encoded = encode_pairs(
-        [source for source, _ in pairs],
-        [target for _, target in pairs],
-        pipeline.tokenizer,
-    )
-    limit = pipeline.max_target or max(longest, pipeline.settings.search.max_whole)
+    sources = list[str]()
+    targets = list[str]()
+    for source, texts in zip(data.test.sources, data.test.references, strict=True):
+        target = clean(texts[0])
+        if source and target:
+            sources.append(source)
+            targets.append(target)
+    encoded = encode_pairs(sources, targets, pipeline.tokenizer)
+
+    search = pipeline.settings.search
+    max_source = search.longest_source or search.max_whole
+    max_target = pipeline.max_target or max(max_source, search.max_whole)
     usable = [
-        item
-        for item in encoded
-        if len(item.source_ids) <= longest and len(item.target) <= limit
+        example
+        for example in encoded
+        if len(example.source_ids) <= max_source and len(example.target) <= max_target
     ]
     return usable or encoded[:1]
 
@@ -183,31 +173,31 @@ def _caption_examples(captioner: Captioner, data: TestData) -> list[Example]:
     examples, numbers = caption_examples(
         corpus, captioner.tokenizer, captions_per_image=1
     )
-    first = dict(reversed(list(zip(numbers, examples, strict=True))))
-    return [
-        first[number] for number in sorted(first) if len(first[number].target) <= limit
-    ]
+    first_examples = dict[int, Example]()
+    for number, example in zip(numbers, examples, strict=True):
+        first_examples.setdefault(number, example)
+    in_order = [first_examples[number] for number in sorted(first_examples)]
+    return [example for example in in_order if len(example.target) <= limit]
 
 
 def _of_all_lengths(examples: Sequence[Example]) -> list[Example]:
-    """Take examples evenly from those sorted by length."""
-    by_length = sorted(
-        examples,
-        key=lambda item: (
-            len(item.source) if isinstance(item.source, list) else 0,
-            len(item.target),
-        ),
-    )
+    """Select examples evenly from all examples sorted by length."""
+
+    def lengths(example: Example) -> tuple[int, int]:
+        is_text = isinstance(example.source, list)
+        return len(example.source) if is_text else 0, len(example.target)
+
+    by_length = sorted(examples, key=lengths)
     count = min(COUNTED, len(by_length))
-    return [
-        by_length[(2 * place + 1) * len(by_length) // (2 * count)]
-        for place in range(count)
+    indices = [
+        (2 * number + 1) * len(by_length) // (2 * count) for number in range(count)
     ]
+    return [by_length[index] for index in indices]
 
 
 def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
-    """Count multiply-adds of forward passes over single examples, encoder included, per target
-    token.
+    """Count the multiply-adds per target token in forward passes over single examples, encoder
+    included.
     """
     total = tokens = 0
     model.eval()
@@ -223,8 +213,9 @@ def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
 
 
 def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
-    """Score the attention against gold links; without a chosen head the one that agrees best with
-    itself.
+    """Score the attention against gold links.
+
+    If the folder names no head, the head whose attention agrees best with itself is used.
     """
     if (
         not data.gold
@@ -232,21 +223,21 @@ def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
         or not pipeline.cross_attention()
     ):
         return None
-    rows = [i for i, pair in enumerate(data.linked) if all(map(clean, pair))]
-    readings = read_all(
-        pipeline, [data.linked[i][0] for i in rows], [data.linked[i][1] for i in rows]
-    )
+    rows = [
+        row
+        for row, (source, target) in enumerate(data.linked)
+        if clean(source) and clean(target)
+    ]
+    sources = [data.linked[row][0] for row in rows]
+    targets = [data.linked[row][1] for row in rows]
+    readings = read_all(pipeline, sources, targets)
     choice = pipeline.choice or agreeing_choices(readings[:ALIGNED])[0]
-    scores = alignment_scores(
-        extract_choice_links(readings, choice), [data.gold[i] for i in rows]
-    )
-    chosen = "" if pipeline.choice else ", chosen without gold links"
-    return Alignment(
-        scores.aer,
-        scores.precision,
-        scores.recall,
-        f"{describe_choice(choice, readings[0])}{chosen}",
-    )
+    links = extract_choice_links(readings, choice)
+    scores = alignment_scores(links, [data.gold[row] for row in rows])
+    description = describe_choice(choice, readings[0])
+    if not pipeline.choice:
+        description += ", chosen without gold links"
+    return Alignment(scores.aer, scores.precision, scores.recall, description)
 
 
 def learning_curve(folder: Path) -> tuple[Point, ...]:
@@ -260,18 +251,19 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
             for name in ("loss", "chrf", "bleu", "cider")
             if event.get(name) is not None
         }
-        tokens = int(event.get("tokens") or 0)
-        seconds = float(event.get("seconds") or 0.0)
-        points.append(
-            Point(
-                event["update"], tokens, seconds, scores, cross_attention_entropy(event)
-            )
+        point = Point(
+            update=event["update"],
+            tokens=int(event.get("tokens") or 0),
+            seconds=float(event.get("seconds") or 0.0),
+            scores=scores,
+            entropy=cross_attention_entropy(event),
         )
+        points.append(point)
     return tuple(points)
 
 
 def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cost:
-    """Return the known costs of a run; `times` are speed and memory, if they were measured."""
+    """Return the known costs of a run; `times` holds speed and memory if they were measured."""
     events = [
         event
         for event in read(folder / "journal.jsonl")
@@ -279,14 +271,15 @@ def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cos
     ]
     ends = [event for event in events if event["event"] == "end"]
     with_tokens = [event for event in events if event.get("tokens")]
+    timed = ends or with_tokens
     return Cost(
-        measured.weights,
-        measured.operations,
-        max((event.get("update", 0) for event in events), default=0) or None,
-        int(with_tokens[-1]["tokens"]) if with_tokens else None,
-        float((ends or with_tokens)[-1]["seconds"]) if ends or with_tokens else None,
-        times.get("tokens_per_second"),
-        times.get("latency"),
-        times.get("memory"),
-        measured.decoding,
+        weights=measured.weights,
+        operations=measured.operations,
+        updates=max((event.get("update", 0) for event in events), default=0) or None,
+        training_tokens=int(with_tokens[-1]["tokens"]) if with_tokens else None,
+        training_seconds=float(timed[-1]["seconds"]) if timed else None,
+        tokens_per_second=times.get("tokens_per_second"),
+        latency=times.get("latency"),
+        memory=times.get("memory"),
+        decoding=measured.decoding,
     )

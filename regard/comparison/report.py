@@ -1,7 +1,7 @@
 """Self-contained HTML report of a comparison: summary, tables, figures, examples and all sentences.
 
-The page fetches nothing: its content security policy allows only its own script and style, by their
-hashes. Tables and figures are static; the script draws attention on demand and shows the table of
+The page makes no requests: its content security policy allows only its own script and style, by
+their hashes. Tables and figures are static; the script draws attention on demand and the table of
 all sentences from packed data.
 """
 
@@ -12,6 +12,7 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,7 @@ from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
 from regard.comparison import report_summary as decisions
 from regard.comparison.report_commands import commands
-from regard.comparison.result import Comparison
+from regard.comparison.result import AttentionMap, Comparison
 from regard.visualisation import draw_svg
 from regard.visualisation.colours import SERIES
 from regard.visualisation.html import script_colours
@@ -44,22 +45,18 @@ LABELS = {
     "word F1": "단어 F1",
     "word recall": "단어 재현율",
 }
-"""Korean for the labels of breakdowns."""
+"""Korean labels of breakdowns."""
 
 
 def render_report(comparison: Comparison) -> str:
     """Render the report as one HTML page."""
     runs = comparison.runs
     is_captions = comparison.task == "captions"
-    silent = [
-        system.name
-        for system in comparison.systems
-        if not any(
-            point.entropy is not None
-            for name in system.runs
-            for point in comparison.run(name).curve
-        )
-    ]
+    without_entropy = list[str]()
+    for system in comparison.systems:
+        curves = [comparison.run(name).curve for name in system.runs]
+        if all(point.entropy is None for curve in curves for point in curve):
+            without_entropy.append(system.name)
     values = {
         "comparison": comparison,
         "runs": runs,
@@ -74,7 +71,7 @@ def render_report(comparison: Comparison) -> str:
         "reliability": figures.draw_reliability(comparison),
         "left_out": comparison.systems[SERIES:],
         "without_cost": [run.name for run in runs if run.cost is None],
-        "without_entropy": silent,
+        "without_entropy": without_entropy,
         "facts": {
             **comparison.facts,
             "SHA-256 of the test set": comparison.test.digest,
@@ -87,7 +84,7 @@ def render_report(comparison: Comparison) -> str:
 
 @cache
 def _templates() -> Environment:
-    """Return the templates, with their filters for numbers and their figures."""
+    """Return the templates with filters for numbers and functions for figures."""
     environment = templates("regard.comparison")
     environment.filters |= {
         "number": numbers.number,
@@ -121,14 +118,15 @@ def _digits(comparison: Comparison) -> int:
 
 
 def _data(comparison: Comparison) -> dict[str, Any]:
-    """Return what the script needs: each text once, and numbers of texts for all else."""
+    """Return the data that the script needs; each text is stored once and referred to by its
+    index.
+    """
     texts: dict[str, int] = {}
 
     def store(text: str) -> int:
         return texts.setdefault(clean(text), len(texts))
 
     digits = _digits(comparison)
-    places = {run.name: number for number, run in enumerate(comparison.runs)}
     values: dict[str, Any] = {
         "images": comparison.task == "captions",
         "score": SENTENCE_SCORES.get(comparison.task, ""),
@@ -141,34 +139,39 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "outputs": [
             [store(output) for output in run.outputs] for run in comparison.runs
         ],
-        "scores": [
-            [
-                round(score, digits) if math.isfinite(score) else None
-                for score in run.sentence_scores
-            ]
-            for run in comparison.runs
-        ],
+        "scores": [_rounded(run.sentence_scores, digits) for run in comparison.runs],
         **script_colours(),
     }
+    indices = {run.name: index for index, run in enumerate(comparison.runs)}
     values["examples"] = [
         {
-            places[name]: {
-                "source": [clean(word) for word in weights.source],
-                "target": [clean(word) for word in weights.target],
-                "percent": weights.percent,
-                "grid": weights.grid,
-            }
-            for name, weights in example.attention.items()
-            if name in places
+            indices[name]: _attention_values(attention_map)
+            for name, attention_map in example.attention.items()
+            if name in indices
         }
         for example in comparison.examples
     ]
     return {**values, "texts": list(texts)}
 
 
+def _rounded(scores: Sequence[float], digits: int) -> list[float | None]:
+    """Round scores for JSON; those that are not finite become None."""
+    return [round(score, digits) if math.isfinite(score) else None for score in scores]
+
+
+def _attention_values(attention_map: AttentionMap) -> dict[str, Any]:
+    return {
+        "source": [clean(word) for word in attention_map.source],
+        "target": [clean(word) for word in attention_map.target],
+        "percent": attention_map.percent,
+        "grid": attention_map.grid,
+    }
+
+
 def _pack(values: object) -> str:
-    """Return JSON, compressed and in base64: a third of its size, and no text can close the script
-    element.
+    """Return JSON, compressed and in base64.
+
+    This is a third of its size, and no text in it can close the script element.
     """
     text = json.dumps(
         values, ensure_ascii=False, separators=(",", ":"), allow_nan=False

@@ -15,8 +15,8 @@ from regard.visualisation.colours import SERIES
 from regard.visualisation.fonts import elide
 from regard.visualisation.text import clean
 
-# Text size and largest width of a system's name in figures.
-NAME_SIZE, NAME_WIDTH = 12.0, 150.0
+NAME_SIZE = 12.0  # text size of a system's name
+NAME_WIDTH = 150.0  # pixels of the widest name of a system
 CURVE_TITLES = {
     "loss": "validation loss, nats per token",
     "chrf": "chrF",
@@ -24,7 +24,7 @@ CURVE_TITLES = {
     "cider": "CIDEr-D",
 }
 IS_DRAWN = ("length", "frequency")
-"""Breakdowns that have a figure; the others have two buckets, and a table says it all."""
+"""Breakdowns that have a figure; the others have only two buckets, for which a table suffices."""
 COSTS = (
     ("tokens_per_second", "target tokens per second when decoding", 1.0),
     ("operations", "million operations per target token", 1e-6),
@@ -39,7 +39,7 @@ def _label(name: str) -> str:
 
 
 def _figure(panels: Sequence[Panel | None], title: str) -> Figure | None:
-    """Lay out the panels that there are, two in a row; None if there is none."""
+    """Lay out the panels that are not None, two in a row; return None if there are none."""
     drawn = tuple(panel for panel in panels if panel is not None)
     if not drawn:
         return None
@@ -53,8 +53,8 @@ def _run_panel(
     x_label: str,
     guide: tuple[tuple[float, float], ...] = (),
 ) -> Panel | None:
-    """Make a panel with a line for each run, in the colour of its system; None if no run has a
-    point.
+    """Make a panel with a line for each run, in the colour of its system; return None if no run has
+    a point.
     """
     paints = {
         system.name: number for number, system in enumerate(comparison.systems[:SERIES])
@@ -72,8 +72,8 @@ def _run_panel(
 def breakdown_chart(
     comparison: Comparison, breakdown: Breakdown, title: str = ""
 ) -> Chart | None:
-    """Make the chart of a score by bucket, all systems side by side with intervals; None if none
-    can be shown.
+    """Make the chart of a score by bucket, with intervals and with the systems side by side; return
+    None if there is nothing to draw.
     """
     if breakdown.key not in IS_DRAWN:
         return None
@@ -104,7 +104,7 @@ def breakdown_chart(
 
 
 def draw_breakdown(comparison: Comparison, breakdown: Breakdown) -> Figure | None:
-    """Draw a score by bucket; None if no system can be shown, or a table says it all."""
+    """Draw a score by bucket; return None if there is nothing to draw, or if a table suffices."""
     chart = breakdown_chart(comparison, breakdown)
     return None if chart is None else _figure(chart.panels, breakdown_title(breakdown))
 
@@ -115,19 +115,17 @@ def breakdown_title(breakdown: Breakdown) -> str:
 
 
 def bucket_order(breakdown: Breakdown) -> list[str]:
-    """Return the labels of all buckets: by their first value, or the two kinds of words and
-    sentences as they come.
+    """Return the labels of all buckets, ordered by the starts of their ranges; seen and unseen
+    words keep their order.
     """
-    buckets = {
+    starts = {
         bucket.label: bucket.first
-        for parts in breakdown.systems.values()
-        for bucket in parts
+        for buckets in breakdown.systems.values()
+        for bucket in buckets
     }
-    return (
-        sorted(buckets, key=lambda label: buckets[label])
-        if breakdown.key in IS_DRAWN
-        else list(buckets)
-    )
+    if breakdown.key not in IS_DRAWN:
+        return list(starts)
+    return sorted(starts, key=lambda label: starts[label])
 
 
 def curve_names(comparison: Comparison) -> list[str]:
@@ -169,15 +167,19 @@ def draw_entropy(comparison: Comparison) -> Figure | None:
 def _over_updates(
     value_of: Callable[[Point], float | None],
 ) -> Callable[[RunResult], Points]:
-    return lambda run: [
-        (point.update, value)
-        for point in run.curve
-        if (value := value_of(point)) is not None
-    ]
+    """Return a function that lists the points (update, value) of a run."""
+
+    def points_of(run: RunResult) -> Points:
+        for point in run.curve:
+            value = value_of(point)
+            if value is not None:
+                yield point.update, value
+
+    return points_of
 
 
 def draw_reliability(comparison: Comparison) -> Figure | None:
-    """Draw the probability of predictions against the share of them that is right."""
+    """Draw the share of correct predictions against their probability."""
 
     def points_of(run: RunResult) -> Points:
         bins = run.calibration.bins if run.calibration else ()
@@ -194,29 +196,25 @@ def draw_reliability(comparison: Comparison) -> Figure | None:
 
 
 def draw_costs(comparison: Comparison) -> Figure | None:
-    """Draw the main score against the first two costs in which systems differ: a marker for each
-    run.
+    """Draw the main score against the first two costs in which systems differ, with a marker for
+    each run.
     """
     score = main_score(comparison)
-    panels = [
-        panel
-        for cost in COSTS
-        if (panel := _cost_panel(comparison, score, *cost)) is not None
-    ]
-    return _figure(panels[:2], f"{score} against cost")
+    panels = [_cost_panel(comparison, score, *cost) for cost in COSTS]
+    drawn = [panel for panel in panels if panel is not None]
+    return _figure(drawn[:2], f"{score} against cost")
 
 
 def _cost_panel(
     comparison: Comparison, score: str, field: str, unit: str, factor: float
 ) -> Panel | None:
+    """Make the panel of one cost; return None if systems hardly differ in it."""
+
     def points_of(run: RunResult) -> Points:
-        value = run.score(score)
+        run_score = run.score(score)
         cost = getattr(run.cost, field) if run.cost else None
-        return (
-            []
-            if value is None or cost is None
-            else [(float(cost) * factor, value.value)]
-        )
+        if run_score is not None and cost is not None:
+            yield float(cost) * factor, run_score.value
 
     panel = _run_panel(comparison, points_of, score, unit)
     if panel is None or len({line.paint for line in panel.series}) < 2:

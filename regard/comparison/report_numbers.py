@@ -1,4 +1,4 @@
-"""Numbers of the report as text, and names from outside as parts of sentences."""
+"""Format numbers for the report, and names from users for its sentences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ NOTHING = "–"
 
 
 def plain(text: str) -> str:
-    """Return a name from data to put into a sentence; templates escape it."""
+    """Prepare a name from a user for a sentence; templates escape it."""
     return isolated(clean(text))
 
 
 def number(value: int | float | None, digits: int = 2) -> str:
-    """Return a number with a fixed number of digits and a typographic minus; a dash if it is not
-    known.
+    """Format a number with a fixed number of decimal places and a typographic minus; a dash if it
+    is unknown.
     """
     if value is None or not math.isfinite(value):
         return NOTHING
@@ -29,7 +29,7 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """Return an interval; nothing if both ends are one number, since then none was computed."""
+    """Format an interval; empty if both ends are equal, since then none was computed."""
     return "" if low == high else f"{number(low)}–{number(high)}"
 
 
@@ -39,11 +39,13 @@ def probability(p: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration in the two largest units that it needs."""
+    """Format a duration in its two largest units."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remaining_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {remaining_seconds} s"

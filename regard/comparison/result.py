@@ -1,9 +1,8 @@
-"""The result of a comparison as data: what `regard.compare` returns, the JSON holds and the report
-draws.
+"""Result of a comparison as data, which `regard.compare` returns, the JSON file holds and the
+report draws.
 
-A *run* is one trained model, or one file of outputs of any other system. A *system* is one side of
-the comparison: one recipe with the runs that differ from each other in the seed alone. Intervals
-hold 95 %.
+A *run* is one trained model, or one file with the outputs of another system. A *system* is one side
+of the comparison: one recipe, with runs that differ only in the seed. Intervals are at 95 %.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ FORMAT = 1
 class TestSet:
     """The test set that all systems decode: `sources` are sentences, or file names of images.
 
-    `references` holds the references of each sentence or image, one or more. `digest`: SHA-256 of
-    all of it.
+    `references` holds one or more references for each sentence or image. `digest` is the SHA-256 of
+    sources and references.
     """
 
     name: str
@@ -42,8 +41,8 @@ class RunScore:
     scale.
 
     `mean` and `ci` are the mean over the resamples and half the width of the interval, as sacreBLEU
-    prints them; `p` is the p-value of the paired bootstrap test against the run of the baseline
-    with the same seed; None for the baseline.
+    prints them. `p` is the p-value of the paired bootstrap test against `against`, the run of the
+    baseline with the same seed; None for the baseline.
     """
 
     name: str
@@ -54,20 +53,20 @@ class RunScore:
     mean: float | None = None
     ci: float | None = None
     p: float | None = None
-    against: str = ""  # the run that `p` compares with
+    against: str = ""
 
     @property
     def has_interval(self) -> bool:
-        """False if both ends are one number, since then none was computed."""
+        """False if both ends are equal, since then none was computed."""
         return self.low != self.high
 
 
 @dataclass(frozen=True)
 class Point:
     """A validation during training: scores by name (loss in nats per token, chrf, bleu, cider), and
-    mean entropy.
+    attention entropy.
 
-    `entropy` is that of the decoder's attention to the source, in nats, averaged over its layers.
+    `entropy` is the entropy of cross-attention in nats, averaged over the layers of the decoder.
     """
 
     update: int
@@ -79,13 +78,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a model: sizes that are counted, and times that are measured on the machine that
-    compared.
+    """Cost of a model: counted sizes, and times measured on the machine of the comparison; None if
+    unknown.
 
-    `operations` are multiply-adds per target token, encoder included; training tokens are target
-    tokens; `tokens_per_second` are target tokens when many are decoded at once, `latency` the
-    median seconds of one sentence or image alone, `memory` the peak MiB of a process that loads the
-    model and decodes. None: not known.
+    - `operations`: multiply-adds per target token, encoder included.
+    - `training_tokens`: target tokens.
+    - `tokens_per_second`: target tokens if many sentences or images are decoded at once.
+    - `latency`: median seconds of a single sentence or image.
+    - `memory`: peak MiB of a process that loads the model and decodes.
     """
 
     weights: int
@@ -101,8 +101,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Alignment error rate against gold links, precision and recall, and the attention that was
-    used.
+    """Alignment error rate, precision and recall against gold links; `choice` describes the head
+    whose attention was used.
     """
 
     aer: float
@@ -113,7 +113,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run or file of outputs. `status` says so if a run has not ended; else it is empty.
+    """Result of one run or file of outputs. `status` is empty unless a run has not ended.
 
     `sentence_scores`: chrF (translation, 0 to 100) or CIDEr-D (captions, 0 upwards) of each output.
     """
@@ -138,8 +138,8 @@ class RunResult:
 
 @dataclass(frozen=True)
 class SeedScore:
-    """Mean of a score over the seeds of a system, with Student's interval; with one seed, that of
-    its bootstrap.
+    """Mean of a score over the seeds of a system, with Student's interval, or with the bootstrap
+    interval if there is only one seed.
     """
 
     name: str
@@ -151,13 +151,14 @@ class SeedScore:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A part of the test set, and a score on it: all runs of the system together.
+    """A part of the test set, and the score of a system on it, all of its runs together.
 
-    `first` and `last` are the ends of what the buckets divide: source words, or occurrences of a
-    word in the training data; `last` None: no end. `items` are sentences, or words of the
-    references. The interval is that of resampling sentences, and runs if there are several. `lead`:
-    the score minus that of the baseline, with the interval of the differences on the same
-    resamples; None of the baseline.
+    - `first`, `last`: range of the bucket in source words, or in occurrences of a word in the
+      training data; `last` is None if the range has no end.
+    - `items`: number of sentences, or of words of the references.
+    - `low`, `high`: interval from resampling sentences, and also runs if there are several.
+    - `lead`: score minus that of the baseline, with the interval of the difference on the same
+      resamples; None for the baseline.
     """
 
     label: str
@@ -186,7 +187,7 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class System:
-    """A system that is compared: the names of its runs, and its scores over their seeds."""
+    """A system of the comparison: the names of its runs, and its mean scores over their seeds."""
 
     name: str
     runs: tuple[str, ...]
@@ -199,8 +200,8 @@ class System:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """Attention of one output: weights in percent by target word, then source word or grid cell,
-    row after row.
+    """Attention of one output: weights in percent, with a row for each target word and a column for
+    each source word or grid cell.
     """
 
     source: tuple[str, ...]
@@ -211,11 +212,11 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence or image on which the systems differ most, with the attention of each run that has
-    any.
+    """A sentence or image on which the systems differ most, with the attention of those runs that
+    have attention.
 
-    `spread` is the largest minus the smallest sentence score. `image`: for captioners the image as
-    a data URI.
+    `spread` is the largest minus the smallest sentence score. `image` is a data URI; empty for a
+    sentence.
     """
 
     index: int
@@ -226,7 +227,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a comparison found. `baseline` is the system that p-values compare with."""
+    """All results of a comparison. `baseline` is the system against which the others are tested."""
 
     task: str  # "translation" or "captions"
     test: TestSet
@@ -240,15 +241,15 @@ class Comparison:
     facts: Mapping[str, str] = field(default_factory=dict)  # versions, machine, beam
 
     def run(self, name: str) -> RunResult:
-        """The run of this name. Raises KeyError."""
+        """Return the run of this name. Raises KeyError if there is none."""
         return {run.name: run for run in self.runs}[name]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values for JSON."""
+        """Return the comparison as JSON values."""
         return {"format": FORMAT, **asdict(self)}
 
     def save(self, path: str | Path) -> None:
-        """Write all of it as JSON."""
+        """Write the comparison as a JSON file."""
         write_text(
             path, json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n"
         )

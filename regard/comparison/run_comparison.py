@@ -1,8 +1,8 @@
-"""Compare several models on one test set: quality with significance, where it differs, cost, and
+"""Compare several models on one test set: quality with significance, breakdowns, cost, and
 training.
 
-`compare` is the application: it trains missing models under an equal budget, decodes, scores, and
-writes a report, JSON and CSV. The command `regard compare` calls it.
+`compare` trains missing models under an equal budget, decodes, scores, and writes a report, JSON
+and CSV. The command `regard compare` calls it.
 """
 
 from __future__ import annotations
@@ -74,24 +74,25 @@ from regard.pipeline import load
 from regard.search import SearchOptions
 from regard.training.journal import Report
 
-DATA = "data"  # in the folder of a comparison: pairs that were held out
+DATA = "data"
+"""Folder within a comparison's folder for pairs held out of the training data."""
 UNKNOWN = 0.5
-"""Share of characters never seen in training above which a test line is not in a model's
-language.
+"""A test line is not in a model's language if a larger share of its characters was never seen in
+training.
 """
-
-MAX_SHOWN = 12  # runs whose attention is shown; of more, those of the first seeds
+MAX_SHOWN = 12
+"""If there are more runs, attention is shown only for the first seed of each system."""
 LONG = 80
+"""Words of an output line above which TER is slow."""
 SLOW_TER = "; outputs are long, so TER may take minutes"
 
 
 @dataclass(frozen=True)
 class CompareRequest:
-    """Request to compare: runs and files of outputs that are there, models to train, and what to
-    test on.
+    """Request to compare existing runs, outputs of other systems, and models to train.
 
-    `runs` and `hypotheses` are names and paths, where a name may be empty. `presets` are names of
-    presets, or recipe files. `baseline` names a system; if empty, the first one.
+    `runs` and `hypotheses` are names, which may be empty, with paths. `presets` are names of
+    presets, or recipe files. `baseline` is the name of a system; if empty, the first one.
     """
 
     files: Files
@@ -170,15 +171,15 @@ def compare(  # noqa: PLR0913 - keyword options of a public function
     return compare_request(request, Path(out), device, threads, report)
 
 
-def _type_problems(given: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each argument of `compare` that is of another type."""
+def _type_problems(arguments: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each argument of `compare` that has the wrong type."""
 
     def pick(*names: str) -> dict[str, Any]:
-        return {name: given[name] for name in names}
+        return {name: arguments[name] for name in names}
 
     causes = problems_of_types(PATH, pick("out"))
     for name in ("runs", "presets"):
-        paths = given[name]
+        paths = arguments[name]
         if isinstance(paths, (str, bytes)) or not isinstance(
             paths, (Sequence, Mapping)
         ):
@@ -188,14 +189,11 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
         causes += [
             cause for path in values for cause in problems_of_types(PATH, {name: path})
         ]
-    hypotheses = problems_of_types(TABLE, pick("hypotheses"), optional=True)
-    if given["hypotheses"] is not None and not hypotheses:
-        hypotheses = [
-            c
-            for path in given["hypotheses"].values()
-            for c in problems_of_types(PATH, {"hypotheses": path})
-        ]
-    causes += hypotheses
+    table_causes = problems_of_types(TABLE, pick("hypotheses"), optional=True)
+    causes += table_causes
+    if arguments["hypotheses"] is not None and not table_causes:
+        for path in arguments["hypotheses"].values():
+            causes += problems_of_types(PATH, {"hypotheses": path})
     causes += problems_of_types(TABLE, pick("settings"), optional=True)
     causes += problems_of_types(NUMBER, pick("minutes"), optional=True)
     causes += problems_of_types(WHOLE, pick("updates", "tokens", "beam"), optional=True)
@@ -203,17 +201,10 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
     causes += problems_of_types(WHOLE, pick("seeds", "seed"))
     causes += problems_of_types(TEXT, pick("baseline", "device"))
     causes += problems_of_types(FUNCTION, pick("report"), optional=True)
-    for name, path in given["files"].items():
-        paths = (
-            path
-            if name == "test_target" and isinstance(path, (list, tuple))
-            else [path]
-        )
-        causes += [
-            cause
-            for item in paths
-            for cause in problems_of_types(PATH, {name: item}, optional=True)
-        ]
+    for name, value in arguments["files"].items():
+        is_list = name == "test_target" and isinstance(value, (list, tuple))
+        for path in value if is_list else [value]:
+            causes += problems_of_types(PATH, {name: path}, optional=True)
     return causes
 
 
@@ -222,13 +213,15 @@ def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> F
     values: dict[str, Any] = {
         name: value for name, value in options.items() if value is not None
     }
-    known = Files.__annotations__
-    if unknown := values.keys() - known.keys():
+    names = Files.__annotations__
+    unknown = sorted(values.keys() - names.keys())
+    if unknown:
         raise UsageError(
-            f"compare has no argument {sorted(unknown)[0]!r}; files are {', '.join(known)}"
+            f"compare has no argument {unknown[0]!r}; files are {', '.join(names)}"
         )
-    tests = values.pop("test_target", ())
-    references = [tests] if isinstance(tests, (str, Path)) else tests
+    references = values.pop("test_target", ())
+    if isinstance(references, (str, Path)):
+        references = [references]
     return Files(
         test_target=tuple(map(str, references)),
         **{name: str(path) for name, path in values.items()},
@@ -242,7 +235,7 @@ def compare_request(
     threads: int | None = None,
     report: Report | None = None,
 ) -> Comparison:
-    """`compare` with its arguments as one object."""
+    """Compare as `compare` does, with the arguments as one object."""
     return _Session(request, out, select_device(device), threads, report).run()
 
 
@@ -275,8 +268,8 @@ class _Session:
         return comparison
 
     def _check(self) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
-        """Read and check all there is before anything is trained. Raises UsageError or DataError
-        with all causes.
+        """Read and check all inputs before anything is trained. Raises UsageError or DataError with
+        all causes.
         """
         request = self.request
         causes = self.request.files.problems()
@@ -357,8 +350,8 @@ class _Session:
         return self._plan(models, files) if models else None, files, note, entries, data
 
     def _plan(self, models: Mapping[str, ModelPlan], files: Files) -> Plan:
-        """Make the plan, or take the one that was begun in this folder. Raises UsageError if it is
-        another one.
+        """Make the plan, or load that of the comparison started in this folder. Raises UsageError
+        if it belongs to another comparison.
         """
         training = {
             name: value for name, value in files.training.items() if value is not None
@@ -394,7 +387,7 @@ class _Session:
         return plan
 
     def _trained(self, plan: Plan) -> list[Entry]:
-        """The runs of the plan; systems in its order, their seeds together."""
+        """Open the runs of the plan, in the order of its models, the seeds of a model together."""
         entries = []
         for name, seed, folder in sorted(
             plan.folders, key=lambda run: [*plan.models].index(run[0])
@@ -412,16 +405,18 @@ class _Session:
         plan: Plan | None,
         note: str,
     ) -> Comparison:
-        """Measure every run, and put all of it together."""
+        """Measure and score every run, and collect the results."""
         request = self.request
         tokenize = _word_tokenizer(entries) if files.images else None
         measured = {
             entry.name: self._measure(entry, data) for entry in entries if entry.is_run
         }
-        outputs = {
-            e.name: measured[e.name].outputs if e.is_run else e.outputs or ()
-            for e in entries
-        }
+        outputs = dict[str, Sequence[str]]()
+        for entry in entries:
+            is_measured = entry.name in measured
+            outputs[entry.name] = (
+                measured[entry.name].outputs if is_measured else entry.outputs or ()
+            )
         systems: dict[str, list[Entry]] = {}
         for entry in entries:
             systems.setdefault(entry.system, []).append(entry)
@@ -432,41 +427,45 @@ class _Session:
         )
         is_slow = tokenize is None and longest > LONG and request.ter
         say(self.report, f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
-        language = next(
-            (
-                entry.settings.languages.target
-                for entry in entries
-                if entry.settings is not None
-            ),
-            "",
-        )
+        settings = [entry.settings for entry in entries if entry.settings is not None]
+        language = settings[0].languages.target if settings else ""
         groups = _test_groups(entries, systems, baseline)
         scores = score_groups(
             data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language)
         )
-        singles = {
+        line_scores = {
             name: sentence_scores(data.test, lines, tokenize)
             for name, lines in outputs.items()
         }
         firsts = {name: runs[0] for name, runs in systems.items()}
-        times, unmeasured = self._times(
-            data, [entry for entry in firsts.values() if entry.is_run]
-        )
+        timed = [entry for entry in firsts.values() if entry.is_run]
+        times, unmeasured = self._times(data, timed)
         results = {
-            e.name: _result(
-                e,
-                outputs[e.name],
-                scores[e.name],
-                singles[e.name],
-                measured.get(e.name),
+            entry.name: _result(
+                entry,
+                outputs[entry.name],
+                scores[entry.name],
+                line_scores[entry.name],
+                measured.get(entry.name),
                 times,
             )
-            for e in entries
+            for entry in entries
         }
+
         by_system = {
             name: [results[run.name] for run in runs] for name, runs in systems.items()
         }
+        output_lines = {
+            name: [run.outputs for run in runs] for name, runs in by_system.items()
+        }
+        caption_scores = dict[str, list[tuple[float, ...]]]()
+        if files.images:
+            for name, results_of_system in by_system.items():
+                caption_scores[name] = [
+                    run.sentence_scores for run in results_of_system
+                ]
         training = read_training_words(files)
+        notes = _notes(entries, plan, training, results, request.ter)
         return Comparison(
             task="captions" if files.images else "translation",
             test=replace(data.test, note=note),
@@ -474,25 +473,11 @@ class _Session:
             systems=tuple(_system(name, runs) for name, runs in by_system.items()),
             runs=tuple(results.values()),
             breakdowns=breakdowns(
-                data.test,
-                {
-                    name: [run.outputs for run in runs]
-                    for name, runs in by_system.items()
-                },
-                {
-                    name: [run.sentence_scores for run in runs]
-                    for name, runs in by_system.items()
-                    if files.images
-                },
-                training,
-                baseline,
+                data.test, output_lines, caption_scores, training, baseline
             ),
             examples=self._examples(data, results, entries, firsts),
             budget=str(plan.budget) if plan is not None else "",
-            notes=(
-                *_notes(entries, plan, training, results, request.ter),
-                *(f"{cause}." for cause in unmeasured),
-            ),
+            notes=(*notes, *(f"{cause}." for cause in unmeasured)),
             facts=self._facts(),
         )
 
@@ -509,8 +494,8 @@ class _Session:
     def _times(
         self, data: TestData, runs: Sequence[Entry]
     ) -> tuple[Mapping[str, Mapping[str, float]], Sequence[str]]:
-        """Measure speed and memory of these runs, if that is wanted; also return why some could not
-        be measured.
+        """Measure speed and memory of these runs if the request asks for it; return them with the
+        reasons why runs could not be measured.
         """
         if not self.request.speed or not runs:
             return {}, ()
@@ -530,15 +515,13 @@ class _Session:
         entries: Sequence[Entry],
         firsts: Mapping[str, Entry],
     ) -> tuple[Example, ...]:
-        """Choose the examples by the first run of each system, and show the attention of all runs,
-        if they are few.
+        """Choose examples by the first run of each system; show the attention of all runs, or only
+        of these first runs if there are many.
         """
-        chosen = most_different(
-            {
-                name: results[entry.name].sentence_scores
-                for name, entry in firsts.items()
-            }
-        )
+        scores = {
+            name: results[entry.name].sentence_scores for name, entry in firsts.items()
+        }
+        chosen = most_different(scores)
         shown = entries if len(entries) <= MAX_SHOWN else list(firsts.values())
         pipelines = (
             (entry.name, load(entry.path, self.device))
@@ -562,7 +545,10 @@ class _Session:
 
 
 def _collect(make: Any, causes: list[str], default: Any) -> tuple[Any, list[str]]:
-    """Call `make`; add the causes of its error to those there are, and return the default then."""
+    """Return the result of `make`, and the causes so far.
+
+    If it raises RegardError, return the default, and add the causes of the error.
+    """
     try:
         return make(), causes
     except RegardError as problem:
@@ -570,22 +556,16 @@ def _collect(make: Any, causes: list[str], default: Any) -> tuple[Any, list[str]
 
 
 def _wrong_language(entry: Entry, data: TestData) -> list[str]:
-    """Say if most of the test set has letters that a run never saw."""
-    if (
-        data.images
-        or entry.settings is None
-        or entry.settings.model.encoder.reads != "text"
-    ):
+    """Return a sentence for each side of the test set most of whose characters a run never saw."""
+    settings = entry.settings
+    if data.images or settings is None or settings.model.encoder.reads != "text":
         return []
-    tokenizer = load_tokenizer(entry.path, entry.settings)
-    sides = [(tokenizer.source, data.test.sources, "test_source")]
-    sides.append(
-        (
-            tokenizer.target,
-            tuple(texts[0] for texts in data.test.references),
-            "test_target",
-        )
-    )
+    tokenizer = load_tokenizer(entry.path, settings)
+    references = tuple(texts[0] for texts in data.test.references)
+    sides = [
+        (tokenizer.source, data.test.sources, "test_source"),
+        (tokenizer.target, references, "test_target"),
+    ]
     causes = []
     for vocabulary, lines, name in sides:
         unknown = sum(
@@ -600,23 +580,24 @@ def _wrong_language(entry: Entry, data: TestData) -> list[str]:
 
 
 def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
-    """Return the splitter of captions into words for scoring. Raises UsageError if the runs differ
-    in that.
+    """Return the tokenizer with which captions are scored. Raises UsageError if runs have different
+    ones.
     """
-    kinds = {
-        entry.path: tokenizer_for(entry.settings.tokenizer)
-        for entry in entries
-        if entry.settings is not None
-    }
-    if len(set(kinds.values())) > 1:
-        first, *others = kinds.items()
-        other = next(item for item in others if item[1] is not first[1])
-        raise UsageError(
-            f"captions of {first[0]} are compared by {first[1].__name__} and those of {other[0]} "
-            f"by {other[1].__name__}, as their vocabularies are (tokenizer.kind); compare them "
-            "apart"
-        )
-    return next(iter(kinds.values()), words)
+    first: tuple[Path, WordTokenizer] | None = None
+    for entry in entries:
+        if entry.settings is None:
+            continue
+        tokenize = tokenizer_for(entry.settings.tokenizer)
+        if first is None:
+            first = (entry.path, tokenize)
+        first_path, first_tokenize = first
+        if tokenize is not first_tokenize:
+            raise UsageError(
+                f"captions of {first_path} are compared by {first_tokenize.__name__} and those of "
+                f"{entry.path} by {tokenize.__name__}, as their vocabularies are (tokenizer.kind); "
+                "compare them apart"
+            )
+    return words if first is None else first[1]
 
 
 def _result(
@@ -627,7 +608,7 @@ def _result(
     measured: Measured | None,
     times: Mapping[str, Mapping[str, float]],
 ) -> RunResult:
-    """Put together the results of a run, or of a file of outputs, which has no measurements."""
+    """Collect the results of a run, or of a file of outputs, which has no measurements."""
     result = RunResult(
         entry.name,
         entry.system,
@@ -653,18 +634,18 @@ def _result(
 def _test_groups(
     entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]], baseline: str
 ) -> list[list[str]]:
-    """The names of runs that are tested together, a run of the baseline first: those of one seed.
+    """Group the names of runs with the same seed, which are tested together, the run of the
+    baseline first.
 
-    A run whose seed the baseline has not is tested against the baseline's first run.
+    A run whose seed no run of the baseline has is tested against the first run of the baseline.
     """
-    bases = {entry.seed: entry.name for entry in reversed(systems[baseline])}
-    first = systems[baseline][0].name
-    groups: dict[str, list[str]] = {
-        entry.name: [entry.name] for entry in systems[baseline]
-    }
+    baseline_runs = systems[baseline]
+    by_seed = {entry.seed: entry.name for entry in reversed(baseline_runs)}
+    first = baseline_runs[0].name
+    groups = {entry.name: [entry.name] for entry in baseline_runs}
     for entry in entries:
         if entry.system != baseline:
-            groups[bases.get(entry.seed, first)].append(entry.name)
+            groups[by_seed.get(entry.seed, first)].append(entry.name)
     return list(groups.values())
 
 
@@ -685,7 +666,7 @@ def _notes(
     results: Mapping[str, RunResult],
     ter: bool,
 ) -> tuple[str, ...]:
-    """Sentences that a reader needs to know."""
+    """Return the notes of the report, which readers need in order to judge its numbers."""
     notes = [
         f"{name}: {result.status}." for name, result in results.items() if result.status
     ]

@@ -45,10 +45,10 @@ def score_groups(
     ter: bool = True,
     bleu: BleuTokenizer = "13a",
 ) -> dict[str, tuple[RunScore, ...]]:
-    """Score the runs of each group of names, and test each of them against the first, the
-    baseline's.
+    """Score the runs of each group, and test each of them against the first, a run of the baseline.
 
-    Without `ter` translations have BLEU and chrF only; `bleu`: how BLEU splits their words.
+    `groups` holds names of runs. Without `ter`, translations have only BLEU and chrF; `bleu` is the
+    tokenizer of BLEU.
     """
     results: dict[str, tuple[RunScore, ...]] = {}
     for group in groups:
@@ -57,9 +57,8 @@ def score_groups(
             scored = _score_translations(test, named, ter, bleu)
         else:
             scored = _score_captions(test, named, tokenize)
-        results |= {
-            name: scores for name, scores in scored.items() if name not in results
-        }
+        for name, scores in scored.items():
+            results.setdefault(name, scores)
     return results
 
 
@@ -69,29 +68,28 @@ def _score_translations(
     ter: bool,
     bleu: BleuTokenizer,
 ) -> dict[str, tuple[RunScore, ...]]:
-    """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001),
-    have p = 1.
+    """Score translations and test them by sacreBLEU's paired bootstrap.
+
+    Equal scores get p = 1; sacreBLEU would call them different (p = 0.001).
     """
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline = named[0][0]
+    tested = paired_tests(named, references, ter, bleu)
     results = {}
-    for (name, _), scores in zip(
-        named, paired_tests(named, references, ter, bleu), strict=True
-    ):
-        against = "" if name == baseline else baseline
+    for (name, _), scores in zip(named, tested, strict=True):
         results[name] = tuple(
             RunScore(
-                s.name,
-                s.value,
-                s.low,
-                s.high,
-                s.signature,
-                s.mean,
-                s.ci,
-                1.0 if s.equal else s.p,
-                against,
+                name=score.name,
+                value=score.value,
+                low=score.low,
+                high=score.high,
+                signature=score.signature,
+                mean=score.mean,
+                ci=score.ci,
+                p=1.0 if score.equal else score.p,
+                against="" if name == baseline else baseline,
             )
-            for s in scores
+            for score in scores
         )
     return results
 
@@ -99,7 +97,7 @@ def _score_translations(
 def _score_captions(
     test: TestSet, named: Sequence[tuple[str, Sequence[str]]], tokenize: WordTokenizer
 ) -> dict[str, tuple[RunScore, ...]]:
-    """Score captions. CIDEr-D, a mean over images, alone has an interval and a p-value."""
+    """Score captions. Only CIDEr-D, which is a mean over images, has an interval and a p-value."""
     ciders = {
         name: cider_scores(outputs, test.references, tokenize)
         for name, outputs in named
@@ -114,34 +112,30 @@ def _score_captions(
             high = score.value
             p = None
             if score.name == "CIDEr-D":
-                alone = paired_bootstrap(zeros, ciders[name])
-                low = alone.low
-                high = alone.high
-                p = (
-                    None
-                    if name == baseline
-                    else paired_bootstrap(ciders[baseline], ciders[name]).p
-                )
-            against = "" if p is None else baseline
-            scores.append(
-                RunScore(
-                    score.name,
-                    score.value,
-                    low,
-                    high,
-                    score.signature,
-                    p=p,
-                    against=against,
-                )
+                from_zero = paired_bootstrap(zeros, ciders[name])
+                low = from_zero.low
+                high = from_zero.high
+                if name != baseline:
+                    p = paired_bootstrap(ciders[baseline], ciders[name]).p
+            run_score = RunScore(
+                score.name,
+                score.value,
+                low,
+                high,
+                score.signature,
+                p=p,
+                against="" if p is None else baseline,
             )
+            scores.append(run_score)
         results[name] = tuple(scores)
     return results
 
 
 def over_seeds(scores: Sequence[RunScore]) -> SeedScore:
-    """Return the mean of one score over the runs of a system, with Student's 95 % interval.
+    """Return the mean of one score over the runs of a system, with Student's 95 % interval, cut at
+    the ends of the scale.
 
-    It does not leave the scale. One run has the interval of its bootstrap.
+    A single run keeps the interval of its bootstrap.
     """
     if not scores:
         raise UsageError("wanted the score of at least one run")

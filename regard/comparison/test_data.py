@@ -1,4 +1,4 @@
-"""The test set of a comparison, and the training text that words are counted in."""
+"""Read the test set of a comparison, and count the words of its training data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Files:
 
     @property
     def training(self) -> dict[str, str | None]:
-        """The training and validation files by the names that `regard.train` has for them."""
+        """Training and validation files, by the names of the arguments of `regard.train`."""
         texts = (
             "source",
             "target",
@@ -70,7 +70,7 @@ class Files:
 
     @property
     def has_training(self) -> bool:
-        """True if there is something to train on."""
+        """True if there are files to train on."""
         return bool(
             (self.source and self.target)
             or self.pairs
@@ -79,7 +79,7 @@ class Files:
 
     @property
     def has_test(self) -> bool:
-        """True if there is something to test on."""
+        """True if there are files to test on."""
         return bool(
             (self.test_source and self.test_target)
             or self.test_pairs
@@ -87,7 +87,7 @@ class Files:
         )
 
     def problems(self) -> list[str]:
-        """Sentences on files that exclude each other or lack their partner."""
+        """Return a sentence for each file that excludes another one or lacks its counterpart."""
         texts = [
             self.source,
             self.target,
@@ -109,23 +109,8 @@ class Files:
                 "`images=` and files of sentences: compare translators or captioners; leave one of "
                 "them out"
             )
-        for first, second in (
-            ("source", "target"),
-            ("valid_source", "valid_target"),
-            ("test_source", "test_target"),
-        ):
-            if bool(getattr(self, first)) != bool(getattr(self, second)):
-                given, missing = (
-                    (first, second) if getattr(self, first) else (second, first)
-                )
-                causes.append(f"`{given}=` is given without `{missing}=`; give both")
-            if getattr(self, first) and getattr(
-                self, f"{first.removesuffix('source')}pairs"
-            ):
-                causes.append(
-                    f"`{first}=` and `{first.removesuffix('source')}pairs=` exclude each other; "
-                    "give one"
-                )
+        for prefix in ("", "valid_", "test_"):
+            causes += self._side_problems(prefix)
         if self.test_alignments and not self.test_source:
             causes.append(
                 "`test_alignments=`: links the words of `test_source=` and `test_target=`; give "
@@ -140,24 +125,44 @@ class Files:
             )
         return causes
 
+    def _side_problems(self, prefix: str) -> list[str]:
+        """Return a sentence if one of two sides is missing, or if pairs are given too."""
+        causes = []
+        has_source = bool(getattr(self, f"{prefix}source"))
+        has_target = bool(getattr(self, f"{prefix}target"))
+        if has_source and not has_target:
+            causes.append(
+                f"`{prefix}source=` is given without `{prefix}target=`; give both"
+            )
+        elif has_target and not has_source:
+            causes.append(
+                f"`{prefix}target=` is given without `{prefix}source=`; give both"
+            )
+        if has_source and getattr(self, f"{prefix}pairs"):
+            causes.append(
+                f"`{prefix}source=` and `{prefix}pairs=` exclude each other; give one"
+            )
+        return causes
+
 
 @dataclass(frozen=True)
 class TestData:
-    """The test set, its gold alignments if there are any, and of images their paths, caption file
-    and folder.
+    """The test set with its gold alignments, or with the paths of its images.
+
+    - `linked`: the pairs to whose words the gold alignments refer, unchanged.
+    - `captions`: the caption file and the folder of its images.
     """
 
     test: TestSet
     gold: tuple[Gold, ...] = ()
     linked: tuple[tuple[str, str], ...] = ()
-    """The pairs whose words the gold alignments count, as they were given."""
     images: tuple[Path, ...] = ()
     captions: tuple[Path, Path] | None = None
 
 
 @dataclass(frozen=True)
 class TrainingWords:
-    """Occurrences of each word in the training data; None where the data were not given."""
+    """Occurrences of each word on each side of the training data; None if the data are unknown."""
 
     source: Mapping[str, int] | None = None
     target: Mapping[str, int] | None = None
@@ -228,11 +233,11 @@ def _test_set(
 
 
 def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
-    """Name validation data as test data, or without any hold test pairs out of the training data;
-    add a note on it.
+    """Choose test data if none are given: the validation data, or else pairs held out of the
+    training data. Return the files with a note on the choice.
 
-    Pairs are written to `folder`, named by language; to train on are those that share no side with
-    one of them.
+    Held-out pairs are written to `folder`, in files named by language. The training pairs written
+    beside them share neither side with a test pair.
     """
     if files.has_test:
         return files, ""
@@ -271,7 +276,7 @@ def _training(files: Files) -> CorpusSettings:
 
 
 def read_training_words(files: Files) -> TrainingWords:
-    """Count the words of the training data on both sides; of captions those of the captions."""
+    """Count the words on both sides of the training data, or the words of the captions."""
     if not files.has_training:
         return TrainingWords()
     if files.images:

@@ -1,8 +1,7 @@
 """Explain one translation or caption: attention of every head, the search trace, and attributions
 (saliency).
 
-One search gives everything: the result, its attention readings and the trace are recorded while it
-decodes.
+The output is decoded once; its attention and the search trace are recorded meanwhile.
 """
 
 from __future__ import annotations
@@ -47,16 +46,13 @@ from regard.visualisation.explanation_data import (
 from regard.visualisation.language import words
 from regard.visualisation.states import States
 
-# Shown at each step of the search: pruned hypotheses; next tokens besides the one taken.
-MAX_PRUNED, MAX_OPTIONS = (
-    2,
-    6,
-)
+MAX_PRUNED = 2  # pruned hypotheses that are shown at each step of the search
+MAX_OPTIONS = 6  # candidates for the next token that are shown besides the chosen one
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A translation, and the plain data that its page and player draw."""
+    """A translation, and the data that its page and player draw."""
 
     translation: Translation
     data: ExplanationData
@@ -68,11 +64,11 @@ def explain(
     beam: int | None = None,
     attributions: bool = True,
 ) -> Explanation:
-    """Translate a line and explain the translation; `attributions` adds gradient × input and
-    erasure (one model only).
+    """Translate a line and explain the translation.
 
-    A recurrent model is explained by its states too, one without attention by them and its search
-    alone. Raises UsageError for a line without letters, and for one that is split.
+    `attributions` adds gradient × input and erasure, unless the translator is an ensemble. The
+    explanation of a recurrent model has its states too; that of a model without attention has only
+    states and search. Raises UsageError for a line without letters, and for a line that is split.
     """
     translation, steps = translator.trace(text, beam=beam)
     readings = _readings(translation)
@@ -81,19 +77,16 @@ def explain(
             "the translation is empty, so there is nothing to draw; show another line, or train "
             "longer"
         )
-    measured = (
-        _attributions(translator, text, readings)
-        if attributions and readings.layers("cross")
-        else None
-    )
-    states = _states(translator, text, readings)
+    measured = None
+    if attributions and readings.layers("cross"):
+        measured = _attributions(translator, text, readings)
     data = _data(
         translator,
         readings,
         steps,
         readings.source_text,
         attributions=measured,
-        states=states,
+        states=_states(translator, text, readings),
     )
     return Explanation(translation, data)
 
@@ -101,8 +94,9 @@ def explain(
 def explain_caption(
     captioner: Captioner, image: ImageInput, beam: int | None = None
 ) -> tuple[Caption, ExplanationData]:
-    """Caption an image; return the caption and the plain data of its page, without attention its
-    search alone.
+    """Caption an image; return the caption and the data that its page draws.
+
+    If the captioner has no attention, the data hold only the search.
     """
     caption, steps = captioner.trace(image, beam=beam)
     readings = _readings(caption)
@@ -125,9 +119,9 @@ def _data(
     readings: Readings,
     steps: Sequence[SearchStep],
     source: tuple[str, ...],
-    **more: Any,
+    **fields: Any,
 ) -> ExplanationData:
-    """Return what is shown of a translation as of a caption, and `more` that only one of them
+    """Return the data of a translation or a caption; `fields` are those that only one of them
     has.
     """
     shown = ShownHead(0)
@@ -135,22 +129,25 @@ def _data(
     if layers:
         choice = alignment_choice(pipeline, readings)
         shown = ShownHead(layers.index(choice.layer), choice.head, choice.shifted)
-    target = (readings.target_text, readings.target, readings.target_words)
-    trace = _steps(pipeline.tokenizer.target, readings.target, steps)
     return ExplanationData(
-        source, *target, layer_weights(readings), shown, trace, **more
+        source=source,
+        target=readings.target_text,
+        tokens=readings.target,
+        target_words=readings.target_words,
+        layers=layer_weights(readings),
+        shown_head=shown,
+        steps=_steps(pipeline.tokenizer.target, readings.target, steps),
+        **fields,
     )
 
 
 def overlay_of(
     data: ExplanationData, readings: Readings, choice: AlignmentChoice
 ) -> Overlay:
-    """Lay the attention map of each word of a caption over the image: a figure that does not
-    move.
-    """
+    """Lay the attention map of each word of a caption over the image."""
     assert data.image is not None, "only a caption has an image"
-    words = readings.words(choice.layer, choice.head, choice.shifted)
-    maps = words.weights.reshape(-1, *data.image.grid)
+    word_reading = readings.words(choice.layer, choice.head, choice.shifted)
+    maps = word_reading.weights.reshape(-1, *data.image.grid)
     return Overlay(
         data.image,
         readings.target_text,
@@ -169,18 +166,17 @@ def alignment_choice(
 def describe_choice(choice: AlignmentChoice, readings: Readings) -> str:
     """Describe the chosen attention weights in words, such as "layer 2, head 1"."""
     layers = readings.layers("cross")
-    head = (
-        words("mean of heads")
-        if choice.head is None
-        else words("head {head}", head=choice.head + 1)
-    )
-    named = len(layers) > 1 or choice.head != 0
-    name = (
-        f"{words('layer {layer}', layer=layers.index(choice.layer) + 1)}, {head}"
-        if named
-        else words("attention")
-    )
-    return name + words(", one step later") * choice.shifted
+    if len(layers) <= 1 and choice.head == 0:
+        name = words("attention")
+    else:
+        layer = words("layer {layer}", layer=layers.index(choice.layer) + 1)
+        head = words("mean of heads")
+        if choice.head is not None:
+            head = words("head {head}", head=choice.head + 1)
+        name = f"{layer}, {head}"
+    if choice.shifted:
+        name += words(", one step later")
+    return name
 
 
 def _readings(result: Translation | Caption) -> Readings:
@@ -191,8 +187,9 @@ def _readings(result: Translation | Caption) -> Readings:
 def _attributions(
     translator: FolderTranslator, text: str, readings: Readings
 ) -> Attributions | None:
-    """Measure attributions, and how far attention agrees with them; None for an ensemble, which has
-    no one gradient.
+    """Measure attributions, and how well the shown attention agrees with them.
+
+    Return None for an ensemble, which has no single gradient.
     """
     if not isinstance(translator.model, Model):
         return None
@@ -212,9 +209,10 @@ def _attributions(
 def _states(
     translator: FolderTranslator, text: str, readings: Readings
 ) -> States | None:
-    """Record the hidden states of a recurrent model that reads the line and writes the target.
+    """Record the hidden states of a recurrent model while it reads the line and is forced to the
+    target.
 
-    None for any other encoder, and for an ensemble.
+    Return None for any other encoder, and for an ensemble.
     """
     model = translator.model
     if not isinstance(model, Model) or not isinstance(model.encoder, RecurrentEncoder):
@@ -226,36 +224,31 @@ def _states(
     directions = 2 if encoder.layers[0].bidirectional else 1
     source = model.decoder.prepare(encoded)
     state = model.begin(source)
+    initial = None
+    if "states" in state.tensors:
+        top = _top_state(model.decoder, state, encoded.outputs)
+        initial = top.float().cpu().numpy()
     tops = list[Tensor]()
-    begun = (
-        _top_state(model.decoder, state, encoded.outputs)
-        if "states" in state.tensors
-        else None
-    )
     for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
         features, state = model.step(
             torch.tensor([[token]], device=model.device), state, source
         )
         tops.append(_top_state(model.decoder, state, features))
-    sides = encoded.outputs[0].view(len(ids), directions, -1), torch.stack(tops)
-    encoder_states, decoder_states = (states.float().cpu().numpy() for states in sides)
-    tokens = tuple(translator.tokenizer.source.tokens(ids))
-    order = getattr(model.decoder, "order", "")
-    initial = None if begun is None else begun.float().cpu().numpy()
+    encoder_states = encoded.outputs[0].view(len(ids), directions, -1)
     return States(
-        tokens,
-        encoder_states,
-        decoder_states,
-        not source.memories,
-        readings.source_words,
-        order,
-        initial,
+        tokens=tuple(translator.tokenizer.source.tokens(ids)),
+        encoder=encoder_states.float().cpu().numpy(),
+        decoder=torch.stack(tops).float().cpu().numpy(),
+        is_all=not source.memories,
+        words=readings.source_words,
+        order=getattr(model.decoder, "order", ""),
+        initial=initial,
     )
 
 
 def _top_state(decoder: Decoder, state: State, features: Tensor) -> Tensor:
-    """Return the hidden state of a recurrent decoder's highest layer, or of any other the features
-    it predicts from.
+    """Return the hidden state of a recurrent decoder's highest layer; for any other decoder, the
+    features from which it predicts.
     """
     if isinstance(decoder, NoAttentionDecoder | RecurrentDecoder):
         return state.tensors["states"][0, len(decoder.cells) - 1]
@@ -274,25 +267,27 @@ def _steps(
     steps = list[TreeStep]()
     parents: dict[tuple[int, ...], int] = {(): -1}
     for length, step in enumerate(trace[: len(output)], 1):
+        output_prefix = output[:length]
         prefixes = [(*step.prefixes[c.beam], c.token) for c in step.candidates]
         shown = [
-            (c, p)
-            for c, p in _shown(step.candidates, prefixes, output[:length])
-            if p[:-1] in parents
+            (candidate, prefix)
+            for candidate, prefix in _shown(step.candidates, prefixes, output_prefix)
+            if prefix[:-1] in parents
         ]
-        tokens_shown = vocabulary.tokens([c.token for c, _ in shown])
-        nodes = tuple(
-            SearchNode(
-                parents[p[:-1]],
-                token,
-                exp(c.log_prob),
-                c.total_log_prob,
-                c.fate,
-                p == output[:length],
+        shown_tokens = vocabulary.tokens([candidate.token for candidate, _ in shown])
+        nodes = list[SearchNode]()
+        for (candidate, prefix), token in zip(shown, shown_tokens, strict=True):
+            node = SearchNode(
+                parent=parents[prefix[:-1]],
+                token=token,
+                probability=exp(candidate.log_prob),
+                total=candidate.total_log_prob,
+                fate=candidate.fate,
+                wins=prefix == output_prefix,
             )
-            for (c, p), token in zip(shown, tokens_shown, strict=True)
-        )
-        steps.append(TreeStep(nodes, _options(step, output[:length], vocabulary)))
+            nodes.append(node)
+        options = _options(step, output_prefix, vocabulary)
+        steps.append(TreeStep(tuple(nodes), options))
         parents = {prefix: index for index, (_, prefix) in enumerate(shown)}
     return tuple(steps)
 
@@ -302,8 +297,8 @@ def _shown(
     prefixes: Sequence[tuple[int, ...]],
     output: tuple[int, ...],
 ) -> list[tuple[Candidate, tuple[int, ...]]]:
-    """Return the candidates to show, with their prefixes: all but the pruned, the best of those,
-    and the output.
+    """Return the candidates to show, with their prefixes: all that were not pruned, the best
+    MAX_PRUNED that were, and the one that is a prefix of the output.
     """
     shown = []
     pruned = 0
@@ -317,14 +312,14 @@ def _shown(
 def _options(
     step: SearchStep, output: tuple[int, ...], vocabulary: Vocabulary
 ) -> tuple[tuple[str, float, bool], ...]:
-    """Return the likeliest next tokens after the output's prefix, and the one that was taken."""
-    *prefix, taken = output
+    """Return the most probable candidates that continue the output's prefix, and the chosen one."""
+    *prefix, chosen = output
     candidates = [c for c in step.candidates if step.prefixes[c.beam] == tuple(prefix)]
-    candidates.sort(key=lambda c: -c.log_prob)
-    shown = [
-        c for rank, c in enumerate(candidates) if rank < MAX_OPTIONS or c.token == taken
-    ]
-    return tuple(
-        (vocabulary.tokens([c.token])[0], exp(c.log_prob), c.token == taken)
-        for c in shown
-    )
+    candidates.sort(key=lambda candidate: -candidate.log_prob)
+    options = []
+    for rank, candidate in enumerate(candidates):
+        is_chosen = candidate.token == chosen
+        if rank < MAX_OPTIONS or is_chosen:
+            token = vocabulary.tokens([candidate.token])[0]
+            options.append((token, exp(candidate.log_prob), is_chosen))
+    return tuple(options)

@@ -26,8 +26,10 @@ ROLES: dict[Role, str] = {
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """The heads to draw: role and number of their layer (None: the one shown first), heads, and one
-    word.
+    """Heads to draw: role and number of their layer, numbers of the heads, and one word.
+
+    `layer` None is the layer shown first. No `heads` means all of them. `word` None means all
+    words.
     """
 
     role: Role = "cross"
@@ -39,8 +41,8 @@ class HeadOptions:
 def draw_heads(
     translator: FolderTranslator, explanation: Explanation, options: HeadOptions
 ) -> Heads | HeadArcs:
-    """Return the heads of a layer side by side or, for one word, as arcs. Raises UsageError with
-    all causes.
+    """Return the heads of a layer side by side, or as arcs if one word is chosen. Raises UsageError
+    with all causes.
     """
     readings = explanation.translation.readings
     assert readings is not None, "readings were requested"
@@ -65,12 +67,13 @@ def draw_heads(
             f"{len(names)}",
         )
     rows, columns = _words(readings, options.role)
-    word = None if options.word is None else _place(options.word, rows, causes)
+    word = None if options.word is None else _word_index(options.word, rows, causes)
     if causes or layer is None:
         raise UsageError(*causes)
     heads = options.heads or tuple(range(1, count + 1))
     title = f"{words(ROLES[options.role])}, {words('layer {layer}', layer=names.index(layer) + 1)}"
-    title += words(", one step later") * shifted
+    if shifted:
+        title += words(", one step later")
     if word is not None:
         import numpy as np
 
@@ -86,16 +89,15 @@ def draw_heads(
 def _layer(
     translator: FolderTranslator, readings: Readings, options: HeadOptions
 ) -> tuple[str | None, bool]:
-    """Return the name of the layer, None if there is none of this number, and whether its rows are
-    shifted.
+    """Return the name of the layer, or None if there is no layer of this number, and whether its
+    rows are shifted.
     """
     from regard.explain.explanation import alignment_choice
 
     names = readings.layers(options.role)
     if options.layer is not None:
-        return (
-            names[options.layer - 1] if options.layer <= len(names) else None
-        ), False
+        is_known = options.layer <= len(names)
+        return names[options.layer - 1] if is_known else None, False
     if options.role == "cross":
         choice = alignment_choice(translator, readings)
         return choice.layer, choice.shifted
@@ -108,18 +110,21 @@ def _words(readings: Readings, role: str) -> tuple[tuple[str, ...], tuple[str, .
     return rows, readings.target_text if role == "decoder" else readings.source_text
 
 
-def _place(word: str, line: Sequence[str], causes: list[str]) -> int:
-    """Return the place of a word, or of WORD:2 its second one; add a cause if it is not there."""
+def _word_index(word: str, line: Sequence[str], causes: list[str]) -> int:
+    """Return the index of a word in a line; WORD:2 is its second occurrence.
+
+    If it does not occur, append a sentence to `causes` and return 0.
+    """
     name, _, number = word.rpartition(":")
     if word in line or not number.isdecimal():
         name = word
         number = "1"
-    places = [place for place, other in enumerate(line) if other == name]
-    if 1 <= int(number) <= len(places):
-        return places[int(number) - 1]
-    count = "once" if len(places) == 1 else f"{len(places)} times"
-    often = f"it is there {count}" if places else f"the words are {', '.join(line)}"
-    causes.append(f"--word {word}: not among the words that attend; {often}")
+    indices = [index for index, other in enumerate(line) if other == name]
+    if 1 <= int(number) <= len(indices):
+        return indices[int(number) - 1]
+    count = "once" if len(indices) == 1 else f"{len(indices)} times"
+    remedy = f"it is there {count}" if indices else f"the words are {', '.join(line)}"
+    causes.append(f"--word {word}: not among the words that attend; {remedy}")
     return 0
 
 
@@ -130,27 +135,32 @@ def _panels(
     heads: Sequence[int],
     title: str,
 ) -> Heads:
-    """Return heads side by side; if measured, the agreement of cross-attention with attributions
-    beside each name.
+    """Return the heads side by side, each cross-attention head with its agreement with attributions
+    if these were measured.
     """
     from regard.evaluation.faithfulness import agreement, format_correlation
     from regard.visualisation import Alignment, Heads
 
     readings = explanation.translation.readings
-    alignments = []
     assert readings is not None, "readings were requested"
-    rows, columns = _words(readings, readings.roles[layer])
-    attributions = (
-        explanation.data.attributions if readings.roles[layer] == "cross" else None
-    )
+    role = readings.roles[layer]
+    rows, columns = _words(readings, role)
+    attributions = explanation.data.attributions if role == "cross" else None
+    alignments = []
     for head in heads:
-        read = readings.words(layer, head - 1, shifted)
-        note = ""
+        reading = readings.words(layer, head - 1, shifted)
+        caption = words("head {head}", head=head)
         if attributions is not None:
-            note = f" · {format_correlation(agreement(read.weights, attributions.weights[0]))}"
-        caption = words("head {head}", head=head) + note
+            correlation = agreement(reading.weights, attributions.weights[0])
+            caption += f" · {format_correlation(correlation)}"
         alignments.append(
-            Alignment(columns, rows, read.weights, "", caption, read.special_weights)
+            Alignment(
+                columns,
+                rows,
+                reading.weights,
+                caption=caption,
+                special_weights=reading.special_weights,
+            )
         )
     if attributions is not None:
         title += " · " + words(f"rank correlation with {attributions.names[0]}")

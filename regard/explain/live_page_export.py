@@ -30,11 +30,8 @@ from regard.runtime import native
 from regard.runtime.model import RuntimeModel
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
-# Characters of a sentence that a page proposes, and how many of these, at most.
-MAX_EXAMPLE, EXAMPLES = (
-    200,
-    5,
-)
+MAX_EXAMPLE = 200  # most characters of a sentence that a page proposes
+EXAMPLES = 5  # most sentences that a page proposes
 MEASURED = 12  # sentences on which the faithfulness of attention is measured
 
 
@@ -46,10 +43,10 @@ def export_page(
 ) -> list[Parity]:
     """Write a page that translates with a model, or with two of opposite directions, in int8.
 
-    Each model is compared with its runtime file as `regard export --to runtime` does; `source`
-    holds sentences for the first. `languages`: of the first, and of the second the other way round,
-    instead of their own. Raises ExportError, with all causes, if a model cannot be exported or the
-    library for browsers is missing.
+    Each model is compared with its runtime file, as `regard export --to runtime` does; `source`
+    holds sentences for the first model. `languages` replaces the languages of the first model and,
+    reversed, those of the second. Raises ExportError, with all causes, if a model cannot be
+    exported or the runtime library for browsers is missing.
     """
     if not 1 <= len(folders) <= 2:
         raise UsageError(
@@ -59,15 +56,12 @@ def export_page(
         wasm = native.wasm_file().read_bytes()
     except RuntimeError as problem:
         raise ExportError(str(problem)) from problem
-    reverse = (
-        None
-        if languages is None
-        else Languages(source=languages.target, target=languages.source)
-    )
-    options = [(source, languages), (None, reverse)]
-    exported = [
-        _model(folder, *own) for folder, own in zip(folders, options, strict=False)
-    ]
+    exported = [_model(folders[0], source, languages)]
+    if len(folders) == 2:
+        reverse = None
+        if languages is not None:
+            reverse = Languages(source=languages.target, target=languages.source)
+        exported.append(_model(folders[1], None, reverse))
     out.parent.mkdir(exist_ok=True)
     write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())
     return [parity for _, parity in exported]
@@ -76,6 +70,7 @@ def export_page(
 def _model(
     folder: Path, source: Path | None, languages: Languages | None
 ) -> tuple[LiveModel, Parity]:
+    """Export one model, and return it with the comparison of both."""
     with tempfile.TemporaryDirectory(prefix="regard-page-") as temporary:
         file = Path(temporary) / "model.regard"
         parity = runtime.export(folder, file, "int8", source, "packed", languages)
@@ -93,47 +88,40 @@ def _model(
         "fingerprint": card["fingerprint"],
         "regard": card["regard"],
     }
-    shown = {name: value for name, value in facts.items() if value}
-    # Of the model's language.
-    is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)
-    trust = measure_trust(folder, sentences) if is_own else None
-    names = {
-        code: language_names()[code][:2] for code in codes if code in language_names()
-    }
-    languages_shown = (codes[0], codes[1])
-    examples = choose_examples(sentences, EXAMPLES if is_own else 1)
+    # Random token sequences, and samples of another language, are no sentences of the model.
+    is_of_language = origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES
+    are_real = origin != DRAWN and is_of_language
+    all_names = language_names()
     model = LiveModel(
         content,
-        languages_shown,
-        card["alignment"],
-        examples,
-        card["readme"],
-        shown,
-        trust,
-        names,
+        languages=(codes[0], codes[1]),
+        alignment=card["alignment"],
+        examples=choose_examples(sentences, EXAMPLES if are_real else 1),
+        readme=card["readme"],
+        facts={name: value for name, value in facts.items() if value},
+        trust=measure_trust(folder, sentences) if are_real else None,
+        names={code: all_names[code][:2] for code in codes if code in all_names},
     )
     return model, parity
 
 
 def choose_examples(sentences: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the first of the sentences that are short enough, and others of all lengths, shortest
-    first.
+    """Return up to `count` sentences of at most MAX_EXAMPLE characters: the first one, and others
+    of all lengths, shortest first.
     """
     short = list(dict.fromkeys(line for line in sentences if len(line) <= MAX_EXAMPLE))
     others = sorted(short[1:], key=len)
-    places = (
-        dict.fromkeys(place * len(others) // (count - 1) for place in range(count - 1))
-        if count > 1
-        else ()
-    )
-    return (*short[:1], *(others[place] for place in places if place < len(others)))
+    if count == 1 or not others:
+        return tuple(short[:1])
+    indices = [number * len(others) // (count - 1) for number in range(count - 1)]
+    return (*short[:1], *(others[index] for index in dict.fromkeys(indices)))
 
 
 def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
-    """Measure how far the attention that a page shows first agrees with attributions, on some of
-    the sentences.
+    """Measure how well the attention that a page shows first agrees with attributions, on the first
+    short sentences.
 
-    None: the model has no attention, or no sentence could be measured.
+    Return None if the model has no attention, or if no sentence could be measured.
     """
     translator = load_translator(folder)
     if not isinstance(translator.model, Model) or not translator.cross_attention():
@@ -144,7 +132,7 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
         translations = translator.translate(short, readings=True)
     measured = []
     for line, translation in zip(short, translations, strict=True):
-        # Not split, and something was written.
+        # Long lines are split and then have no readings.
         if translation.readings is not None and translation.text:
             target = translator.tokenizer.target.ids(translation.tokens)
             choice = translator.choice or last_layer(translation.readings)
@@ -154,12 +142,14 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
             measured.append((item.gradient_agreement, item.erasure_agreement))
     if not measured:
         return None
-    columns = (
-        [value for value in values if not math.isnan(value)]
-        for values in zip(*measured, strict=True)
-    )
-    means = (statistics.fmean(numbers) if numbers else math.nan for numbers in columns)
-    return Trust(
-        len(measured),
-        dict(zip(("gradient × input", "word erasure"), means, strict=True)),
-    )
+    agreement = {
+        "gradient × input": _mean([gradient for gradient, _ in measured]),
+        "word erasure": _mean([erasure for _, erasure in measured]),
+    }
+    return Trust(len(measured), agreement)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the numbers that are not NaN; NaN if there is none."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(numbers) if numbers else math.nan

@@ -1,6 +1,4 @@
-"""Changes that residual connections make to what passes by them, while a Transformer reads and
-writes one line.
-"""
+"""Chart of the residual connections x + f(x) of a Transformer while it translates one line."""
 
 from __future__ import annotations
 
@@ -34,11 +32,11 @@ def draw_residuals(
     model = translator.model
     readings = explanation.translation.readings
     inputs = dict[nn.Module, Tensor]()
-    named = model.named_modules() if isinstance(model, Model) else ()
+    modules = model.named_modules() if isinstance(model, Model) else ()
     connections = {
-        name: each
-        for name, each in named
-        if isinstance(each, Residual) and each.connected
+        name: module
+        for name, module in modules
+        if isinstance(module, Residual) and module.connected
     }
     if not isinstance(model, Model) or not connections or readings is None:
         raise UsageError(
@@ -50,8 +48,8 @@ def draw_residuals(
 
     handles = [
         part.register_forward_hook(record)
-        for each in connections.values()
-        for part in each.children()
+        for connection in connections.values()
+        for part in connection.children()
     ]
     target = [BOS, *translator.tokenizer.target.ids(readings.target)[:-1]]
     try:
@@ -63,17 +61,17 @@ def draw_residuals(
         for handle in handles:
             handle.remove()
     sides = dict[str, list[tuple[str, float, float]]]()
-    for name, each in connections.items():
-        added = inputs[each.dropout]
-        x = inputs[each.norm] - (0 if each.pre else inputs[each.dropout])
+    for name, connection in connections.items():
+        added = inputs[connection.dropout]
+        x = inputs[connection.norm]
+        if not connection.pre:
+            x = x - added  # a post-norm receives x + f(x)
         side, _, layer, sublayer = name.removesuffix("_residual").split(".")
-        label = (
-            f"{int(layer) + 1} "
-            f"{words(sublayer.replace('feed', 'feed-').removesuffix('_attention'))}"
-        )
-        sides.setdefault(side, []).append(
-            (label, float(x.norm(dim=-1).mean()), float(added.norm(dim=-1).mean()))
-        )
+        sublayer_name = sublayer.replace("feed", "feed-").removesuffix("_attention")
+        label = f"{int(layer) + 1} {words(sublayer_name)}"
+        x_length = float(x.norm(dim=-1).mean())
+        added_length = float(added.norm(dim=-1).mean())
+        sides.setdefault(side, []).append((label, x_length, added_length))
     title = words(
         "Residual connections: what passes by, and the difference that is added"
     )
@@ -85,17 +83,13 @@ def draw_residuals(
 
 
 def _panel(title: str, rows: Sequence[tuple[str, float, float]]) -> Panel:
-    """Draw the lengths of x and of f(x) by sublayer, from zero on."""
-    labels, passing, added = zip(*rows, strict=True)
-    lines = {"x, which passes by": passing, "f(x), which is added": added}
-    series = tuple(
-        Series(words(name), tuple(enumerate(lengths)))
-        for name, lengths in lines.items()
+    """Draw the lengths of x and of f(x) by sublayer, with a line at zero."""
+    x_points = tuple((n, length) for n, (_, length, _) in enumerate(rows))
+    added_points = tuple((n, length) for n, (_, _, length) in enumerate(rows))
+    series = (
+        Series(words("x, which passes by"), x_points),
+        Series(words("f(x), which is added"), added_points),
     )
-    return Panel(
-        title,
-        words("layer and sublayer"),
-        series,
-        labels,
-        ((-0.5, 0.0), (len(rows) - 0.5, 0.0)),
-    )
+    labels = tuple(label for label, _, _ in rows)
+    zero = ((-0.5, 0.0), (len(rows) - 0.5, 0.0))
+    return Panel(title, words("layer and sublayer"), series, labels, zero)

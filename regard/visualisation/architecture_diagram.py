@@ -1,13 +1,13 @@
-"""Diagram of a model: encoder at the left, decoder at the right, each from its input upwards, and
-its weights by kind.
+"""Diagram of a model's architecture with its numbers of weights: the encoder at the left, the
+decoder at the right, both from the input upwards.
 
-It has the shape of a slide, 16 : 9. An attention opens into rows of boxes below its own: values,
-keys and queries, the heads, which are joined in its own box.
+The diagram has the shape of a slide, 16 : 9. An attention layer is drawn opened: below its own box
+stand boxes for its values, keys and queries, and for its heads, which its own box joins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Literal, NamedTuple
@@ -35,33 +35,39 @@ SHADES: dict[Role, str] = {
     "sublayer": "w16",
     "output": "w12",
 }
+Path = list[tuple[float, float]]
 HUES = {"V": "s2", "K": "s0", "Q": "s1"}
 WIDTH = 960.0
 HEIGHT = 540.0
-TOP, FOOT = 66.0, 26.0  # pixels above and below the parts
-# Pixels: width of a part, distance of the sides, room of a frame.
-COLUMN, BETWEEN, FRAME = (
-    262.0,
-    100.0,
-    12.0,
-)
+TOP = 66.0  # pixels above the parts
+FOOT = 26.0  # pixels below the parts
+COLUMN = 262.0  # pixels: width of a part
+BETWEEN = 100.0  # pixels between encoder and decoder
+FRAME = 12.0  # pixels between a repeated stack and its frame
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
-ROW, GAP = 42.0, 8.0  # pixels: the highest part, and between two of them
+ROW = 42.0  # pixels: greatest height of a part
+GAP = 8.0  # pixels between two parts
 SIZE = 13.0
 SMALL = 11.5
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a model with its weights; `source`: what of the encoder it takes in, such as "keys,
-    values".
+    """A part of the encoder or decoder, drawn as a box, with its number of weights.
 
-    `around`: parts below it that something goes around, which it takes in too, as a residual
-    connection does. `also`: how far below it are others that it takes in. `is_first`: it takes in
-    nothing of the part below. `before`: how far below (0: itself) is the part that takes in what
-    this one gave in the step before. `opens`: rows of names, lowest first, of what is inside; of
-    the lowest, all but the last take in what comes of the encoder, if any does. `cells`: rows and
-    columns of the grid that it is.
+    Each part receives the output of the part below it. Other connections, counted in parts
+    downwards from this one:
+
+    - `source`: its input from the encoder, such as "keys, values"; empty if it has none.
+    - `around`: number of parts that a residual connection into this part bypasses.
+    - `is_first`: it does not receive the output of the part below.
+    - `also`: distances to further parts whose output it receives.
+    - `before`: distance to the part that receives its output one time step later; 0 is the part
+      itself.
+
+    `opens`: rows of names of the boxes inside, lowest row first. If there is an input from the
+    encoder, all boxes of the lowest row except the last receive it. `cells`: rows and columns of a
+    grid that is drawn in the box.
     """
 
     name: str
@@ -79,7 +85,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Stack:
-    """Parts, lowest first, that follow each other `times` times with weights of their own."""
+    """A sequence of parts, lowest first, that is repeated `times` times with separate weights."""
 
     parts: tuple[Part, ...]
     times: int = 1
@@ -87,10 +93,10 @@ class Stack:
 
 @dataclass(frozen=True)
 class Architecture:
-    """Encoder and decoder as stacks, lowest first; `kinds`: numbers of weights by kind, largest
-    first.
+    """Encoder and decoder as stacks, lowest first. The weights of a part are those of all its
+    repetitions.
 
-    The weights of a part are those of all its repetitions.
+    `kinds`: number of weights of each kind of layer, largest first.
     """
 
     title: str
@@ -101,8 +107,10 @@ class Architecture:
 
 
 class Place(NamedTuple):
-    """A box: side, number of the part, and row and column in what is inside it (row −1: the part
-    itself).
+    """Position of a box in the diagram.
+
+    `side` is "encoder" or "decoder"; `part` counts from the lowest part. `row` and `column` are the
+    position among the boxes inside an opened part; row −1 is the part itself.
     """
 
     side: str
@@ -112,8 +120,10 @@ class Place(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """An arrow; `kind`: up to the next box, around some, from one further below, from the step
-    before, the encoder.
+    """An arrow between two boxes.
+
+    `kind`: "up" to the next box, "around" bypassed parts, "also" from a part further below,
+    "before" from the previous time step, or "source" from the encoder.
     """
 
     start: Place
@@ -123,97 +133,109 @@ class Connection(NamedTuple):
 
 def connections(architecture: Architecture) -> Iterator[Connection]:
     """Yield every arrow of the diagram."""
-    top = Place("encoder", sum(len(stack.parts) for stack in architecture.encoder) - 1)
-    for side, stacks in (
-        ("encoder", architecture.encoder),
-        ("decoder", architecture.decoder),
-    ):
-        parts = [part for stack in stacks for part in stack.parts]
-        for n, part in enumerate(parts):
-            rows = [
-                [Place(side, n, r, c) for c in range(len(row))]
-                for r, row in enumerate(part.opens)
-            ]
-            rows.append([Place(side, n)])
-            for below, above in pairwise(rows):
-                yield from (
-                    Connection(start, end, "up") for start, end in product(below, above)
-                )
-            if part.source:
-                yield from (
-                    Connection(top, end, "source")
-                    for end in (rows[0][:-1] if part.opens else rows[0])
-                )
-            if n and not part.is_first:
-                ends = rows[0][-1:] if part.source else rows[0]
-                yield from (Connection(Place(side, n - 1), end, "up") for end in ends)
-            if part.around:
-                yield Connection(
-                    Place(side, n - part.around - 1), Place(side, n), "around"
-                )
-            yield from (
-                Connection(Place(side, n - far), Place(side, n), "also")
-                for far in part.also
-            )
+    encoder = _parts(architecture.encoder)
+    encoder_top = Place("encoder", len(encoder) - 1)
+    sides = {"encoder": encoder, "decoder": _parts(architecture.decoder)}
+    for side, parts in sides.items():
+        for number, part in enumerate(parts):
+            yield from _inward_connections(side, number, part, encoder_top)
             if part.before is not None:
-                end = Place(side, n - part.before)
-                opened = parts[n - part.before].opens
-                end = end._replace(row=0, column=len(opened[0]) - 1) if opened else end
-                yield Connection(Place(side, n), end, "before")
+                yield _recurrence(side, number, parts)
+
+
+def _parts(stacks: Sequence[Stack]) -> list[Part]:
+    return [part for stack in stacks for part in stack.parts]
+
+
+def _inward_connections(
+    side: str, number: int, part: Part, encoder_top: Place
+) -> Iterator[Connection]:
+    """Yield the arrows into a part and between the boxes inside it, except the recurrent ones."""
+    place = Place(side, number)
+    rows = [
+        [Place(side, number, row, column) for column in range(len(names))]
+        for row, names in enumerate(part.opens)
+    ]
+    rows.append([place])
+    for below, above in pairwise(rows):
+        for start, end in product(below, above):
+            yield Connection(start, end, "up")
+
+    lowest = rows[0]
+    if part.source:
+        for end in lowest[:-1] if part.opens else lowest:
+            yield Connection(encoder_top, end, "source")
+    if number and not part.is_first:
+        for end in lowest[-1:] if part.source else lowest:
+            yield Connection(Place(side, number - 1), end, "up")
+    if part.around:
+        yield Connection(Place(side, number - part.around - 1), place, "around")
+    for distance in part.also:
+        yield Connection(Place(side, number - distance), place, "also")
+
+
+def _recurrence(side: str, number: int, parts: Sequence[Part]) -> Connection:
+    """Return the arrow from a part to the one that receives its output a time step later."""
+    receiver = number - (parts[number].before or 0)
+    end = Place(side, receiver)
+    inside = parts[receiver].opens
+    if inside:
+        end = end._replace(row=0, column=len(inside[0]) - 1)
+    return Connection(Place(side, number), end, "before")
 
 
 def layout_architecture(architecture: Architecture) -> Figure:
-    """Lay out the two sides on one slide, with the table of weights at the right."""
+    """Lay out encoder and decoder on one slide, with the table of weights at the right."""
     sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
-    row = min(
-        ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values())
-    )
+    lefts = {
+        "encoder": MARGIN + FRAME,
+        "decoder": MARGIN + 2 * FRAME + COLUMN + BETWEEN,
+    }
+    row_heights = [
+        (HEIGHT - TOP - FOOT) / _row_count(stacks) - GAP for stacks in sides.values()
+    ]
+    row_height = min(ROW, *row_heights)
     size = max(10.0, _fitting(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN))
     title = elide(architecture.title, size, WIDTH - 2 * MARGIN + 1)
+
     boxes = dict[Place, Box]()
     groups = [Group("header", (Text(MARGIN, MARGIN + 14, title, size),))]
-    for (side, stacks), x in zip(
-        sides.items(),
-        (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN),
-        strict=True,
-    ):
-        placed = _place(side, stacks, x, row)
-        parts = [part for stack in stacks for part in stack.parts]
-        boxes = boxes | placed
-        marks = [
-            Text(x, TOP - 14, words(side.capitalize()), SIZE, "muted"),
+    for side, stacks in sides.items():
+        left = lefts[side]
+        placed = _place(side, stacks, left, row_height)
+        boxes.update(placed)
+        parts = _parts(stacks)
+        marks: list[Mark] = [
+            Text(left, TOP - 14, words(side.capitalize()), SIZE, "muted"),
             *_frames(side, stacks, placed),
         ]
         for place, box in placed.items():
-            marks += (
-                _part(parts[place.part], box)
-                if place.row < 0
-                else _inner(parts[place.part], place, box)
-            )
+            if place.row < 0:
+                marks += _part(parts[place.part], box)
+            else:
+                marks += _inner(parts[place.part], place, box)
         groups.append(Group(side, tuple(marks)))
-    parts = [part for stack in architecture.decoder for part in stack.parts]
-    arrows = [
-        mark
-        for each in connections(architecture)
-        for mark in _connection(each, boxes, parts)
-    ]
-    groups += [
-        Group("arrows", tuple(arrows)),
-        Group("weights", tuple(_table(architecture))),
-    ]
+
+    decoder = _parts(architecture.decoder)
+    arrows = list[Mark]()
+    for connection in connections(architecture):
+        arrows += _connection(connection, boxes, decoder)
+    groups.append(Group("arrows", tuple(arrows)))
+    groups.append(Group("weights", tuple(_table(architecture))))
     return drawing.make_figure(
         WIDTH, HEIGHT, groups, architecture.title, _description(architecture)
     )
 
 
 def _fitting(text: str, size: float, room: float) -> float:
-    """Return the size at which a text fits into `room` pixels, at most the one given."""
+    """Return the largest text size, up to `size`, at which a text fits into `room` pixels."""
     return size * room / max(room, measure(text, size))
 
 
-def _rows(stacks: tuple[Stack, ...]) -> float:
-    """Return the rows of a side; a frame takes part of one more, and so does what comes into opened
-    parts.
+def _row_count(stacks: tuple[Stack, ...]) -> float:
+    """Return the height of a side in rows.
+
+    A frame takes 0.9 of a row, and the arrows into an opened part take 0.3.
     """
     rows = sum(
         1 + len(part.opens) + 0.3 * bool(part.opens)
@@ -224,59 +246,70 @@ def _rows(stacks: tuple[Stack, ...]) -> float:
 
 
 def _place(
-    side: str, stacks: tuple[Stack, ...], x: float, row: float
+    side: str, stacks: tuple[Stack, ...], left: float, row_height: float
 ) -> dict[Place, Box]:
     """Place all boxes of a side from the foot upwards."""
     placed = dict[Place, Box]()
     y = HEIGHT - FOOT
-    n = 0
+    number = 0
     for stack in stacks:
         y -= FRAME * (stack.times > 1)
         for part in stack.parts:
-            y -= 0.3 * (row + GAP) * bool(part.opens)
-            for r, names in [*enumerate(part.opens), (-1, ("",))]:
-                y -= row
+            y -= 0.3 * (row_height + GAP) * bool(part.opens)
+            for row, names in [*enumerate(part.opens), (-1, ("",))]:
+                y -= row_height
                 width = (COLUMN - GAP * (len(names) - 1)) / len(names)
-                for c in range(len(names)):
-                    placed[Place(side, n, r, c)] = Box(
-                        x + c * (width + GAP), y, width, row, SHADES[part.role]
-                    )
+                for column in range(len(names)):
+                    x = left + column * (width + GAP)
+                    box = Box(x, y, width, row_height, SHADES[part.role])
+                    placed[Place(side, number, row, column)] = box
                 y -= GAP
-            n += 1
+            number += 1
         y -= FRAME * (stack.times > 1)
     return placed
 
 
 def _part(part: Part, box: Box) -> Iterator[Mark]:
+    """Draw the box of a part with its name, its number of weights, and its detail if there is
+    room.
+    """
     middle = box.y + box.height / 2
     size = min(SIZE, box.height * 0.55)
     small = min(SMALL, size)
-    yield from (box, Box(box.x, box.y, box.width, box.height, "rule", outline=1.0))
+    yield box
+    yield Box(box.x, box.y, box.width, box.height, "rule", outline=1.0)
+
     weights = f"{part.weights:,}" if part.weights else ""
     paint = "ink" if part.role == "attention" else "muted"
     room = COLUMN - 20 - measure(weights, small) - 5
     name = elide(words(part.name), size, room)
     yield Text(box.x + 10, middle + MIDLINE * size, name, size)
-    left = measure(name, size) + 8
-    detail = (
-        words(part.detail) if measure(words(part.detail), small) <= room - left else ""
-    )
-    yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
-    yield Text(
-        box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end"
-    )
-    side = (box.height - 8) // max(part.cells, default=1)
-    for row, column in (
-        product(*map(range, part.cells)) if part.cells and side >= 2 else ()
-    ):
-        x = box.x + COLUMN - 10 - side * (part.cells[1] - column)
+    name_width = measure(name, size) + 8
+    detail = words(part.detail)
+    if measure(detail, small) > room - name_width:
+        detail = ""
+    baseline = middle + MIDLINE * small
+    yield Text(box.x + 10 + name_width, baseline, detail, small, paint)
+    yield Text(box.x + COLUMN - 10, baseline, weights, small, paint, "end")
+    if part.cells:
+        yield from _cells(part.cells, box)
+
+
+def _cells(grid: tuple[int, ...], box: Box) -> Iterator[Box]:
+    """Draw a grid of cells at the right of a box; none if they would be smaller than 2 pixels."""
+    rows, columns = grid
+    side = (box.height - 8) // max(grid)
+    if side < 2:
+        return
+    for row, column in product(range(rows), range(columns)):
+        x = box.x + COLUMN - 10 - side * (columns - column)
         y = box.y + 4 + side * row
         yield Box(x, y, side - 1, side - 1, "w70")
 
 
 def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
-    """Draw a box of what is inside a part, in the hue of what it makes; several heads as several
-    sheets.
+    """Draw a box inside an opened part, in the hue of its values, keys or queries; several heads
+    are drawn as a pile of sheets.
     """
     name = part.opens[place.row][place.column]
     size = min(SMALL, box.height * 0.55)
@@ -284,33 +317,29 @@ def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
     sheets = 2 if name[0].isdigit() and not name.startswith("1 ") else 0
     width = box.width - 2.5 * sheets
     yield Box(box.x, box.y, width, box.height, hue, outline=1.5)
-    for shift in (2.5 * (n + 1) for n in range(sheets)):
+    for number in range(sheets):
+        shift = 2.5 * (number + 1)
         right = box.x + width + shift
         top = box.y - shift
-        yield Polyline(
-            ((box.x + shift, top), (right, top), (right, top + box.height)), hue, 1.2
-        )
+        edge = ((box.x + shift, top), (right, top), (right, top + box.height))
+        yield Polyline(edge, hue, 1.2)
+
     text = elide(words(name), size, box.width - 8)
-    yield Text(
-        box.x + box.width / 2,
-        box.y + box.height / 2 + MIDLINE * size,
-        text,
-        size,
-        "ink",
-        "middle",
-    )
+    x = box.x + box.width / 2
+    y = box.y + box.height / 2 + MIDLINE * size
+    yield Text(x, y, text, size, "ink", "middle")
 
 
 def _frames(
     side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]
 ) -> Iterator[Mark]:
-    """Frame what is repeated, and say how often."""
+    """Draw a frame around each repeated stack, with the number of repetitions."""
     first = 0
     for stack in stacks:
         parts = range(first, first + len(stack.parts))
         first = parts.stop
         if stack.times > 1:
-            boxes = [placed[place] for place in placed if place.part in parts]
+            boxes = [box for place, box in placed.items() if place.part in parts]
             room = 10 * bool(stack.parts[0].opens)
             x = placed[Place(side, parts[0])].x - FRAME + 2
             top = boxes[-1].y - FRAME + 2
@@ -320,98 +349,134 @@ def _frames(
 
 
 def _connection(
-    connection: Connection, boxes: dict[Place, Box], decoder: list[Part]
+    connection: Connection, boxes: dict[Place, Box], decoder: Sequence[Part]
 ) -> Iterator[Mark]:
-    """Draw an arrow by its kind; those of the encoder first go to the height of what takes them
-    in.
-    """
+    """Draw an arrow, with its label if it comes from the encoder or the previous time step."""
     start, end, kind = connection
-    one = boxes[start]
-    other = boxes[end]
-    right = one.x + COLUMN
-    foot = other.y + other.height
-    paint = "muted"
+    start_box = boxes[start]
+    end_box = boxes[end]
     is_decoder = start.side == "decoder"
-    low = one.y + 0.3 * one.height
-    high = other.y + 0.7 * other.height
+    paint = "muted"
     if kind == "up":
-        x = max(
-            one.x + one.width / 2,
-            other.x + other.width / 2,
-            key=lambda x: abs(x - one.x - COLUMN / 2),
-        )
-        path = [(x, one.y), (x, foot)]
-    elif kind == "around":  # what leaves leaves higher up
-        above = max(
+        path = _path_up(start_box, end_box)
+    elif kind == "around":
+        bypassed = [
             box.y + box.height
             for place, box in boxes.items()
             if place[:2] == (start.side, start.part + 1)
-        )
-        x = one.x + COLUMN * 0.95
-        turn = above + GAP / 2
-        side = right + FRAME / 2
-        path = [
-            (x, one.y),
-            (x, turn),
-            (side, turn),
-            (side, high),
-            (right + 5, high),
-            (right, high),
         ]
+        path = _path_around(start_box, end_box, max(bypassed))
     elif kind == "also":
-        path = [
-            (one.x, low),
-            (one.x - FRAME * 0.67, low),
-            (one.x - FRAME * 0.67, high),
-            (other.x, high),
-        ]
+        path = _path_at_left(start_box, end_box)
     elif kind == "before":
-        edge, tip, aside = (
-            (right, other.x + other.width, 1) if is_decoder else (one.x, other.x, -0.67)
-        )
-        x = edge + FRAME * aside
-        high = high - 0.15 * other.height
         paint = "s1" if is_decoder else "s0"
-        path = [(edge, low), (x, low), (x, high), (tip, high)]
+        path = _path_of_recurrence(start_box, end_box, is_decoder)
+        x, low = path[1]
         yield Text(x + 5, low + 4, "t − 1" if is_decoder else "", SMALL, paint)
     else:
-        x = right + FRAME + 2
-        middle = other.x + other.width / 2
         paint = "link"
-        opened = end.row >= 0
-        high = foot + GAP + 4 if opened else other.y + other.height / 2
-        path = [(right, one.y + one.height / 2), (x, one.y + one.height / 2), (x, high)]
-        path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
+        is_opened = end.row >= 0
+        path = _path_from_encoder(start_box, end_box, is_opened)
         if not end.column:
             name = words(decoder[end.part].source)
-            yield Text(
-                x + 4, high - 6, name, _fitting(name, SMALL, BETWEEN - 10), "link"
-            )
+            x, high = path[2]
+            size = _fitting(name, SMALL, BETWEEN - 10)
+            yield Text(x + 4, high - 6, name, size, "link")
+
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:
         yield Polyline(tuple(path[:-1]), paint, width)
     yield from drawing.arrow(path[-2], path[-1], paint, width)
 
 
+def _path_up(start: Box, end: Box) -> Path:
+    """Return a vertical path; of two centres it runs through the one further from the middle."""
+    start_middle = start.x + start.width / 2
+    end_middle = end.x + end.width / 2
+    x = max(start_middle, end_middle, key=lambda x: abs(x - start.x - COLUMN / 2))
+    return [(x, start.y), (x, end.y + end.height)]
+
+
+def _path_around(start: Box, end: Box, bypassed_foot: float) -> Path:
+    """Return a path at the right of the bypassed parts, the lowest of which ends at
+    `bypassed_foot`.
+    """
+    x = start.x + COLUMN * 0.95
+    right = start.x + COLUMN
+    turn = bypassed_foot + GAP / 2
+    side = right + FRAME / 2
+    high = end.y + 0.7 * end.height
+    return [
+        (x, start.y),
+        (x, turn),
+        (side, turn),
+        (side, high),
+        (right + 5, high),
+        (right, high),
+    ]
+
+
+def _path_at_left(start: Box, end: Box) -> Path:
+    """Return a path at the left of the parts between two boxes."""
+    x = start.x - FRAME * 0.67
+    low = start.y + 0.3 * start.height
+    high = end.y + 0.7 * end.height
+    return [(start.x, low), (x, low), (x, high), (end.x, high)]
+
+
+def _path_of_recurrence(start: Box, end: Box, is_decoder: bool) -> Path:
+    """Return the path of a recurrent connection: at the right of the decoder, at the left of the
+    encoder.
+    """
+    low = start.y + 0.3 * start.height
+    high = end.y + 0.7 * end.height - 0.15 * end.height
+    if is_decoder:
+        edge = start.x + COLUMN
+        tip = end.x + end.width
+        x = edge + FRAME
+    else:
+        edge = start.x
+        tip = end.x
+        x = edge - FRAME * 0.67
+    return [(edge, low), (x, low), (x, high), (tip, high)]
+
+
+def _path_from_encoder(start: Box, end: Box, is_opened: bool) -> Path:
+    """Return the path from the encoder: to the foot of a box inside an opened part, or to the side
+    of any other.
+    """
+    right = start.x + COLUMN
+    x = right + FRAME + 2
+    start_middle = start.y + start.height / 2
+    if not is_opened:
+        high = end.y + end.height / 2
+        return [(right, start_middle), (x, start_middle), (x, high), (end.x, high)]
+    foot = end.y + end.height
+    high = foot + GAP + 4
+    middle = end.x + end.width / 2
+    return [
+        (right, start_middle),
+        (x, start_middle),
+        (x, high),
+        (middle, high),
+        (middle, foot),
+    ]
+
+
 def _table(architecture: Architecture) -> Iterator[Mark]:
-    """Write the weights by kind with their shares, and the notes below."""
+    """Write the numbers of weights by kind with their shares, and the notes below."""
     right = WIDTH - MARGIN
     y = TOP + 4
     total = sum(count for _, count in architecture.kinds)
     yield Text(TABLE, TOP - 14, words("Weights by kind"), SIZE, "muted")
     for kind, count in architecture.kinds:
+        share = count / max(1, total)
+        width = max(1.0, (right - TABLE) * share)
         yield Text(TABLE, y + SIZE, words(kind), SIZE)
         yield Text(right, y + SIZE, f"{count:,}", SIZE, "ink", "end")
-        share = count / max(1, total)
-        yield Box(
-            TABLE,
-            y + SIZE + 6,
-            max(1.0, (right - TABLE) * share),
-            5.0,
-            "w70",
-            f"{share:.1%}",
-        )
+        yield Box(TABLE, y + SIZE + 6, width, 5.0, "w70", f"{share:.1%}")
         y += 34
+
     yield Box(TABLE, y + 2, right - TABLE, 1.0, "rule")
     yield Text(TABLE, y + 10 + SIZE, words("all"), SIZE)
     yield Text(right, y + 10 + SIZE, f"{total:,}", SIZE, "ink", "end")
@@ -424,14 +489,13 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
 
 
 def _description(architecture: Architecture) -> str:
-    sides = (
-        f"{words(name)}: "
-        + "; ".join(
-            f"{s.times} × ({', '.join(words(p.name) for p in s.parts)})" for s in stacks
-        )
-        for name, stacks in (
-            ("encoder", architecture.encoder),
-            ("decoder", architecture.decoder),
-        )
-    )
-    return ". ".join(sides) + "."
+    """Describe both sides for screen readers."""
+    sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
+    sentences = []
+    for side, stacks in sides.items():
+        stack_texts = []
+        for stack in stacks:
+            names = ", ".join(words(part.name) for part in stack.parts)
+            stack_texts.append(f"{stack.times} × ({names})")
+        sentences.append(f"{words(side)}: {'; '.join(stack_texts)}")
+    return ". ".join(sentences) + "."

@@ -1,9 +1,9 @@
 """Line charts with linear, logarithmic or categorical axes: learning curves, scores by length,
 growth of costs.
 
-On logarithmic axes a power law is a straight line. Each series has its own colour and its own
-marker, so that it can be told apart without colour; a series may carry a band (an interval around
-each point), drawn as error bars.
+On logarithmic axes a power law is a straight line. Series differ in colour and in marker, so that
+colour is not needed to tell them apart. A series may carry a band, an interval around each point,
+which is drawn as error bars.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from statistics import fmean
 from typing import Literal
 
@@ -34,34 +34,26 @@ from regard.visualisation.fonts import measure, wrap
 
 Scale = Literal["linear", "log"]
 
-# Width and height inside a panel: one column, several.
-LARGE_PANEL, SMALL_PANEL = (
-    (542.0, 240.0),
-    (300.0, 210.0),
-)
-# Pixels around the inside of a panel, and between columns.
-LEFT, ABOVE, BELOW, GAP = (
-    62.0,
-    28.0,
-    44.0,
-    12.0,
-)
-PANEL_SIZE, SIZE = 13.0, 12.0  # text sizes
-MARKER = 4.0  # radius in pixels
-# Width of the line of one seed among several, of a series, of the mean of seeds.
-THIN, USUAL, THICK = (
-    0.8,
-    2.0,
-    3.0,
-)
-# A longer series is drawn without markers; a mean has so many at most.
-MAX_MARKERS, MEAN_MARKERS = (
-    40,
-    10,
-)
+LARGE_PANEL = (542.0, 240.0)  # pixels: plot area of a panel if panels form one column
+SMALL_PANEL = (
+    300.0,
+    210.0,
+)  # pixels: plot area of a panel if there are several columns
+LEFT = 62.0  # pixels left of a plot area
+ABOVE = 28.0  # pixels above a plot area
+BELOW = 44.0  # pixels below a plot area
+GAP = 12.0  # pixels between two columns
+PANEL_SIZE = 13.0  # text size of a panel's title
+SIZE = 12.0  # text size of labels
+MARKER = 4.0  # radius of a marker in pixels
+THIN = 0.8  # line width of one seed among several
+USUAL = 2.0  # line width of a series
+THICK = 3.0  # line width of the mean over seeds
+MAX_MARKERS = 40  # a longer series is drawn without markers
+MEAN_MARKERS = 10  # largest number of markers on a mean
 MAX_TICKS = 8
-# (corners, rotation in degrees, relative radius): circle, square, triangle, diamond, triangle
-# pointing down, hexagon
+# Markers as (corners, rotation in degrees, relative radius): circle, square, triangle, diamond,
+# triangle pointing down, hexagon, triangle pointing right, pentagon.
 SHAPES = (
     (16, 0, 1),
     (4, 45, 1.2),
@@ -79,15 +71,15 @@ class Series:
     """One line of a chart: (x, y) points from left to right, with an optional (low, high) interval
     for each.
 
-    `paint`: number of its colour and marker, which several series may share, such as the seeds of
-    one system; if None, its place among the series of its panel. Series of one name are labelled
-    once.
+    `label`: text at the end of the line; if empty, the name. `paint`: number of the colour and
+    marker, which several series may share, such as the seeds of one system; if None, the index of
+    the series in its panel. Series of the same name are labelled once.
     """
 
     name: str
     points: tuple[tuple[float, float], ...]
     band: tuple[tuple[float, float], ...] | None = None
-    label: str = ""  # text at the end of the line; if empty, the name
+    label: str = ""
     paint: int | None = None
 
 
@@ -95,8 +87,8 @@ class Series:
 class Panel:
     """One pair of axes with its series; panels with the same `x_label` share the range of x.
 
-    With `categories`, x counts them from 0, and the markers of several series stand side by side.
-    `guide`: points of a thin line behind the series, such as a diagonal.
+    If there are `categories`, x is their index, and the markers of several series stand side by
+    side. `guide`: points of a thin line behind the series, such as a diagonal.
     """
 
     title: str
@@ -108,15 +100,15 @@ class Panel:
     def paints(self) -> list[int]:
         """Return the number of the colour and marker of each series."""
         return [
-            number if line.paint is None else line.paint
-            for number, line in enumerate(self.series)
+            number if series.paint is None else series.paint
+            for number, series in enumerate(self.series)
         ]
 
     def lines(self) -> list[tuple[Series, int, float]]:
-        """Return each series with its paint and the width of its line, those on top last.
+        """Return each series with its paint and the width of its line, in painting order.
 
-        Where series of one name and paint, such as the seeds of one system, share their x, their
-        mean joins them.
+        If series of the same name and paint, such as the seeds of one system, have x-values in
+        common, their mean is added.
         """
         groups = dict[tuple[str, int], list[Series]]()
         lines = list[tuple[Series, int, float]]()
@@ -136,11 +128,8 @@ class Panel:
 
     def end_label(self, series: Series) -> str:
         """Return the text at the end of a series; empty if it only repeats the title."""
-        return (
-            ""
-            if (series.label or series.name) == self.title
-            else series.label or series.name
-        )
+        label = series.label or series.name
+        return "" if label == self.title else label
 
 
 @dataclass(frozen=True)
@@ -155,11 +144,11 @@ class Chart:
     table: str = ""
 
     def __post_init__(self) -> None:
-        causes = (
-            []
-            if self.panels
-            else [f"{self.title}: there is nothing to draw yet; a chart needs a panel"]
-        )
+        causes = []
+        if not self.panels:
+            causes.append(
+                f"{self.title}: there is nothing to draw yet; a chart needs a panel"
+            )
         for panel in self.panels:
             count = max(panel.paints(), default=-1) + 1
             if not 1 <= count <= SERIES:
@@ -182,50 +171,46 @@ class Chart:
 
 
 def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
-    """Lay out the panels of a chart in rows, with a legend below if the lines are not labelled by
-    name.
+    """Lay out the panels of a chart in rows, with a legend below if a line has a label other than
+    its name.
 
-    `narrow`: the width of a small screen; panels then stand below each other, and names only in the
-    legend.
+    `narrow`: the width of a small screen, or 0. On a small screen panels form one column, and names
+    stand only in the legend.
     """
-    chart = replace(chart, columns=1) if narrow else chart
+    if narrow:
+        chart = replace(chart, columns=1)
     columns = min(chart.columns, len(chart.panels))
-    one = (narrow - 2 * MARGIN - LEFT - 12, SMALL_PANEL[1]) if narrow else LARGE_PANEL
-    inside = one if columns == 1 else SMALL_PANEL
-    labels = [
-        panel.end_label(series)
-        for panel in chart.panels
-        for series in panel.series
-        if not narrow
-    ]
-    right = max(
-        (measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels if label),
-        default=12.0,
-    )
-    width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
+    area_width, area_height = LARGE_PANEL if columns == 1 else SMALL_PANEL
+    if narrow:
+        area_width = narrow - 2 * MARGIN - LEFT - 12
+        area_height = SMALL_PANEL[1]
+    right = 12.0 if narrow else _label_room(chart)
+    column_width = LEFT + area_width + right
+    width = 2 * MARGIN + columns * column_width + (columns - 1) * GAP
     header, header_height = drawing.header_lines(
         chart.title, chart.caption, width - 2 * MARGIN
     )
+
     top = MARGIN + header_height
     groups = [Group("header", header)]
-    ticks = max(
-        (
-            len(lines)
-            for panel in chart.panels
-            for lines in _category_lines(panel, inside[0])
-        ),
-        default=1,
-    )
-    row_height = ABOVE + inside[1] + BELOW + (ticks - 1) * LINE_HEIGHT * SIZE
+    line_counts = [1]
+    for panel in chart.panels:
+        line_counts += [len(lines) for lines in _category_lines(panel, area_width)]
+    extra_lines = max(line_counts) - 1
+    row_height = ABOVE + area_height + BELOW + extra_lines * LINE_HEIGHT * SIZE
     for number in range(len(chart.panels)):
         row, column = divmod(number, columns)
-        x = MARGIN + LEFT + column * (LEFT + inside[0] + right + GAP)
-        panel = _panel(
-            chart, number, Box(x, top + ABOVE + row * row_height, *inside, "paper")
-        )
-        groups += panel[:-1] if narrow else panel
+        x = MARGIN + LEFT + column * (column_width + GAP)
+        y = top + ABOVE + row * row_height
+        area = Box(x, y, area_width, area_height, "paper")
+        *panel_groups, end_labels = _panel(chart, number, area)
+        groups += panel_groups
+        if not narrow:
+            groups.append(end_labels)
+
     height = top + -(-len(chart.panels) // columns) * row_height
-    if narrow or any(line.label for panel in chart.panels for line in panel.series):
+    has_labels = any(series.label for panel in chart.panels for series in panel.series)
+    if narrow or has_labels:
         legend, height = _legend(chart, height + 14, width)
         groups.append(Group("legend", legend))
     return drawing.make_figure(
@@ -233,89 +218,83 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     )
 
 
+def _label_room(chart: Chart) -> float:
+    """Return the pixels that the labels at the ends of lines need."""
+    widths = []
+    for panel in chart.panels:
+        for series in panel.series:
+            label = panel.end_label(series)
+            if label:
+                widths.append(measure(label, SIZE) + 9 + 3 * MARKER + 4)
+    return max(widths, default=12.0)
+
+
 def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
-    """Draw the axes and series of a panel in `area`; the label of the x-axis is left out if the
-    panel below has it.
+    """Draw the axes and series of a panel in `area`, the labels at the ends of lines last.
+
+    The x-axis has no label if the panel below has the same one.
     """
     panel = chart.panels[number]
-    columns = min(chart.columns, len(chart.panels))
     x_axis = _x_axis(chart, panel, area)
-    ys = [y for series in panel.series for _, y in (*series.points, *panel.guide)]
-    ys += chain.from_iterable(
-        interval for series in panel.series for interval in series.band or ()
-    )
-    y_axis = _Axis(ys, (area.y + area.height, area.y), chart.scale, 0.06)
+    y_axis = _y_axis(chart, panel, area)
     grid = [
         Box(area.x, y_axis.at(tick), area.width, 1.0, "grid") for tick in y_axis.ticks
     ]
     grid += [
         Box(x_axis.at(tick), area.y, 1.0, area.height, "grid") for tick in x_axis.ticks
     ]
+
     texts = [Text(area.x, area.y - 10, panel.title, PANEL_SIZE)]
-    texts += [
-        Text(area.x - 8, y_axis.at(t) + MIDLINE * SIZE, _short(t), SIZE, "muted", "end")
-        for t in y_axis.ticks
-    ]
-    x_ticks, below = _x_ticks(panel, x_axis, area)
+    for tick in y_axis.ticks:
+        baseline = y_axis.at(tick) + MIDLINE * SIZE
+        texts.append(Text(area.x - 8, baseline, _short(tick), SIZE, "muted", "end"))
+    x_ticks, lowest = _x_ticks(panel, x_axis, area)
     texts += x_ticks
-    if not any(
-        other.x_label == panel.x_label
-        for other in chart.panels[number + columns : number + columns + 1]
-    ):
-        texts.append(
-            Text(
-                area.x + area.width / 2,
-                below + 17,
-                panel.x_label,
-                SIZE,
-                "muted",
-                "middle",
-            )
-        )
-    guide = (
-        [
-            Polyline(
-                tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5
-            )
-        ]
-        if panel.guide
-        else []
-    )
+    below = number + min(chart.columns, len(chart.panels))
+    has_panel_below = below < len(chart.panels)
+    if not has_panel_below or chart.panels[below].x_label != panel.x_label:
+        middle = area.x + area.width / 2
+        texts.append(Text(middle, lowest + 17, panel.x_label, SIZE, "muted", "middle"))
+
+    lines = list[Mark]()
+    if panel.guide:
+        points = tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide)
+        lines.append(Polyline(points, "rule", 1.5))
     offsets = _offsets(panel, area.width)
-    lines = [
-        mark
-        for series, paint, width in panel.lines()
-        for mark in _line(
-            series, (paint, width), x_axis, y_axis, offsets[paint], panel.categories
-        )
-    ]
+    for series, paint, width in panel.lines():
+        offset = offsets[paint]
+        lines += _line(series, (paint, width), x_axis, y_axis, offset, panel.categories)
+    end_labels = _end_labels(_ends(panel, y_axis), area.x + area.width + 9)
     return [
         Group(f"grid-{number}", tuple(grid)),
         Group(f"axes-{number}", tuple(texts)),
-        Group(f"lines-{number}", (*guide, *lines)),
-        Group(
-            f"ends-{number}", _end_labels(_ends(panel, y_axis), area.x + area.width + 9)
-        ),
+        Group(f"lines-{number}", tuple(lines)),
+        Group(f"ends-{number}", end_labels),
     ]
 
 
+def _y_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
+    """Return the y-axis, which covers all points, intervals and the guide of a panel."""
+    ys = [y for _, y in panel.guide]
+    for series in panel.series:
+        ys += [y for _, y in series.points]
+        for low, high in series.band or ():
+            ys += (low, high)
+    return _Axis(ys, (area.y + area.height, area.y), chart.scale, 0.06)
+
+
 def _x_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
-    """Return the axis of x; points that are no lines are kept away from its ends."""
+    """Return the x-axis; in a scatter plot, points are kept away from its ends."""
     ends = area.x, area.x + area.width
     if panel.categories:
         places = [float(place) for place in range(len(panel.categories))]
         return _Axis((-0.5, len(places) - 0.5), ends, "linear", 0.0, places)
-    sharing = [
-        other
-        for other in chart.panels
-        if other.x_label == panel.x_label and not other.categories
-    ]
-    xs = [
-        x
-        for other in sharing
-        for series in other.series
-        for x, _ in (*series.points, *other.guide)
-    ]
+    xs = list[float]()
+    for other in chart.panels:
+        if other.x_label == panel.x_label and not other.categories:
+            xs += [x for x, _ in other.guide]
+            for series in other.series:
+                xs += [x for x, _ in series.points]
     is_scatter = len(panel.series) > 1 and all(
         len(series.points) == 1 for series in panel.series
     )
@@ -323,27 +302,18 @@ def _x_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
 
 
 def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
-    """Return the labels below the axis of x, and the baseline of the lowest one."""
+    """Return the labels below the x-axis, and the baseline of the lowest one."""
     baseline = area.y + area.height + 16
-    if not panel.categories:
-        return [
-            Text(axis.at(t), baseline, _short(t), SIZE, "muted", "middle")
-            for t in axis.ticks
-        ], baseline
-    columns = _category_lines(panel, area.width)
-    texts = [
-        Text(
-            axis.at(place),
-            baseline + row * LINE_HEIGHT * SIZE,
-            line,
-            SIZE,
-            "muted",
-            "middle",
-        )
-        for place, lines in zip(axis.ticks, columns, strict=True)
-        for row, line in enumerate(lines)
-    ]
-    return texts, baseline + (max(map(len, columns)) - 1) * LINE_HEIGHT * SIZE
+    labels = [[_short(tick)] for tick in axis.ticks]
+    if panel.categories:
+        labels = _category_lines(panel, area.width)
+    texts = []
+    for tick, lines in zip(axis.ticks, labels, strict=True):
+        for row, line in enumerate(lines):
+            y = baseline + row * LINE_HEIGHT * SIZE
+            texts.append(Text(axis.at(tick), y, line, SIZE, "muted", "middle"))
+    most_lines = max((len(lines) for lines in labels), default=1)
+    return texts, baseline + (most_lines - 1) * LINE_HEIGHT * SIZE
 
 
 def _category_lines(panel: Panel, width: float) -> list[list[str]]:
@@ -355,36 +325,34 @@ def _category_lines(panel: Panel, width: float) -> list[list[str]]:
 
 
 def _offsets(panel: Panel, width: float) -> dict[int, float]:
-    """Return how far series of each paint move along x, so that error bars of a category do not
-    cover each other.
+    """Return the shift along x for the series of each paint, so that the error bars of a category
+    do not cover each other.
     """
     paints = sorted(set(panel.paints()))
-    step = (
-        min(2.5 * MARKER, 0.7 * width / len(panel.categories) / len(paints))
-        if panel.categories
-        else 0.0
-    )
+    step = 0.0
+    if panel.categories:
+        step = min(2.5 * MARKER, 0.7 * width / len(panel.categories) / len(paints))
     return {paint: step * (n - (len(paints) - 1) / 2) for n, paint in enumerate(paints)}
 
 
 def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
-    """Return height, text and paint of the labels at the ends of lines; series of one name share
-    theirs.
+    """Return the height, text and paint of the labels at the ends of lines; series of the same name
+    share a label at their mean height.
     """
     heights: dict[tuple[str, int], list[float]] = {}
     for series, paint, width in panel.lines():
-        if (label := panel.end_label(series)) and width != THIN:
-            heights.setdefault((label, paint), []).append(
-                y_axis.at(series.points[-1][1])
-            )
+        label = panel.end_label(series)
+        if label and width != THIN:
+            _, last = series.points[-1]
+            heights.setdefault((label, paint), []).append(y_axis.at(last))
     return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
 
 
 class _Axis:
     """A linear or logarithmic map from values to pixels, with ticks at round numbers.
 
-    `pad` is added at both ends, as a share of the range; an axis of positive numbers is not padded
-    below zero. `ticks`: where they are, if not at round numbers.
+    The axis is extended at both ends by `pad`, a share of its range, but a linear axis of positive
+    numbers not below zero. `ticks`: values of the ticks if these are not round numbers.
     """
 
     def __init__(
@@ -395,14 +363,14 @@ class _Axis:
         pad: float,
         ticks: Sequence[float] = (),
     ) -> None:
-        self._scale, (self._start, self._end) = scale, ends
+        self._scale = scale
+        self._start, self._end = ends
         low = self._transform(min(values))
         high = self._transform(max(values))
-        room = (
-            (high - low) * pad
-            if high > low
-            else 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
-        )
+        if high > low:
+            room = (high - low) * pad
+        else:
+            room = 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
         self._low = low - room
         self._high = high + room
         if scale == "linear" and pad and low >= 0 > self._low:
@@ -411,9 +379,8 @@ class _Axis:
             self.ticks = list(ticks)
         elif scale == "log":
             points = sorted(set(values))
-            self.ticks = (
-                points if not pad and len(points) <= MAX_TICKS else self._decades()
-            )
+            is_short = not pad and len(points) <= MAX_TICKS
+            self.ticks = points if is_short else self._decades()
         else:
             self.ticks = self._even_ticks()
 
@@ -426,25 +393,24 @@ class _Axis:
         return math.log10(value) if self._scale == "log" else value
 
     def _even_ticks(self) -> list[float]:
-        """Multiples of 1, 2 or 5 times a power of ten, four to eight of them."""
+        """Return four to eight multiples of 1, 2 or 5 times a power of ten."""
         span = self._high - self._low
-        step = 10.0 ** math.floor(math.log10(span / 4))
-        step *= next(
-            times for times in (1, 2, 5, 10) if span / (step * times) <= MAX_TICKS
-        )
+        power = 10.0 ** math.floor(math.log10(span / 4))
+        factors = (1, 2, 5, 10)
+        step = power * next(f for f in factors if span / (power * f) <= MAX_TICKS)
         first = math.ceil(self._low / step - 1e-9)
         last = math.floor(self._high / step + 1e-9)
         return [n * step for n in range(first, last + 1)]
 
     def _decades(self) -> list[float]:
-        """Powers of ten; with fewer than three in range, also multiples of them."""
+        """Return the powers of ten in range; if there are fewer than three, also multiples of
+        them.
+        """
+        exponents = range(math.floor(self._low), math.ceil(self._high) + 1)
         ticks: list[float] = []
         for factors in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
-            exponents = range(math.floor(self._low), math.ceil(self._high) + 1)
-            ticks = [factor * 10.0**e for e in exponents for factor in factors]
-            ticks = [
-                tick for tick in ticks if self._low <= math.log10(tick) <= self._high
-            ]
+            multiples = [factor * 10.0**e for e in exponents for factor in factors]
+            ticks = [x for x in multiples if self._low <= math.log10(x) <= self._high]
             if len(ticks) >= 3:
                 break
         return ticks
@@ -458,37 +424,40 @@ def _line(
     offset: float,
     categories: Sequence[str],
 ) -> Iterator[Mark]:
-    """Draw a series as a line, with error bars and markers unless it is thin, or of too many points
-    for markers.
+    """Draw a series as a line, with error bars, and with markers if it does not have too many
+    points.
+
+    `look`: number of its colour and marker, and width of its line; a thin line is all that is drawn
+    of one seed among several. `offset`: shift along x in pixels.
     """
-    (number, width), points = (
-        look,
-        [(x_axis.at(x) + offset, y_axis.at(y)) for x, y in series.points],
-    )
-    paint = f"{'t' if width == THIN else 's'}{number}"
+    number, width = look
+    points = [(x_axis.at(x) + offset, y_axis.at(y)) for x, y in series.points]
+    paint = f"t{number}" if width == THIN else f"s{number}"
     if len(points) > 1:
         yield Polyline(tuple(points), paint, width)
-    for i, (x, y) in enumerate(points if width != THIN else ()):
-        at = series.points[i][0]
-        hint = (
-            f"{series.name}: {_short(series.points[i][1])} at "
-            f"{categories[round(at)] if categories else _short(at)}"
-        )
+    if width == THIN:
+        return
+
+    has_markers = len(points) <= MAX_MARKERS
+    marker_step = -(-len(points) // MEAN_MARKERS) if width == THICK else 1
+    for i, (x, y) in enumerate(points):
+        x_value, y_value = series.points[i]
+        place = categories[round(x_value)] if categories else _short(x_value)
+        hint = f"{series.name}: {_short(y_value)} at {place}"
         if series.band is not None:
-            low, high = (y_axis.at(edge) for edge in series.band[i])
+            low_value, high_value = series.band[i]
+            low = y_axis.at(low_value)
+            high = y_axis.at(high_value)
             yield Polyline(((x, low), (x, high)), paint, 1.5)
-            yield from (
-                Polyline(((x - 4, edge), (x + 4, edge)), paint, 1.5)
-                for edge in (low, high)
-            )
-            hint += f", {_short(series.band[i][0])} to {_short(series.band[i][1])}"
-        if len(points) <= MAX_MARKERS and (
-            width != THICK or i % -(-len(points) // MEAN_MARKERS) == 0
-        ):
+            yield Polyline(((x - 4, low), (x + 4, low)), paint, 1.5)
+            yield Polyline(((x - 4, high), (x + 4, high)), paint, 1.5)
+            hint += f", {_short(low_value)} to {_short(high_value)}"
+        if has_markers and i % marker_step == 0:
             yield Polyline(_marker(number, x, y), paint, hint=hint)
 
 
 def _short(value: float) -> str:
+    """Format a number with four significant digits, or with thousands separators."""
     for least, letter in ((1e9, "G"), (1e6, "M")):
         if abs(value) >= least:
             return f"{value / least:.4g}{letter}".replace("-", "−")
@@ -496,7 +465,7 @@ def _short(value: float) -> str:
 
 
 def _marker(number: int, x: float, y: float) -> tuple[tuple[float, float], ...]:
-    """Return the corners of the marker of series `number`."""
+    """Return the corners of marker `number` around a point."""
     corners, turn, size = SHAPES[number]
     angles = (math.radians(turn + 360 * corner / corners) for corner in range(corners))
     return tuple(
@@ -506,8 +475,8 @@ def _marker(number: int, x: float, y: float) -> tuple[tuple[float, float], ...]:
 
 
 def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...]:
-    """Place (y, label, paint) with their markers at the ends of lines, moved apart until none
-    overlaps another.
+    """Write labels (y, text, paint) with their markers at the ends of lines, moved apart so that
+    they do not overlap.
     """
     ends = sorted(ends)
     step = SIZE * 1.2
@@ -526,14 +495,13 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
 
 
 def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], float]:
-    """Return the names of the series with their markers, in as many rows as they need, and the
-    bottom of the last.
+    """Return the names of all series with their markers, in as many rows as they need, and the
+    bottom of the last row.
     """
-    numbers = {
-        s.name: paint
-        for panel in chart.panels
-        for s, paint in zip(panel.series, panel.paints(), strict=True)
-    }
+    numbers = dict[str, int]()
+    for panel in chart.panels:
+        for series, paint in zip(panel.series, panel.paints(), strict=True):
+            numbers[series.name] = paint
     marks: list[Mark] = []
     x = MARGIN + LEFT
     row = LINE_HEIGHT * SIZE * 1.2
@@ -551,12 +519,13 @@ def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], f
 
 def _description(chart: Chart) -> str:
     """Describe each series by its first and last value, for screen readers."""
-    panels = (
-        f"{panel.title} by {panel.x_label}: "
-        + "; ".join(
-            f"{s.name} from {_short(s.points[0][1])} to {_short(s.points[-1][1])} {s.label}".strip()
-            for s in panel.series
-        )
-        for panel in chart.panels
-    )
-    return ". ".join(panels) + "."
+    sentences = []
+    for panel in chart.panels:
+        texts = []
+        for series in panel.series:
+            first = _short(series.points[0][1])
+            last = _short(series.points[-1][1])
+            text = f"{series.name} from {first} to {last} {series.label}"
+            texts.append(text.strip())
+        sentences.append(f"{panel.title} by {panel.x_label}: {'; '.join(texts)}")
+    return ". ".join(sentences) + "."

@@ -1,11 +1,15 @@
 """Colours by role for light and dark themes, and a perceptually uniform colour scale for weights.
 
-A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the
-weight scale, `v0` … `v100` for text on that shade, `p0` … `p100` and `n0` … `n100` for positive and
-negative numbers, which diverge from the paper's colour, `s0` … `s7` for one of several series, or
-`t0` … `t7` for a tint of it. Lightness in Oklab is linear along the scale, so that equal steps of
-weight look equal; the hue stays blue, and links are vermilion, which no common colour blindness
-confuses with it (Okabe and Ito 2008).
+A mark names its paint, never a colour. A paint is one of:
+
+- a role (`ink`, `muted`, …);
+- `w0` … `w100`, a shade of the weight scale, and `v0` … `v100`, the text on that shade;
+- `p0` … `p100` and `n0` … `n100`, positive and negative numbers, which diverge from the paper;
+- `s0` … `s7`, one of several series, and `t0` … `t7`, a tint of it.
+
+Lightness in Oklab is linear along the weight scale, so that equal steps of weight look equal. The
+hue stays blue, and links are vermilion, which no common colour blindness confuses with blue (Okabe
+and Ito 2008).
 """
 
 from __future__ import annotations
@@ -17,11 +21,8 @@ from typing import Literal
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
-# Colour of the veil over images, and its opacity at a weight of zero.
-VEIL, OPACITY = (
-    (14, 17, 22),
-    0.62,
-)
+VEIL = (14, 17, 22)  # colour of the veil over images
+OPACITY = 0.62  # of the veil at a weight of zero
 
 ROLES = ("paper", "ink", "muted", "grid", "rule", "link")
 _ROLES: dict[Theme, dict[str, str]] = {
@@ -96,26 +97,26 @@ def colour(paint: str, theme: Theme) -> str:
     """Return the colour of a paint as #rrggbb."""
     if paint in _ROLES[theme]:
         return _ROLES[theme][paint]
+    kind = paint[0]
     number = int(paint[1:])
-    if paint[0] in "st":
-        return (
-            _SERIES[theme][number]
-            if paint[0] == "s"
-            else _tint(_SERIES[theme][number], theme)
-        )
-    if paint[0] in _SIGNED_HUES:
-        return _signed_shade(number / LEVELS, _SIGNED_HUES[paint[0]], theme)
-    return _text_on(number, theme) if paint[0] == "v" else _shade(number, theme)
+    if kind == "s":
+        return _SERIES[theme][number]
+    if kind == "t":
+        return _tint(_SERIES[theme][number], theme)
+    if kind in _SIGNED_HUES:
+        return _signed_shade(number / LEVELS, _SIGNED_HUES[kind], theme)
+    return _text_on(number, theme) if kind == "v" else _shade(number, theme)
 
 
 def _tint(hex_colour: str, theme: Theme) -> str:
-    """Return a colour mixed with that of the paper."""
-    pairs = zip(
-        bytes.fromhex(hex_colour[1:]),
-        bytes.fromhex(_ROLES[theme]["paper"][1:]),
-        strict=True,
-    )
-    return "#" + "".join(f"{round(0.45 * a + 0.55 * b):02x}" for a, b in pairs)
+    """Return a colour mixed with the colour of the paper."""
+    channels = bytes.fromhex(hex_colour[1:])
+    paper = bytes.fromhex(_ROLES[theme]["paper"][1:])
+    mixed = [
+        round(0.45 * channel + 0.55 * paper_channel)
+        for channel, paper_channel in zip(channels, paper, strict=True)
+    ]
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def _signed_shade(share: float, hue: float, theme: Theme) -> str:
@@ -136,10 +137,11 @@ def _shade(number: int, theme: Theme) -> str:
     return _from_oklch(lightness, chroma, hue)
 
 
-def _interpolate(stops: tuple[float, ...], x: float) -> float:
-    along = x * (len(stops) - 1)
-    first = min(int(along), len(stops) - 2)
-    return stops[first] + (stops[first + 1] - stops[first]) * (along - first)
+def _interpolate(stops: tuple[float, ...], share: float) -> float:
+    """Interpolate linearly between evenly spaced stops; `share` of the way, 0 to 1."""
+    position = share * (len(stops) - 1)
+    first = min(int(position), len(stops) - 2)
+    return stops[first] + (stops[first + 1] - stops[first]) * (position - first)
 
 
 def _from_oklch(lightness: float, chroma: float, hue: float) -> str:
@@ -156,6 +158,7 @@ def _from_oklch(lightness: float, chroma: float, hue: float) -> str:
 
 
 def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, float]:
+    """Convert Oklab to linear sRGB (Ottosson 2020)."""
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     middle = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
     short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
@@ -167,6 +170,7 @@ def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, flo
 
 
 def _encode(linear: float) -> float:
+    """Encode a linear channel by the transfer function of sRGB."""
     linear = min(1.0, max(0.0, linear))
     return (
         12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
@@ -174,7 +178,7 @@ def _encode(linear: float) -> float:
 
 
 def luminance(hex_colour: str) -> float:
-    """Return the relative luminance of WCAG 2, 0 to 1."""
+    """Return the relative luminance of a colour by WCAG 2, 0 to 1."""
     shares = (int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (
         s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares
@@ -183,12 +187,13 @@ def luminance(hex_colour: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """Return the contrast ratio of WCAG 2, 1 to 21."""
+    """Return the contrast ratio of two colours by WCAG 2, 1 to 21."""
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
 def _text_on(shade: int, theme: Theme) -> str:
+    """Return the colour of text on a shade: muted on a light one, else black or white."""
     if shade < _MUTED_BELOW:
         return _ROLES[theme]["muted"]
     return max(

@@ -1,4 +1,7 @@
-"""Frames of a Transformer's encoder at work: in each layer words attend to each other."""
+"""Frames that show the encoder at work: in each layer of a Transformer, words attend to each other.
+
+The states of a recurrent encoder are drawn in `mechanism`.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,15 @@ from regard.visualisation.figure import MARGIN, MIDLINE, Mark, Polyline, Text, c
 from regard.visualisation.fonts import elide
 from regard.visualisation.language import words
 
-# Pixels of a row, of its text, and the widest text.
-ROW, SIZE, LABEL = 30.0, 16.0, 130.0
-# Pixels above the rows for the names of the columns, and of their text.
-NAMES, NAME_SIZE = (
-    24.0,
-    12.0,
-)
-ROWS, LEAST = 14, 0.02  # words in view; weights below are not drawn
-# Pixels of a row that hold a word, and between words that read and those that are read.
-STRIP, ARCS = (
-    18.0,
-    300.0,
-)
+ROW = 30.0  # pixels: height of a word's row
+STRIP = 18.0  # pixels: height of the word in its row
+SIZE = 16.0  # text size of a word
+LABEL = 130.0  # pixels of the widest word
+NAMES = 24.0  # pixels above the rows for the names of the columns
+NAME_SIZE = 12.0  # text size of these names
+ROWS = 14  # largest number of words
+LEAST = 0.02  # smaller weights are not drawn
+ARCS = 300.0  # pixels between the attending words and the attended words
 
 
 def encoding_heading(data: ExplanationData, step: int) -> str:
@@ -37,21 +36,22 @@ def encoding_heading(data: ExplanationData, step: int) -> str:
         )
         return words(text, layer=step + 1, count=len(data.encoder_layers))
     tokens = data.states.tokens
-    S = len(data.states.tokens)
+    S = len(tokens)
     if step == S - 1:
-        is_read = "the decoder can attend to each of these states"
-        handed = "the outlined states are handed over to the decoder"
-        return words(
-            f"Encoder: all is read; {is_read if data.has_cross_attention else handed}"
-        )
-    read = [tokens[step], tokens[S - 1 - step]][: data.states.directions]
-    return words("Encoder: it reads ") + words(", from the end ").join(
-        map(token_label, read)
-    )
+        result = "the outlined states are handed over to the decoder"
+        if data.has_cross_attention:
+            result = "the decoder can attend to each of these states"
+        return words(f"Encoder: all is read; {result}")
+    read = [token_label(tokens[step])]
+    if data.states.directions == 2:
+        read.append(token_label(tokens[S - 1 - step]))
+    return words("Encoder: it reads ") + words(", from the end ").join(read)
 
 
 def reading_height(data: ExplanationData) -> float:
-    """Return the height in pixels of the words that attend to each other."""
+    """Return the height in pixels of the words that attend to each other; 0 for a recurrent
+    encoder.
+    """
     return 0.0 if data.states else NAMES + min(len(data.source), ROWS) * ROW
 
 
@@ -63,29 +63,23 @@ def reading_marks(source: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
     right = left + ARCS
     yield Text(left - 8, NAME_SIZE, words("attends"), NAME_SIZE, "muted", "end")
     yield Text(right + 8, NAME_SIZE, words("is attended to"), NAME_SIZE, "muted")
-    top = max(float(weights.max()), 1e-9)
+    largest = max(float(weights.max()), 1e-9)
     for t in rows:
         for s in rows:
             if weights[t, s] >= LEAST:
-                share = float(weights[t, s]) / top
+                share = float(weights[t, s]) / largest
                 points = curve((left, _middle(t)), (right, _middle(s)), 12)
+                paint = f"w{max(6, level(share * 0.8))}"
                 hint = f"{source[t]} → {source[s]} {weights[t, s]:.2f}"
-                yield Polyline(
-                    points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint
-                )
+                yield Polyline(points, paint, 0.8 + 4 * share, hint)
     for row in rows:
         y = _middle(row) + MIDLINE * SIZE
         yield Text(left - 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink", "end")
         yield Text(right + 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink")
     if len(source) > len(rows):
-        more = words("… {count} more", count=len(source) - len(rows))
-        yield Text(
-            right + LABEL + 16,
-            _middle(ROWS - 1) + MIDLINE * SIZE,
-            more,
-            NAME_SIZE,
-            "muted",
-        )
+        text = words("… {count} more", count=len(source) - len(rows))
+        y = _middle(ROWS - 1) + MIDLINE * SIZE
+        yield Text(right + LABEL + 16, y, text, NAME_SIZE, "muted")
 
 
 def _middle(row: int) -> float:

@@ -1,9 +1,8 @@
-"""Data of the explanation page: attention weights of every layer and head, search trace and
-attributions, as JSON.
+"""Data of an explanation: attention weights of every layer and head, search trace and attributions.
 
-The page and the animation draw one `ExplanationData`; a server answers with `page_data`, the same
-as JSON. T target words, P target tokens including the end of the sentence, S source words or cells
-of an image, H heads.
+The page and the animation both draw an `ExplanationData`; `page_data` converts it to the JSON that
+the page and the server use. Axes: T target words, P target tokens including the end of the
+sentence, S source words or cells of an image, H heads.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
 
 Role = Literal["cross", "encoder", "decoder", "attribution"]
-# Version of the data of a page: 1 had no `format` and no `log_sums`, and is still
-# drawn.
+# Version of a page's data. Version 1 had neither `format` nor `log_sums`; pages still draw it.
 FORMAT = 2
-# Quantisation steps of a weight; the coarse ones fit in a byte.
-FINE, COARSE = 1000, 250
-MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely
+FINE = 1000  # quantisation steps of a weight
+COARSE = 250  # quantisation steps that fit in a byte
+MAX_FINE = 2_000_000  # if there are more weights, they are quantised coarsely
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +37,9 @@ class LayerWeights:
     """Attention weights of one layer (H, rows, columns), and each row's weight on special tokens
     (H, rows).
 
-    Columns are words. Rows are words, except for cross-attention: target tokens. There `log_sums`
-    (H, rows) are the logarithms of the sums that softmax divides by: a score is the logarithm of
-    its weight, plus that.
+    Columns are words. Rows are words too, but target tokens in cross-attention. `log_sums` (H,
+    rows), of cross-attention only, are the logarithms of the sums that softmax divides by: score =
+    log(weight) + log_sum.
     """
 
     name: str
@@ -53,19 +51,20 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class ShownHead:
-    """The attention shown first: index of the layer, head (None: mean of the heads), and whether
-    rows are shifted.
+    """The attention shown first: index of the layer, and head, or None for the mean of the heads.
+
+    `shifted`: each row is taken from the decoder step after the token was predicted (SHIFT-ATT).
     """
 
     layer: int
     head: int | None = None
-    shifted: bool = False  # the decoder step after the token was predicted (SHIFT-ATT)
+    shifted: bool = False
 
 
 @dataclass(frozen=True)
 class SearchNode:
-    """A hypothesis of the search tree, by its last token and the index of its parent in the step
-    before (−1: root).
+    """A hypothesis of the search tree: its last token, and the index of its parent in the step
+    before, or −1 for the root.
     """
 
     parent: int
@@ -73,17 +72,18 @@ class SearchNode:
     probability: float
     total: float  # log-probability of the whole prefix
     fate: Literal["kept", "ended", "pruned"]
-    wins: bool  # part of the output
+    wins: bool  # whether it is a prefix of the output
 
 
 @dataclass(frozen=True)
 class TreeStep:
-    """One search step: the hypotheses, and the candidates for the next token of the output's own
-    prefix.
+    """One search step: its hypotheses, and the candidates that continue the output's prefix.
+
+    A candidate is a token, its probability, and whether it was chosen; the most probable comes
+    first.
     """
 
     nodes: tuple[SearchNode, ...]
-    # Token, probability, chosen; most probable first.
     candidates: tuple[tuple[str, float, bool], ...]
 
 
@@ -101,17 +101,16 @@ class Attributions:
 
 @dataclass(frozen=True, eq=False)
 class ExplanationData:
-    """All that is shown of one translation or caption; for a caption, the source words are the
-    cells of `image`.
+    """Explanation of one translation or caption; the source words of a caption are the cells of
+    `image`.
 
     A model without attention has no `layers`; a recurrent model has `states`.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
-    tokens: tuple[str, ...]  # P; the last is the end of the sentence
-    # P: index of the target word of each token, −1 for the end.
-    target_words: tuple[int, ...]
+    tokens: tuple[str, ...]  # P; the last one is the end of the sentence
+    target_words: tuple[int, ...]  # P; index of the word of each token, −1 for the end
     layers: tuple[LayerWeights, ...]
     shown_head: ShownHead = ShownHead(0)
     steps: tuple[TreeStep, ...] = ()
@@ -149,13 +148,12 @@ class ExplanationData:
         layers = tuple(
             _layer(alignment, number) for number, alignment in enumerate(alignments, 1)
         )
-        words = tuple(range(len(first.target)))
         return cls(
-            first.source,
-            first.target,
-            first.target,
-            words,
-            layers,
+            source=first.source,
+            target=first.target,
+            tokens=first.target,
+            target_words=tuple(range(len(first.target))),
+            layers=layers,
             links=first.links or frozenset(),
         )
 
@@ -171,30 +169,25 @@ class ExplanationData:
 
     @property
     def encoding_steps(self) -> int:
-        """Steps in which the player shows the encoder: a token each, or a layer each of
-        self-attention.
+        """Number of steps in which the player shows the encoder: one for each token that a
+        recurrent encoder reads, or one for each self-attention layer.
         """
         return len(self.states.tokens) if self.states else len(self.encoder_layers)
 
     def shown_weights(self) -> np.ndarray:
-        """Return the weights (P, S) of the shown head, row p from the step that predicted token
+        """Return the weights (P, S) of the shown head; row p is from the step that predicted token
         p.
         """
         weights = self.layers[self.shown_head.layer].weights
-        shown: np.ndarray = (
-            weights.mean(0)
-            if self.shown_head.head is None
-            else weights[self.shown_head.head]
-        )
+        head = self.shown_head.head
+        shown: np.ndarray = weights.mean(0) if head is None else weights[head]
         return shown
 
 
 def _layer(alignment: Alignment, number: int) -> LayerWeights:
-    special = (
-        np.zeros(len(alignment.target))
-        if alignment.special_weights is None
-        else alignment.special_weights
-    )
+    special = alignment.special_weights
+    if special is None:
+        special = np.zeros(len(alignment.target))
     name = alignment.caption or alignment.title or str(number)
     return LayerWeights(name, "cross", alignment.weights[None], special[None])
 
@@ -204,39 +197,42 @@ def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
 
     Self-attention between the cells of an image is left out.
     """
+    roles: tuple[Role, ...] = ("cross", "encoder", "decoder")
+    if readings.grid is not None:
+        roles = ("cross", "decoder")
     layers = []
-    for role in (
-        ("cross", "encoder", "decoder")
-        if readings.grid is None
-        else ("cross", "decoder")
-    ):
-        names = readings.layers(role)
-        for number, name in enumerate(names, 1):
-            sums = None
+    for role in roles:
+        for number, name in enumerate(readings.layers(role), 1):
+            log_sums = None
             if role == "cross":
                 weights, special = _cross_attention(readings, name)
-                sums = (
-                    np.logaddexp.reduce(readings.scores[name], -1)
-                    if name in readings.scores
-                    else None
-                )
+                if name in readings.scores:
+                    log_sums = np.logaddexp.reduce(readings.scores[name], -1)
             else:
-                heads = [
-                    readings.words(name, head)
-                    for head in range(len(readings.weights[name]))
-                ]
-                weights = np.stack([head.weights for head in heads])
-                special = np.stack([head.special_weights for head in heads])
-            layers.append(LayerWeights(str(number), role, weights, special, sums))
+                weights, special = _self_attention(readings, name)
+            layer = LayerWeights(str(number), role, weights, special, log_sums)
+            layers.append(layer)
     return tuple(layers)
 
 
 def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sum the weights of source tokens into words, and keep target tokens: (H, P, S) and (H, P)."""
+    """Return weights (H, P, S), summed over the tokens of each source word, and weights on special
+    tokens (H, P).
+    """
     weights = readings.weights[layer]
-    words = np.asarray(readings.source_words)
-    columns = np.arange(words.max(initial=-1) + 1)[:, None] == words
-    return weights @ columns.T.astype(weights.dtype), weights[:, :, words < 0].sum(-1)
+    token_words = np.asarray(readings.source_words)
+    is_of_word = np.arange(token_words.max(initial=-1) + 1)[:, None] == token_words
+    special = weights[:, :, token_words < 0].sum(-1)
+    return weights @ is_of_word.T.astype(weights.dtype), special
+
+
+def _self_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights between words (H, words, words), and weights on special tokens (H, words)."""
+    count = len(readings.weights[layer])
+    heads = [readings.words(layer, head) for head in range(count)]
+    weights = np.stack([head.weights for head in heads])
+    special = np.stack([head.special_weights for head in heads])
+    return weights, special
 
 
 def page_data(
@@ -246,19 +242,25 @@ def page_data(
     `docs/visualisation.md` lists the keys.
     """
     layers = [*data.layers, *_attribution_layers(data.attributions)]
-    states = data.states.tokens if data.states else ()
-    sides = {"source": data.source, "target": data.target}
-    steps = FINE if sum(layer.weights.size for layer in layers) < MAX_FINE else COARSE
+    size = sum(layer.weights.size for layer in layers)
+    steps = FINE if size < MAX_FINE else COARSE
+    source_lang, target_lang = langs
+    state_tokens = data.states.tokens if data.states else ()
+    state_labels = ["" if t == "▁" else token_label(t) for t in state_tokens]
     return {
         "format": FORMAT,
         "title": clean(title) or " ".join(data.target if data.image else data.source),
         "image": _image(data.image),
-        **sides,
+        "source": data.source,
+        "target": data.target,
         "langs": {
-            side: [langs[n] or "ko" * is_korean(word) for word in sides[side]]
-            for n, side in enumerate(sides)
+            "source": _languages(data.source, source_lang),
+            "target": _languages(data.target, target_lang),
         },
-        "rtl": {side: _is_right_to_left(texts) for side, texts in sides.items()},
+        "rtl": {
+            "source": _is_right_to_left(data.source),
+            "target": _is_right_to_left(data.target),
+        },
         "tokens": [_token_text(token) for token in data.tokens],
         "target_words": data.target_words,
         "layers": [_layer_values(layer) for layer in layers],
@@ -270,27 +272,29 @@ def page_data(
             data.shown_head.shifted,
         ],
         "steps": [_step(step) for step in data.steps],
-        "states": states_data(
-            data.states, [token_label(token) * (token != "▁") for token in states]
-        ),
+        "states": states_data(data.states, state_labels),
         "agreement": _agreement(data.attributions),
         "links": sorted(data.links),
         "facts": {clean(name): clean(value) for name, value in data.facts.items()},
     }
 
 
+def _languages(texts: Sequence[str], language: str) -> list[str]:
+    """Return the language of each word; Hangul is Korean if no language is given."""
+    if language:
+        return [language] * len(texts)
+    return ["ko" if is_korean(word) else "" for word in texts]
+
+
 def _layer_values(layer: LayerWeights) -> dict[str, Any]:
-    sums = (
-        {}
-        if layer.log_sums is None
-        else {"log_sums": layer.log_sums.astype(float).round(2).tolist()}
-    )
-    return {
+    values: dict[str, Any] = {
         "role": layer.role,
         "name": layer.name,
         "shape": layer.weights.shape,
-        **sums,
     }
+    if layer.log_sums is not None:
+        values["log_sums"] = layer.log_sums.astype(float).round(2).tolist()
+    return values
 
 
 def _image(image: SourceImage | None) -> dict[str, Any] | None:
@@ -306,10 +310,9 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
         [round(float(edge), 4) for edge in edges] for edges in image.edges()
     )
     url = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
-    size = [X, Y]
     return {
         "url": url,
-        "size": size,
+        "size": [X, Y],
         "grid": list(image.grid),
         "column_edges": column_edges,
         "row_edges": row_edges,
@@ -317,7 +320,9 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
 
 
 def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]:
-    """Return each measure as shares of its rows; negative attributions count as zero."""
+    """Return the attributions of each measure as weights whose rows sum to one; negative ones count
+    as zero.
+    """
     if attributions is None:
         return []
     layers = []
@@ -331,42 +336,39 @@ def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]
 
 
 def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
-    """Quantise all weights, each row followed by its special weight: all low bytes, all high bytes;
-    zlib, base64.
+    """Quantise all weights and pack them: each row is followed by its special weight; all low bytes
+    come before all high bytes; compressed by zlib and in base64.
     """
-    parts = [
-        np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(
-            -1
-        )
-        for layer in layers
-    ]
-    numbers = np.rint(
-        np.clip(np.concatenate([np.zeros(0), *parts]), 0, 1) * steps
-    ).astype(np.uint16)
-    planes = [numbers & 255] if steps <= 255 else [numbers & 255, numbers >> 8]
-    return base64.b64encode(
-        zlib.compress(np.concatenate(planes).astype(np.uint8).tobytes(), 9)
-    ).decode("ascii")
+    weights = [np.zeros(0)]
+    for layer in layers:
+        rows = [layer.weights, layer.special_weights[..., None]]
+        weights.append(np.concatenate(rows, -1).reshape(-1))
+    shares = np.clip(np.concatenate(weights), 0, 1)
+    numbers = np.rint(shares * steps).astype(np.uint16)
+    planes = [numbers & 255]
+    if steps > 255:
+        planes.append(numbers >> 8)
+    content = np.concatenate(planes).astype(np.uint8).tobytes()
+    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
 
 
 def _step(step: TreeStep) -> dict[str, Any]:
     nodes = [
         [
-            n.parent,
-            _token_text(n.token),
-            round(n.probability, 4),
-            round(n.total, 3),
-            n.fate,
-            int(n.wins),
+            node.parent,
+            _token_text(node.token),
+            round(node.probability, 4),
+            round(node.total, 3),
+            node.fate,
+            int(node.wins),
         ]
-        for n in step.nodes
+        for node in step.nodes
     ]
-    return {
-        "nodes": nodes,
-        "candidates": [
-            [_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates
-        ],
-    }
+    candidates = [
+        [_token_text(token), round(probability, 4), int(is_chosen)]
+        for token, probability, is_chosen in step.candidates
+    ]
+    return {"nodes": nodes, "candidates": candidates}
 
 
 def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
@@ -384,19 +386,19 @@ def _token_text(token: str) -> str:
     return clean(token).replace("▁", " ")
 
 
-def _is_right_to_left(words: Sequence[str]) -> bool:
-    kinds = [
-        unicodedata.bidirectional(character) for word in words for character in word
+def _is_right_to_left(texts: Sequence[str]) -> bool:
+    """Return whether most letters of these words are written from right to left."""
+    directions = [
+        unicodedata.bidirectional(character) for text in texts for character in text
     ]
-    return sum(kind in {"R", "AL"} for kind in kinds) > kinds.count("L")
+    leftward = directions.count("R") + directions.count("AL")
+    return leftward > directions.count("L")
 
 
 def token_label(token: str) -> str:
-    """Return a token for display by itself: without its mark for a space, or as "(space)"; the last
-    one as "(end)".
+    """Return the text of a single token for display: without its mark for a space, "(space)" if
+    nothing is left, and "(end)" for the end of the sentence.
     """
-    return (
-        words("(end)")
-        if token == "</s>"
-        else _token_text(token).strip() or words("(space)")
-    )
+    if token == "</s>":
+        return words("(end)")
+    return _token_text(token).strip() or words("(space)")

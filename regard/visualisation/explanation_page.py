@@ -1,8 +1,8 @@
 """Self-contained interactive HTML page: attention of every layer and head, the search step by step,
 attributions.
 
-The page fetches nothing, and its own content security policy forbids it; a page sent by a server
-may ask that server, and no other, about another sentence.
+The page makes no requests, and its content security policy forbids them. A page that a server sends
+may ask that server, and no other, about further sentences.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from regard.visualisation.text import clean
 class Meta:
     """Title, languages and facts of a page.
 
-    `endpoint`: path such as "/explain" at which the server that sends the page answers about other
-    sentences.
+    - `title`: if empty, the source sentence, or the caption of an image.
+    - `source_lang`, `target_lang`: codes as in HTML, such as "en" or "pt-BR"; if empty, Korean is
+      recognised by its script.
+    - `facts`: model, command and data, shown at the foot of the page.
+    - `endpoint`: path such as "/explain" at which the server of the page explains other sentences.
     """
 
-    title: str = ""  # if empty, the source sentence, or the caption of an image
-    source_lang: str = (
-        ""  # as in HTML: "en", "ko", "pt-BR"; if empty, Korean is recognised by Hangul
-    )
+    title: str = ""
+    source_lang: str = ""
     target_lang: str = ""
-    # Shown at the foot of the page: model, command, data.
     facts: Mapping[str, str] | None = None
     endpoint: str = ""
 
@@ -41,20 +41,15 @@ def render_page(
 ) -> str:
     """Render the page of an explanation, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
-    data = (
-        explained
-        if isinstance(explained, ExplanationData)
-        else ExplanationData.from_alignments(explained)
-    )
+    data = explained
+    if not isinstance(data, ExplanationData):
+        data = ExplanationData.from_alignments(data)
     values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
-    values["facts"] |= {
-        clean(name): clean(value) for name, value in (meta.facts or {}).items()
-    }
-    values |= {
-        "endpoint": meta.endpoint,
-        "language": LANGUAGE.get().replace("en", ""),
-        **script_colours(),
-    }
+    for name, value in (meta.facts or {}).items():
+        values["facts"][clean(name)] = clean(value)
+    values["endpoint"] = meta.endpoint
+    values["language"] = "" if LANGUAGE.get() == "en" else LANGUAGE.get()
+    values.update(script_colours())
     source = "" if data.image else " ".join(data.source)
     target = " ".join(data.target)
     return make_page(

@@ -1,8 +1,7 @@
-"""Figures before any file format: boxes, lines, texts and rasters placed in pixels, in named
-groups.
+"""Figures independent of any file format: boxes, lines, texts and rasters in named groups.
 
-Coordinates run from the top left corner. A figure is laid out once, as a `Figure`; SVG, PNG, GIF
-and HTML are all drawn from it, so they cannot disagree.
+Coordinates are pixels from the top left corner. A figure is laid out once, as a `Figure`; SVG, PNG,
+GIF and HTML are all rendered from it, so that they show the same.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from regard.visualisation.fonts import measure, wrap
 
 Anchor = Literal["start", "middle", "end"]
 
-# Of a text's size: room for accents above and descenders below the baseline.
-ASCENT, DESCENT = (
-    0.95,
-    0.25,
-)
-# Of a text's size: distance from the baseline up to the optical centre of a line.
-MIDLINE = 0.36
+# Shares of a text's size:
+ASCENT = 0.95  # room for accents above the baseline
+DESCENT = 0.25  # room for descenders below the baseline
+MIDLINE = 0.36  # distance from the baseline up to the optical centre of a line
 LINE_HEIGHT = 1.35
+
 MARGIN = 18.0  # pixels around a figure
 TITLE_SIZE = 16.0
 CAPTION_SIZE = 12.0
@@ -31,8 +28,8 @@ CAPTION_SIZE = 12.0
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, filled; if `outline` is not zero, a frame of that line width inside the
-    rectangle.
+    """A filled rectangle; if `outline` is not zero, only its frame, drawn inside the rectangle with
+    that line width.
     """
 
     x: float
@@ -177,16 +174,17 @@ def make_figure(
     width: float, height: float, groups: Sequence[Group], title: str, description: str
 ) -> Figure:
     """Put groups on paper; width and height are rounded up to whole pixels."""
-    size = math.ceil(width), math.ceil(height)
-    paper = Group("paper", (Box(0.0, 0.0, float(size[0]), float(size[1]), "paper"),))
-    return Figure(*size, (paper, *groups), title, description)
+    columns = math.ceil(width)
+    rows = math.ceil(height)
+    paper = Group("paper", (Box(0.0, 0.0, float(columns), float(rows), "paper"),))
+    return Figure(columns, rows, (paper, *groups), title, description)
 
 
 def header_lines(
     title: str, caption: str, limit: float
 ) -> tuple[tuple[Text, ...], float]:
-    """Lay out a title and below it a caption, top left, wrapped to `limit` pixels; return them with
-    their height.
+    """Lay out a title and a caption at the top left, wrapped to `limit` pixels; return their lines
+    and their height.
     """
     lines = list[Text]()
     top = MARGIN

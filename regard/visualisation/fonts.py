@@ -1,10 +1,10 @@
 """The bundled font: text width, line breaking, and a fallback for missing glyphs.
 
-Pretendard Regular (SIL Open Font License 1.1, see assets/OFL.txt, the file as published) holds all
-11,172 Hangul syllables, Latin with every European accent, Greek, Cyrillic and kana. PNG and GIF are
-drawn with it; SVG and HTML embed the few glyphs that they need, so that Korean is legible on any
-machine, and name a system font stack for all else. Text widths include some slack, since the
-reader's fonts may be wider.
+Pretendard Regular is bundled as published (SIL Open Font License 1.1, see assets/OFL.txt). It holds
+all 11,172 Hangul syllables, Latin with every European accent, Greek, Cyrillic and kana. PNG and GIF
+are drawn with it. SVG and HTML embed the few glyphs that they need, so that Korean is legible on
+any machine, and name a system font stack for all other characters. Text widths include some slack,
+since the reader's fonts may be wider.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from PIL import ImageFont
 
 from regard.visualisation.html import FAMILY
 
-SLACK = 1.15  # the widest common sans serif, DejaVu, is this much wider than Pretendard
+SLACK = 1.15  # width of the widest common sans serif, DejaVu, relative to Pretendard
 MISSING_GLYPH = "□"
 _MEASURED_AT = 100.0
 
@@ -53,7 +53,7 @@ def face(text: str) -> str:
     options = subset.Options(
         layout_features=["kern"], name_IDs=[], hinting=False, desubroutinize=True
     )
-    # Half the time, the same bytes.
+    # Lazy loading takes half the time and gives the same bytes.
     font = TTFont(io.BytesIO(_font_bytes()), recalcTimestamp=False, lazy=True)
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=text)
@@ -73,8 +73,9 @@ def _glyph(character: str) -> bytes:
 
 @cache
 def has(character: str) -> bool:
-    """Return whether the font has a glyph: Pillow does not say, so compare with the glyph of a
-    noncharacter.
+    """Return whether the font has a glyph for a character.
+
+    Pillow has no function for that, so the glyph is compared with the one of a noncharacter.
     """
     return _glyph(character) != _glyph("\uffff")
 
@@ -100,9 +101,13 @@ def measure(text: str, size: float) -> float:
 
 def drawable(text: str) -> str:
     """Replace each visible character that the font lacks by a box, for PNG and GIF."""
-    return "".join(
-        c if has(c) else "" if _is_invisible(c) else MISSING_GLYPH for c in text
-    )
+    drawn = []
+    for character in text:
+        if has(character):
+            drawn.append(character)
+        elif not _is_invisible(character):
+            drawn.append(MISSING_GLYPH)
+    return "".join(drawn)
 
 
 def elide(text: str, size: float, limit: float) -> str:
@@ -110,10 +115,13 @@ def elide(text: str, size: float, limit: float) -> str:
     if measure(text, size) <= limit:
         return text
     room = (limit - measure("…", size)) / 2
-    return _fitting(text, size, room) + "…" + _fitting(text[::-1], size, room)[::-1]
+    beginning = _fitting(text, size, room)
+    end = _fitting(text[::-1], size, room)[::-1]
+    return f"{beginning}…{end}"
 
 
 def _fitting(text: str, size: float, room: float) -> str:
+    """Return the longest prefix of a text that fits into `room` pixels."""
     width = 0.0
     for length, character in enumerate(text):
         width += measure(character, size)
@@ -125,7 +133,8 @@ def _fitting(text: str, size: float, room: float) -> str:
 def wrap(text: str, size: float, limit: float) -> list[str]:
     """Break a text between words into lines of at most `limit` pixels; wider words are elided."""
     lines: list[str] = []
-    for word in (elide(word, size, limit) for word in text.split()):
+    for whole_word in text.split():
+        word = elide(whole_word, size, limit)
         if lines and measure(f"{lines[-1]} {word}", size) <= limit:
             lines[-1] += f" {word}"
         else:

@@ -17,10 +17,10 @@ from regard.visualisation.language import words
 END = "(end)"  # label of the narrow column for the weight on the end of the sentence
 GAP = 8.0  # pixels between a label and the grid
 TARGET_SIDE = 720.0  # pixels of the whole grid, unless cells reach their bounds
-MIN_CELL, MAX_CELL = 13.0, 44.0  # pixels
-# Pixels that a column may be widened to, so that its label is horizontal.
-MAX_FLAT_CELL = 80.0
-# Ems: forty Hangul syllables; a longer word is elided, and whole in the hint.
+MIN_CELL = 13.0  # pixels
+MAX_CELL = 44.0  # pixels
+MAX_FLAT_CELL = 80.0  # pixels of the widest column that fits a horizontal label
+# Ems of the widest label, forty Hangul syllables; a longer word is elided, and its hint has it all.
 MAX_LABEL = 46.0
 AXES = ("source →", "target ↓")
 AXES_SIZE = 11.0
@@ -71,24 +71,23 @@ class Grid:
 
 
 def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> Grid:
-    """Return a grid for these words, as near to the top left corner as margin and labels allow."""
+    """Return a grid for these words, as close to the top left corner as margin and labels allow."""
     height = min(MAX_CELL, max(MIN_CELL, TARGET_SIDE // max(len(source), len(target))))
     font = min(14.0, max(10.0, 0.72 * height))
     flat = float(math.ceil(_widest(source, font) + GAP))
     is_flat = flat <= MAX_FLAT_CELL and flat * len(source) <= 1.2 * TARGET_SIDE
     width = max(height, flat) if is_flat else height
-    beside = max(
-        _widest(target, font), *(measure(words(name), AXES_SIZE) for name in AXES)
-    )
-    left = float(math.ceil(MARGIN + GAP + beside))
-    end = (
-        _end_column(left + width * len(source), height, font, is_flat)
-        if has_end
-        else None
-    )
-    # Easier to read; less room.
-    slanted = 45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0
-    turn = 0.0 if is_flat else slanted
+    axis_widths = [measure(words(name), AXES_SIZE) for name in AXES]
+    left = float(math.ceil(MARGIN + GAP + max(_widest(target, font), *axis_widths)))
+    end = None
+    if has_end:
+        end = _end_column(left + width * len(source), height, font, is_flat)
+    if is_flat:
+        turn = 0.0
+    elif height * math.sin(math.radians(45)) >= 1.2 * font:
+        turn = 45.0  # easier to read than vertical labels, but needs wider columns
+    else:
+        turn = 90.0
     grid = Grid(left, 0.0, width, height, len(source), len(target), font, turn, end)
     return replace(grid, top=float(math.ceil(MARGIN + _height_above(grid, source))))
 

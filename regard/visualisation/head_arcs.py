@@ -1,8 +1,8 @@
-"""All heads of one word at once: arcs from the word to every word that it attends to, a colour for
-each head.
+"""Figure of all heads at one word: arcs lead from the word to every word that it attends to, in a
+colour for each head.
 
-As in the appendix of Vaswani et al. 2017: beside each word stands a square for each head, as strong
-as its weight. The largest weight of each head is written after its word.
+As in the appendix of Vaswani et al. 2017, a square for each head stands beside each word and is
+filled in proportion to the weight. The largest weight of each head is written after its word.
 """
 
 from __future__ import annotations
@@ -28,17 +28,14 @@ from regard.visualisation.figure import (
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
-# Pixels: a word and its text, side of a square, the legend.
-ROW, SIZE, SQUARE, LEGEND = (
-    30.0,
-    16.0,
-    13.0,
-    26.0,
-)
-# Pixels: the widest word, and the distance of the two columns.
-MAX_WORD, BETWEEN = 170.0, 330.0
-# Weights below have no arc; words of a column that can be drawn.
-LEAST, MAX_WORDS = 0.02, 60
+ROW = 30.0  # pixels: height of a word's row
+SIZE = 16.0  # text size of a word
+SQUARE = 13.0  # pixels: side of a square
+LEGEND = 26.0  # pixels: height of the legend
+MAX_WORD = 170.0  # pixels of the widest word
+BETWEEN = 330.0  # pixels between the two columns
+LEAST = 0.02  # smaller weights have no arc
+MAX_WORDS = 60  # largest number of words in a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,8 @@ class HeadArcs:
     """Weights (H, S) with which the heads of a layer attend from one of the `queries` to the
     `keys`.
 
-    `heads`: the number of each head, from 1. Raises UsageError if there are more than can be drawn.
+    `word`: index of that query; `heads`: the number of each head, from 1. Raises UsageError if
+    there are too many heads or words to draw.
     """
 
     queries: tuple[str, ...]
@@ -82,15 +80,11 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     """Lay out the queries at the left, the keys at the right, and the arcs of one query between
     them.
     """
-    squares = len(arcs.heads) * SQUARE + 10
-    left = (
-        MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
-    )
+    query_widths = [min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries]
+    left = MARGIN + max(query_widths) + 14
     right = left + BETWEEN
-    width = (
-        drawing.right_edge(_words(arcs, left, right + 12 + squares, [0.0, 0.0]))
-        + MARGIN
-    )
+    key_left = right + 12 + (len(arcs.heads) * SQUARE + 10)
+    width = drawing.right_edge(_words(arcs, left, key_left, [0.0, 0.0])) + MARGIN
     caption = words(
         "a line and a square are as strong as the weight of their head; its largest is written out"
     )
@@ -100,14 +94,14 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     top = MARGIN + header_height + 8
     rows = max(len(arcs.queries), len(arcs.keys))
     tops = [
-        top + LEGEND + (rows - len(words)) * ROW / 2
-        for words in (arcs.queries, arcs.keys)
+        top + LEGEND + (rows - len(column)) * ROW / 2
+        for column in (arcs.queries, arcs.keys)
     ]
     groups = [
         Group("header", header),
         Group("legend", tuple(_legend(arcs, top))),
         Group("arcs", tuple(_arcs(arcs, left, right, tops))),
-        Group("words", tuple(_words(arcs, left, right + 12 + squares, tops))),
+        Group("words", tuple(_words(arcs, left, key_left, tops))),
         Group("squares", tuple(_squares(arcs, right + 12, tops[1]))),
     ]
     height = top + LEGEND + rows * ROW + MARGIN
@@ -132,8 +126,8 @@ def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
 def _arcs(
     arcs: HeadArcs, left: float, right: float, tops: list[float]
 ) -> Iterator[Polyline]:
-    """Draw an arc for each head and word; those of several heads lie side by side, the strongest on
-    top.
+    """Draw an arc for each head and key, the largest weights last; arcs of several heads lie side
+    by side.
     """
     order = sorted(
         np.ndindex(arcs.weights.shape), key=lambda index: float(arcs.weights[index])
@@ -152,50 +146,36 @@ def _arcs(
 def _words(
     arcs: HeadArcs, left: float, right: float, tops: list[float]
 ) -> Iterator[Mark]:
+    """Write the queries, the shown one in a frame, and the keys with the largest weight of each
+    head.
+    """
     for number, word in enumerate(arcs.queries):
         y = tops[0] + (number + 0.5) * ROW
-        is_word = number == arcs.word
         text = elide(word, SIZE, MAX_WORD)
-        yield Text(
-            left - 10,
-            y + MIDLINE * SIZE,
-            text,
-            SIZE,
-            "ink" if is_word else "muted",
-            "end",
-        )
-        if is_word:
+        is_shown = number == arcs.word
+        paint = "ink" if is_shown else "muted"
+        yield Text(left - 10, y + MIDLINE * SIZE, text, SIZE, paint, "end")
+        if is_shown:
             width = measure(text, SIZE)
-            yield Box(
-                left - 14 - width,
-                y - ROW / 2 + 2,
-                width + 8,
-                ROW - 4,
-                "ink",
-                outline=1.5,
-            )
+            x = left - 14 - width
+            yield Box(x, y - ROW / 2 + 2, width + 8, ROW - 4, "ink", outline=1.5)
+
     strongest = arcs.weights.argmax(1)
     for number, word in enumerate(arcs.keys):
         y = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE
         text = elide(word, SIZE, MAX_WORD)
-        yield Text(
-            right,
-            y,
-            text,
-            SIZE,
-            "ink" if arcs.weights[:, number].max() >= LEAST else "muted",
-        )
+        paint = "ink" if arcs.weights[:, number].max() >= LEAST else "muted"
+        yield Text(right, y, text, SIZE, paint)
         x = right + measure(text, SIZE) + 10
         for head in np.flatnonzero(strongest == number):
             weight = f"{arcs.weights[head, number]:.2f}"
-            yield Text(
-                x, y, weight, SIZE, f"s{head}", hint=_hint(arcs, int(head), number)
-            )
+            hint = _hint(arcs, int(head), number)
+            yield Text(x, y, weight, SIZE, f"s{head}", hint=hint)
             x += measure(weight, SIZE) + 8
 
 
 def _squares(arcs: HeadArcs, x: float, top: float) -> Iterator[Box]:
-    """Draw for each key a square for each head, filled from its foot by the share of its weight."""
+    """Draw a square for each key and head, filled from its foot in proportion to the weight."""
     for (head, key), weight in np.ndenumerate(arcs.weights):
         left = x + head * SQUARE
         y = top + (key + 0.5) * ROW - SQUARE / 2
@@ -213,11 +193,12 @@ def _hint(arcs: HeadArcs, head: int, key: int) -> str:
 
 
 def _description(arcs: HeadArcs) -> str:
-    """Describe where each head looks, for screen readers."""
-    strongest = (
-        f"{words('head {head}', head=head)}: {arcs.keys[int(row.argmax())]} {row.max():.2f}"
-        for head, row in zip(arcs.heads, arcs.weights, strict=True)
-    )
+    """Describe the largest weight of each head, for screen readers."""
+    strongest = []
+    for head, row in zip(arcs.heads, arcs.weights, strict=True):
+        name = words("head {head}", head=head)
+        key = arcs.keys[int(row.argmax())]
+        strongest.append(f"{name}: {key} {row.max():.2f}")
     return words(
         "{word} attends to: {heads}.",
         word=arcs.queries[arcs.word],

@@ -1,4 +1,4 @@
-"""Word alignment heatmap of attention weights: source words along the top, target words down the
+"""Heatmap of attention weights between words: source words along the top, target words down the
 left side.
 
 T target words (rows), S source words (columns).
@@ -38,11 +38,11 @@ from regard.visualisation.grid import (
 from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
-LEGEND_SIZE = 11.0
-NUMBERS_FROM = 40  # pixels: cells this high show their weight in digits
+LEGEND_SIZE = 11.0  # text size of the legend
+NUMBERS_FROM = 40  # pixels: cells at least this high show their weight in digits
 MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
-# A stronger grid line every five words, from twenty words on.
-RULE_EVERY, RULES_FROM = 5, 20
+RULE_EVERY = 5  # words between two stronger grid lines
+RULES_FROM = 20  # stronger grid lines are drawn if there are so many words
 CEILINGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 LEGEND = ("attention weight", "link")
 
@@ -51,40 +51,36 @@ LEGEND = ("attention weight", "link")
 class Alignment:
     """Attention weights between the words of two sentences, checked and cleaned for drawing.
 
+    - `source`, `target`: S and T words.
+    - `weights` (T, S): each row sums to one, or to less if special tokens have weight.
+    - `special_weights` (T,): weights on the end of the sentence, drawn as a narrow column.
+    - `links`: (source, target) pairs, drawn as outlined cells.
+
     Raises UsageError if a sentence is empty, a shape does not fit, a weight is negative or not
     finite, a row sums to more than one, or a link lies outside.
     """
 
-    source: tuple[str, ...]  # S words
-    target: tuple[str, ...]  # T words
-    # (T, S); a row sums to one, or to less if special tokens have weight.
+    source: tuple[str, ...]
+    target: tuple[str, ...]
     weights: np.ndarray
     title: str = ""
     caption: str = ""
-    special_weights: np.ndarray | None = (
-        None  # (T,) weight on the end of the sentence, drawn as a narrow column
-    )
-    links: frozenset[tuple[int, int]] | None = (
-        None  # (source, target) pairs, drawn as outlined cells
-    )
+    special_weights: np.ndarray | None = None
+    links: frozenset[tuple[int, int]] | None = None
 
     def __post_init__(self) -> None:
         shape = len(self.target), len(self.source)
-        for field in ("source", "target"):
-            object.__setattr__(
-                self, field, tuple(clean(word) for word in getattr(self, field))
-            )
-        for field in ("title", "caption"):
-            object.__setattr__(self, field, clean(getattr(self, field)))
+        object.__setattr__(self, "source", tuple(clean(word) for word in self.source))
+        object.__setattr__(self, "target", tuple(clean(word) for word in self.target))
+        object.__setattr__(self, "title", clean(self.title))
+        object.__setattr__(self, "caption", clean(self.caption))
         object.__setattr__(self, "weights", _checked("weights", self.weights, shape))
-        if (special := self.special_weights) is not None:
-            object.__setattr__(
-                self, "special_weights", _checked("special_weights", special, shape[:1])
-            )
-        sums = self.weights.sum(axis=1) + (
-            0 if self.special_weights is None else self.special_weights
-        )
-        if sums.max() > 1.02:  # within the tolerance of bfloat16
+        sums = self.weights.sum(axis=1)
+        if self.special_weights is not None:
+            special = _checked("special_weights", self.special_weights, shape[:1])
+            object.__setattr__(self, "special_weights", special)
+            sums = sums + special
+        if sums.max() > 1.02:  # the excess over one is the tolerance of bfloat16
             t = int(sums.argmax())
             raise UsageError(
                 f"the weights of a target word sum to one at most; those of word {t} sum to "
@@ -99,7 +95,7 @@ class Alignment:
 
 
 def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a read-only copy in double precision, or raise an error that says what is wrong."""
+    """Return a read-only copy in double precision. Raises UsageError if it does not fit."""
     if 0 in shape:
         raise UsageError(
             "an alignment needs at least one source word and one target word"
@@ -127,16 +123,15 @@ def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def ceiling_of(alignments: Sequence[Alignment]) -> float:
-    """Return the weight at the top of the colour scale: the smallest round number not below any
-    weight.
+    """Return the weight at the top of the colour scale: the smallest of CEILINGS that no weight
+    exceeds.
     """
-    largest = [float(alignment.weights.max()) for alignment in alignments]
-    largest += [
-        float(a.special_weights.max())
-        for a in alignments
-        if a.special_weights is not None
-    ]
-    return next((ceiling for ceiling in CEILINGS if max(largest) <= ceiling), 1.0)
+    largest = 0.0
+    for alignment in alignments:
+        largest = max(largest, float(alignment.weights.max()))
+        if alignment.special_weights is not None:
+            largest = max(largest, float(alignment.special_weights.max()))
+    return next((ceiling for ceiling in CEILINGS if largest <= ceiling), 1.0)
 
 
 def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure:
@@ -144,25 +139,22 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     comparable.
     """
     ceiling = ceiling or ceiling_of([alignment])
-    grid = place_grid(
-        alignment.source, alignment.target, alignment.special_weights is not None
-    )
-    right = drawing.right_edge(column_labels(grid, alignment.source))
+    has_end = alignment.special_weights is not None
+    grid = place_grid(alignment.source, alignment.target, has_end)
+    labels_right = drawing.right_edge(column_labels(grid, alignment.source))
+    grid_right = (sum(grid.end) if grid.end else grid.right) + 1
     has_links = bool(alignment.links)
     legend_width = drawing.right_edge(_legend(0.0, 0.0, ceiling, has_links))
-    right = max(
-        right, (sum(grid.end) if grid.end else grid.right) + 1, MARGIN + legend_width
-    )
-    header, height = drawing.header_lines(
+    right = max(labels_right, grid_right, MARGIN + legend_width)
+    header, header_height = drawing.header_lines(
         alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER)
     )
-    grid = replace(
-        grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0)
-    )
+    if header:
+        grid = replace(grid, top=grid.top + float(math.ceil(header_height + 10)))
     right = max(right, drawing.right_edge(header))
+
     labels = column_labels(grid, alignment.source)
     legend_left = max(MARGIN, min(grid.left, right - legend_width))
-    line = 2.5 if grid.cell_height > 20 else 1.5
     groups = (
         Group("header", header),
         Group("axes", _axes(grid)),
@@ -172,13 +164,7 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
         Group("cells", _cells(alignment, grid, ceiling)),
         *_end_column(alignment, grid, ceiling, labels[grid.columns :]),
         Group("values", tuple(_values(alignment, grid, ceiling))),
-        Group(
-            "links",
-            tuple(
-                Box(*grid.cell(t, s), "link", outline=line)
-                for s, t in sorted(alignment.links or ())
-            ),
-        ),
+        Group("links", _links(alignment, grid)),
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
     bottom = grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN
@@ -229,6 +215,14 @@ def _cells(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Box, ...]:
     )
 
 
+def _links(alignment: Alignment, grid: Grid) -> tuple[Box, ...]:
+    outline = 2.5 if grid.cell_height > 20 else 1.5
+    return tuple(
+        Box(*grid.cell(t, s), "link", outline=outline)
+        for s, t in sorted(alignment.links or ())
+    )
+
+
 def _hint(target: str, source: str, weight: float) -> str:
     return f"{isolated(target)} ← {isolated(source)} {weight:.3f}"
 
@@ -239,76 +233,54 @@ def _end_column(
     """Return the label and cells of the narrow column, if there is one."""
     if alignment.special_weights is None:
         return ()
-    words_of = alignment.target
     end = words("end of sentence")
-    cells = tuple(
-        Box(
-            *grid.end_cell(t),
-            f"w{level(weight, ceiling)}",
-            _hint(words_of[t], end, weight),
-        )
-        for t, weight in enumerate(alignment.special_weights)
-    )
-    return Group("end-label", labels), Group("end", cells)
+    cells = list[Box]()
+    for t, weight in enumerate(alignment.special_weights):
+        paint = f"w{level(weight, ceiling)}"
+        hint = _hint(alignment.target[t], end, weight)
+        cells.append(Box(*grid.end_cell(t), paint, hint))
+    return Group("end-label", labels), Group("end", tuple(cells))
 
 
 def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
-    """Write the weights in digits if cells have room for them; those that round to zero are
+    """Write the weights in digits if cells have room for them; a weight that rounds to zero is left
     blank.
     """
-    for (t, s), weight in (
-        np.ndenumerate(alignment.weights) if grid.cell_height >= NUMBERS_FROM else ()
-    ):
+    if grid.cell_height < NUMBERS_FROM:
+        return
+    for (t, s), weight in np.ndenumerate(alignment.weights):
         x, y, width, height = grid.cell(t, s)
         digits = f"{weight:.2f}" if weight >= 0.005 else ""
         paint = f"v{level(weight, ceiling)}"
-        yield Text(
-            x + width / 2,
-            y + height / 2 + MIDLINE * 12.0,
-            digits,
-            12.0,
-            paint,
-            "middle",
-        )
+        baseline = y + height / 2 + MIDLINE * 12.0
+        yield Text(x + width / 2, baseline, digits, 12.0, paint, "middle")
 
 
-BAR, BAR_STEPS = 126.0, 63  # pixels, colours
+BAR = 126.0  # pixels: width of the colour scale
+BAR_STEPS = 63  # colours of the scale
 
 
 def _legend(
     left: float, top: float, ceiling: float, has_links: bool
 ) -> tuple[Box | Text, ...]:
-    """Draw the colour scale with its end values, its name, and the outline that stands for a
-    link.
+    """Draw the colour scale with its name and end values, and the outline of a link if there are
+    links.
     """
     size = LEGEND_SIZE
     step = BAR / BAR_STEPS
     baseline = top + ASCENT * size
     bar_left = left + 14
     bar_right = bar_left + BAR
-    name = Text(
-        bar_right + 14 + measure(f"{ceiling:g}", size),
-        baseline,
-        words(LEGEND[0]),
-        size,
-        "muted",
-    )
-    frame = Box(bar_left - 1, top + 1, BAR + 2, 12.0, "rule")
-    bar = [
-        Box(
-            bar_left + n * step,
-            top + 2,
-            step,
-            10.0,
-            f"w{round(LEVELS * n / (BAR_STEPS - 1))}",
-        )
-        for n in range(BAR_STEPS)
-    ]
-    ends = [
-        Text(left, baseline, "0", size, "muted"),
-        Text(bar_right + 6, baseline, f"{ceiling:g}", size, "muted"),
-    ]
-    marks: list[Box | Text] = [frame, *bar, *ends, name]
+    name_left = bar_right + 14 + measure(f"{ceiling:g}", size)
+    name = Text(name_left, baseline, words(LEGEND[0]), size, "muted")
+
+    marks: list[Box | Text] = [Box(bar_left - 1, top + 1, BAR + 2, 12.0, "rule")]
+    for n in range(BAR_STEPS):
+        paint = f"w{round(LEVELS * n / (BAR_STEPS - 1))}"
+        marks.append(Box(bar_left + n * step, top + 2, step, 10.0, paint))
+    marks.append(Text(left, baseline, "0", size, "muted"))
+    marks.append(Text(bar_right + 6, baseline, f"{ceiling:g}", size, "muted"))
+    marks.append(name)
     if has_links:
         link_left = drawing.right_edge([name]) + 14
         marks += [Box(link_left, top, 13.0, 13.0, "link", outline=2.0)]
@@ -320,14 +292,13 @@ def _description(alignment: Alignment) -> str:
     """Describe the figure and the largest weight of each target word, for screen readers."""
     columns = len(alignment.source)
     rows = len(alignment.target)
-    largest = (
-        f"{isolated(word)} ← {isolated(alignment.source[s])} {alignment.weights[t, s]:.2f}"
-        for t, (word, s) in enumerate(
-            zip(alignment.target, alignment.weights.argmax(axis=1), strict=True)
-        )
-    )
-    about = (
+    largest = []
+    for t, s in enumerate(alignment.weights.argmax(axis=1)):
+        target = isolated(alignment.target[t])
+        source = isolated(alignment.source[s])
+        largest.append(f"{target} ← {source} {alignment.weights[t, s]:.2f}")
+    text = (
         "Attention weights of {rows} target words (rows) over {columns} source words (columns). "
         "Strongest: {most}."
     )
-    return words(about, rows=rows, columns=columns, most="; ".join(largest))
+    return words(text, rows=rows, columns=columns, most="; ".join(largest))

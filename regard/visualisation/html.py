@@ -17,7 +17,7 @@ from regard.visualisation.colours import (
     signed_paint,
 )
 
-# That machines may have, in which Latin and Korean letters go together.
+# Fonts that the reader's machine may have and whose Latin and Korean letters match.
 SYSTEM_FONTS = (
     'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", '
     '"Nanum Gothic", sans-serif'
@@ -27,10 +27,9 @@ STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 
 
 def script_colours() -> dict[str, Any]:
-    """Return the colour scale, the colours of text on it and the roles, by theme, and the veil, for
-    scripts.
+    """Return the colours that scripts need: scales and roles by theme, and the veil.
 
-    Colours of a scale follow each other, six digits each.
+    The colours of a scale are one string of six hexadecimal digits each.
     """
     scales = {
         "scale": [f"w{n}" for n in range(LEVELS + 1)],
@@ -38,39 +37,37 @@ def script_colours() -> dict[str, Any]:
         "signed": [signed_paint(n / LEVELS) for n in range(-LEVELS, LEVELS + 1, 2)],
         "series": [f"s{n}" for n in range(SERIES)],
     }
-    palette = {theme: {role: colour(role, theme) for role in ROLES} for theme in THEMES}
-    for theme, colours in palette.items():
-        colours |= {
-            name: "".join(colour(paint, theme)[1:] for paint in paints)
-            for name, paints in scales.items()
-        }
+    palette = dict[str, dict[str, str]]()
+    for theme in THEMES:
+        colours = {role: colour(role, theme) for role in ROLES}
+        for name, paints in scales.items():
+            colours[name] = "".join(colour(paint, theme)[1:] for paint in paints)
+        palette[theme] = colours
     return {"palette": palette, "veil": [*VEIL, OPACITY]}
 
 
 def colour_variables() -> str:
-    """Return the CSS variables of all roles, of the series and of three shades; light when
-    printed.
-    """
-    paints = [
-        *ROLES,
-        *(f"s{n}" for n in range(SERIES)),
-        *(f"w{n}" for n in (8, 30, 70)),
-    ]
-    return in_both_themes(
-        lambda theme: (
-            f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}"
-        )
-    )
+    """Return CSS variables for all roles, the series and three shades; print is always light."""
+    series = [f"s{n}" for n in range(SERIES)]
+    shades = [f"w{n}" for n in (8, 30, 70)]
+
+    def rules(theme: Theme) -> str:
+        variables = [
+            f"--{paint}: {colour(paint, theme)}" for paint in (*ROLES, *series, *shades)
+        ]
+        return f":root {{ {'; '.join(variables)} }}"
+
+    return in_both_themes(rules)
 
 
 def in_both_themes(rules: Callable[[Theme], str]) -> str:
-    """Return CSS rules of the light theme, and those of the dark one for screens that prefer it."""
+    """Return CSS rules in the light theme, and in the dark theme for screens that prefer it."""
     light, dark = (rules(theme) for theme in THEMES)
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
 
 
 def paint_rules() -> str:
-    """Return CSS that gives the marks of inline figures their paints, by the variables of
+    """Return CSS that paints the marks of inline figures with the variables of
     `colour_variables`.
     """
     paints = [*ROLES, *(f"s{n}" for n in range(SERIES))]

@@ -1,5 +1,5 @@
-"""Words of figures in English and in Korean: the code has the English, by which `korean.toml` has
-the Korean.
+"""Translate the words of figures: the code holds the English text, which is the key of the Korean
+text in `korean.toml`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ LANGUAGE: ContextVar[Language] = ContextVar("language", default="en")
 
 
 def words(english: str, **values: Any) -> str:
-    """Return words in the language of figures, their {placeholders} filled in; what has no Korean
-    stays as it is.
+    """Return words in the language of figures, with their {placeholders} filled in.
+
+    Words without a Korean translation stay English.
     """
     text = _korean().get(english, english) if LANGUAGE.get() == "ko" else english
     return text.format(**values) if values else text

@@ -1,5 +1,5 @@
-"""Picture of a matrix W as a map between two spaces: keys in a plane of theirs, and where W puts
-them among queries.
+"""Picture of a matrix W as a linear map: the keys in a plane of their own space, and the positions
+to which W maps them among the queries.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from regard.visualisation.figure import (
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
-SIDE, BETWEEN, SIZE = 400.0, 64.0, 13.0  # pixels: of a plane, between both, of texts
-# Grid lines on each side of the middle; half a point's side; the widest label.
-LINES, DOT, LABEL = (
-    4,
-    4.0,
-    90.0,
-)
+SIDE = 400.0  # pixels of a plane's side
+BETWEEN = 64.0  # pixels between the two planes
+SIZE = 13.0  # text size
+LINES = 4  # grid lines on each side of the middle
+DOT = 4.0  # pixels: half the side of a point
+LABEL = 90.0  # pixels of the widest label
 CAPTION = (
     "Left: the encoder's states h, in a plane of their space. Right: where W ({sizes} weights) "
     "puts them, and the decoder's states as arrows. The further a point lies along an arrow, the "
@@ -46,52 +45,60 @@ def layout_linear_map(
     names: tuple[Sequence[str], Sequence[str]],
     title: str,
 ) -> Figure:
-    """Draw W (M, N) by keys (S, N) and queries (T, M), which `names` label; a score is query · W ·
+    """Draw W (M, N) by keys (S, N) and queries (T, M), labelled by `names`; a score is query · W ·
     key.
 
-    In the two directions of the right plane the mapped keys differ most. Keys are drawn from their
-    mean: it adds the same to all scores of a query, which softmax does not see.
+    The right plane is spanned by the two directions in which the mapped keys differ most. The mean
+    of the keys is subtracted: it adds the same to all scores of a query, which softmax ignores.
     """
-    keys, (M, N) = keys - keys.mean(0), matrix.shape
-    base = np.linalg.svd(keys @ matrix.T)[2][:2]
-    turn, stretch, across = np.linalg.svd(base @ matrix, full_matrices=False)
-    # Symmetric, of the left plane turn @ across: the grid is stretched, not turned.
-    change = turn * stretch @ turn.T
-    before = keys @ (turn @ across).T
-    arrows = queries @ base.T
+    M, N = matrix.shape
+    keys = keys - keys.mean(0)
+    query_plane = np.linalg.svd(keys @ matrix.T)[2][:2]
+    left, stretch, right = np.linalg.svd(query_plane @ matrix, full_matrices=False)
+
+    # The basis of the left plane makes this map symmetric: the grid is stretched, not rotated.
+    plane_map = left * stretch @ left.T
+    points = keys @ (left @ right).T
+    mapped_points = points @ plane_map
+    arrows = queries @ query_plane.T
+
     scores = queries @ matrix @ keys.T
-    planar = arrows @ (before @ change).T
-    share = f"{1 - np.square(scores - planar).sum() / max(1e-12, np.square(scores).sum()):.0%}"
-    turned = int((scores.argmax(1) != planar.argmax(1)).sum())
+    plane_scores = arrows @ mapped_points.T
+    lost = np.square(scores - plane_scores).sum() / max(1e-12, np.square(scores).sum())
+    turned = int((scores.argmax(1) != plane_scores.argmax(1)).sum())
     caption = words(
-        CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries)
+        CAPTION,
+        sizes=f"{M} × {N}",
+        share=f"{1 - lost:.0%}",
+        turned=turned,
+        count=len(queries),
     )
+
     width = 2 * MARGIN + 2 * SIDE + BETWEEN
-    header, height = drawing.header_lines(title, caption, width - 2 * MARGIN)
-    top = MARGIN + height + 34
-    groups = [Group("header", header)]
-    link = list[Mark]()
-    steps = np.eye(2) * np.abs(before).max(initial=1e-9) / LINES
-    for n, (name, points, grid) in enumerate(
-        (("h", before, steps), ("W · h", before @ change, steps @ change))
-    ):
-        left = MARGIN + n * (SIDE + BETWEEN)
-        shown = arrows[: n * len(arrows)]
-        link.append(Text(left, top - 10, name, SIZE, "muted"))
-        groups.append(
-            Group(
-                f"plane-{n + 1}", tuple(_plane(points, shown, grid, names, (left, top)))
-            )
-        )
+    header, header_height = drawing.header_lines(title, caption, width - 2 * MARGIN)
+    top = MARGIN + header_height + 34
+    right_edge = MARGIN + SIDE + BETWEEN
+    steps = np.eye(2) * np.abs(points).max(initial=1e-9) / LINES
+    left_marks = _plane(points, arrows[:0], steps, names, (MARGIN, top))
+    right_marks = _plane(
+        mapped_points, arrows, steps @ plane_map, names, (right_edge, top)
+    )
+
     x = MARGIN + SIDE + BETWEEN / 2
     y = top + SIDE / 2
-    link += [
+    map_marks: tuple[Mark, ...] = (
+        Text(MARGIN, top - 10, "h", SIZE, "muted"),
+        Text(right_edge, top - 10, "W · h", SIZE, "muted"),
         Text(x, y - 12, "W", 18.0, "link", "middle"),
         *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0),
-    ]
-    return drawing.make_figure(
-        width, top + SIDE + MARGIN, [*groups, Group("map", tuple(link))], title, caption
     )
+    groups = [
+        Group("header", header),
+        Group("plane-1", tuple(left_marks)),
+        Group("plane-2", tuple(right_marks)),
+        Group("map", map_marks),
+    ]
+    return drawing.make_figure(width, top + SIDE + MARGIN, groups, title, caption)
 
 
 def _plane(
@@ -99,73 +106,92 @@ def _plane(
     arrows: np.ndarray,
     steps: np.ndarray,
     names: tuple[Sequence[str], ...],
-    corner: Sequence[float],
+    corner: tuple[float, float],
 ) -> Iterator[Mark]:
-    """Draw points, arrows at a scale of their own, and the grid of two `steps`, all from the middle
-    of a square.
+    """Draw a square plane: points, arrows, and the grid that two `steps` span from the middle.
+
+    Points and grid share one scale; arrows have another, so that the longest one fits.
     """
-    (left, top), ends = corner, np.array([(1, 1), (1, -1)]) @ steps * LINES
-    scale = (
-        0.46
-        * SIDE
-        / max(float(np.abs(part).max(initial=1e-9)) for part in (points, ends))
+    left, top = corner
+    grid_corners = np.array([(1, 1), (1, -1)]) @ steps * LINES
+    extent = max(
+        float(np.abs(points).max(initial=1e-9)),
+        float(np.abs(grid_corners).max(initial=1e-9)),
     )
+    scale = 0.46 * SIDE / extent
 
     def at(vector: np.ndarray) -> tuple[float, float]:
-        return left + SIDE / 2 + scale * float(
-            vector[0]
-        ), top + SIDE / 2 - scale * float(vector[1])
+        x = left + SIDE / 2 + scale * float(vector[0])
+        y = top + SIDE / 2 - scale * float(vector[1])
+        return x, y
 
     yield Box(left, top, SIDE, SIDE, "rule", outline=1.0)
     for n in range(-LINES, LINES + 1):
-        for one, other in (steps, steps[::-1]):
-            line = at(n * one - LINES * other), at(n * one + LINES * other)
+        for across, along in (steps, steps[::-1]):
+            line = at(n * across - LINES * along), at(n * across + LINES * along)
             yield Polyline(line, "grid" if n else "rule", 1.0)
+
     longest = float(np.abs(arrows).max(initial=1e-9)) / (0.4 * SIDE / scale)
     tips = [at(arrow / longest) for arrow in arrows]
     spots = [at(point) for point in points]
-    labels = list[Text]()
-    for paint, texts, ends_of in (("s0", names[0], spots), ("s1", names[1], tips)):
-        for name, (x, y) in zip(texts, ends_of, strict=False):
-            text = elide(name, SIZE, LABEL)
-            far = DOT + 4
-            wide = far + measure(text, SIZE)
-            is_left = x + wide > left + SIDE or (
-                paint == "s1" and left < x - wide < left + SIDE / 2 - wide
-            )
-            label = Text(x + far, y + MIDLINE * SIZE, text, SIZE, paint)
-            labels.append(
-                _apart(
-                    replace(label, x=x - far, anchor="end") if is_left else label,
-                    labels,
-                )
-            )
-    # Over the grid alone.
-    yield from (
-        Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels)
-    )
+    labels = _labels(names, spots, tips, left)
+
+    # The labels lie on paper, which covers the grid but no arrow and no point.
+    for label in labels:
+        first, second, third, fourth = label.corners()
+        yield Polyline((first, second, fourth, third), "paper")
     for tip in tips:
         yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
-    yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)
+    for x, y in spots:
+        yield Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0")
     yield from labels
 
 
-def _apart(label: Text, others: Sequence[Text]) -> Text:
-    """Move a label up or down by as little as keeps it off the others."""
-    spans = [[x for x, _ in each.corners()] for each in (label, *others)]
-    low = min(spans[0])
-    high = max(spans[0])
-    near = [
-        each.y
-        for each, xs in zip(others, spans[1:], strict=True)
-        if min(xs) < high and low < max(xs)
-    ]
+def _labels(
+    names: tuple[Sequence[str], ...],
+    spots: Sequence[tuple[float, float]],
+    tips: Sequence[tuple[float, float]],
+    left: float,
+) -> list[Text]:
+    """Label points and tips of arrows at their right, or at their left if there is more room."""
+    labels = list[Text]()
+    gap = DOT + 4
+    for paint, texts, anchors in (("s0", names[0], spots), ("s1", names[1], tips)):
+        for name, (x, y) in zip(texts, anchors, strict=False):
+            text = elide(name, SIZE, LABEL)
+            width = gap + measure(text, SIZE)
+            leaves_plane = x + width > left + SIDE
+            points_left = left < x - width < left + SIDE / 2 - width
+            label = Text(x + gap, y + MIDLINE * SIZE, text, SIZE, paint)
+            if leaves_plane or (paint == "s1" and points_left):
+                label = replace(label, x=x - gap, anchor="end")
+            labels.append(_moved_apart(label, labels))
+    return labels
+
+
+def _moved_apart(label: Text, others: Sequence[Text]) -> Text:
+    """Move a label up or down, as little as possible, until it overlaps none of the others."""
+    left, right = _span(label)
+    neighbours = list[float]()
+    for other in others:
+        other_left, other_right = _span(other)
+        if other_left < right and left < other_right:
+            neighbours.append(other.y)
+
     heights = (
         label.y + sign * n * SIZE / 4
         for n in range(4 * len(others) + 5)
         for sign in (1, -1)
     )
-    return replace(
-        label,
-        y=next(y for y in heights if all(abs(y - other) >= SIZE for other in near)),
+    y = next(
+        height
+        for height in heights
+        if all(abs(height - neighbour) >= SIZE for neighbour in neighbours)
     )
+    return replace(label, y=y)
+
+
+def _span(label: Text) -> tuple[float, float]:
+    """Return the left and right edge of a label."""
+    xs = [x for x, _ in label.corners()]
+    return min(xs), max(xs)

@@ -1,5 +1,5 @@
-"""Live page: one HTML file with models, library and the page of an explanation, which translates
-offline.
+"""Live page: one HTML file that translates and explains offline, with the models and the runtime
+library inside.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import gzip
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
+from importlib import resources
 from math import isfinite
 from typing import Any
 
@@ -26,22 +26,23 @@ _IMPORT = re.compile(r'^import [^;]*? from "\./(\w+\.js)";\n', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Trust:
-    """Agreement of the attention that is shown with attribution measures: rank correlations, −1 to
-    1, by measure.
+    """Agreement of the shown attention with each attribution measure: rank correlations, −1 to 1.
+
+    `sentences`: number of sentences on which it was measured.
     """
 
-    sentences: int  # that it was measured on
+    sentences: int
     agreement: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class LiveModel:
-    """A model of a live page: its runtime file, and what the page says of it.
+    """A model of a live page: the content of its runtime file, and its description.
 
-    `languages`: of source and target as in HTML, such as "en"; empty if unknown. `alignment`: the
-    head that is shown first, as in the card of the file. `examples`: sentences to try, the first of
-    which the page opens with. `names`: of languages by their code, in English and Korean, since few
-    browsers know the smaller ones.
+    - `languages`: codes of source and target as in HTML, such as "en"; empty if unknown.
+    - `alignment`: the head that is shown first, as in the card of the file.
+    - `examples`: sentences to try; the page opens with the first one.
+    - `names`: names of languages by code, in English and Korean, since browsers lack many of them.
     """
 
     content: bytes
@@ -55,32 +56,35 @@ class LiveModel:
 
 
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
-    """Render the page of one model, or of two models of opposite directions; `wasm` is the library
-    for browsers.
+    """Render the page of one model, or of two models of opposite directions.
+
+    `wasm` is the runtime library, compiled for browsers.
     """
     source, target = models[0].languages
-    packed = [
-        gzip.compress(content, 9, mtime=0)
+    data = {
+        "endpoint": "",
+        "sentences": sentence_rules(),
+        **script_colours(),
+        "models": [_values(model) for model in models],
+    }
+    files = [
+        base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
         for content in (wasm, *(model.content for model in models))
     ]
     return make_page(
         "regard.visualisation",
         "offline.html",
         title=f"{source} → {target}" if source and target else "Regard",
-        data={
-            "endpoint": "",
-            "sentences": sentence_rules(),
-            **script_colours(),
-            "models": [_values(model) for model in models],
-        },
-        files=[base64.b64encode(content).decode("ascii") for content in packed],
+        data=data,
+        files=files,
         runtime=module_script(),
     )
 
 
 def module_script() -> str:
-    """Return the JavaScript module, and those that it imports, as one script: a page from disk may
-    load no modules.
+    """Return the JavaScript module regard.js and its imports as one script.
+
+    Browsers refuse to load modules into a page that is opened from disk.
     """
     texts = dict[str, str]()
     _add_module("regard.js", texts)
@@ -88,10 +92,8 @@ def module_script() -> str:
 
 
 def _add_module(name: str, texts: dict[str, str]) -> None:
-    """Add a module, in a scope of its own that returns what it exports, after those that it
-    imports.
-    """
-    text = files("regard.runtime").joinpath("js", name).read_text(encoding="utf-8")
+    """Add a module after its imports, as a function call that returns its exports."""
+    text = resources.files("regard.runtime").joinpath("js", name).read_text("utf-8")
     for other in _IMPORT.findall(text):
         if other not in texts:
             _add_module(other, texts)
@@ -101,24 +103,20 @@ def _add_module(name: str, texts: dict[str, str]) -> None:
 
 
 def _values(model: LiveModel) -> dict[str, Any]:
-    """Return all but the content."""
-    same = {
-        name: getattr(model, name)
-        for name in ("languages", "names", "alignment", "readme")
-    }
-    facts = {clean(name): clean(value) for name, value in model.facts.items()}
-    measured = model.trust.agreement.items() if model.trust else ()
-    agreement = [
-        [name, round(value, 2) if isfinite(value) else None] for name, value in measured
-    ]
-    trust = (
-        {"sentences": model.trust.sentences, "agreement": agreement}
-        if model.trust
-        else None
-    )
+    """Return the JSON values of a model, without its content."""
+    trust = None
+    if model.trust is not None:
+        agreement = [
+            [measure, round(value, 2) if isfinite(value) else None]
+            for measure, value in model.trust.agreement.items()
+        ]
+        trust = {"sentences": model.trust.sentences, "agreement": agreement}
     return {
-        **same,
-        "examples": [*map(clean, model.examples)],
-        "facts": facts,
+        "languages": model.languages,
+        "names": model.names,
+        "alignment": model.alignment,
+        "readme": model.readme,
+        "examples": [clean(example) for example in model.examples],
+        "facts": {clean(name): clean(value) for name, value in model.facts.items()},
         "trust": trust,
     }

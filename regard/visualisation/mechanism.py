@@ -1,8 +1,8 @@
-"""The mechanism of a model in one diagram: words, states, scores, softmax, sum, the decoder's
-state, the next word.
+"""Diagram of how a model computes the next word: words, encoder states, scores, softmax, weighted
+sum, decoder state, and output.
 
-It stays whole in all frames of the player, and parts that a step does not reach are pale.
-explanation_page.js draws the same.
+The layout is the same in all frames of the player; whatever a step has not computed yet is pale.
+explanation_page.js draws the same diagram.
 """
 
 from __future__ import annotations
@@ -21,36 +21,30 @@ from regard.visualisation.fonts import elide
 from regard.visualisation.language import words
 
 WIDTH = 760.0
-# Of the source's columns, and left of the decoder.
-LEFT, ROOM, RIGHT = (
-    MARGIN + 80,
-    400.0,
-    WIDTH - MARGIN - 170.0,
-)
-# Columns at most, of more words the strongest of all steps; pixels of one.
-COLUMNS, WIDEST = (
-    6,
-    92.0,
-)
-SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
-# Heights of a state and of its row; width and greatest height of a bar.
-STATE, STEP, BAR, HIGH = (
-    14.0,
-    18.0,
-    28.0,
-    34.0,
-)
+LEFT = MARGIN + 80  # left edge of the source columns
+ROOM = 400.0  # pixels for all source columns
+RIGHT = WIDTH - MARGIN - 170.0  # left edge of the decoder
+COLUMNS = 6  # largest number of source columns
+WIDEST = 92.0  # pixels of the widest column
+SIZE = 13.0  # text size
+SMALL = 11.5  # text size
+NUMBERS = 32  # numbers of a state vector that are drawn
+STATE = 14.0  # pixels: height of a state
+STEP = 18.0  # pixels: height of the row of a state
+BAR = 28.0  # pixels: width of a bar
+HIGH = 34.0  # pixels: greatest height of a bar
 SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum,
 state and word.
 """
-# Unrecorded scores are drawn from this value below the highest one: exp(−6.9) is a thousandth.
+# Lower end of the axis if scores were not recorded and the highest one is drawn as 0: exp(−6.9) is
+# a thousandth.
 LEAST = -6.9
 
 
 class Column(NamedTuple):
-    """A source word with its weight, and the places of its tokens among those that a recurrent
-    encoder reads.
+    """A source word with its attention weight and the indices of its tokens in the encoder's
+    input.
     """
 
     text: str
@@ -59,143 +53,150 @@ class Column(NamedTuple):
 
 
 class Diagram:
-    """The places of a diagram, the same in every frame.
+    """Layout of the diagram, the same in every frame: y-coordinates of its rows, in pixels.
 
-    Scores are shown of one head, not of the mean of heads; if they were not recorded, the
-    logarithms of its weights. `before`: the decoder attends by the state before, and the context
-    enters its next state.
+    Scores are drawn for a single head, not for a mean of heads. If they were not recorded, the
+    logarithms of the weights stand in for them. `attends_first`: the decoder attends with its
+    previous state, and the context vector enters its next state (Bahdanau et al. 2015).
     """
 
     def __init__(self, data: ExplanationData) -> None:
         self.data = data
-        self.cross = data.has_cross_attention
+        self.has_attention = data.has_cross_attention
+        self._read_weights()
+
         states = data.states
-        # The weight of the end comes last.
-        layer = data.layers[data.shown_head.layer] if self.cross else None
-        rows = (
-            np.dstack([layer.weights, layer.special_weights])
-            if layer
-            else np.full((1, 1, 1), bool(states))
+        has_one_head = self.heads == 1 or data.shown_head.head is not None
+        self.shows_scores = self.has_attention and has_one_head
+        self.attends_first = (
+            self.has_attention and states is not None and states.order == "bahdanau"
         )
-        self.weights = (
-            rows.mean(0) if data.shown_head.head is None else rows[data.shown_head.head]
-        )
-        self.heads = len(rows) if self.cross else 0
-        sums = layer.log_sums if layer else None
-        self.sums = (
-            -np.log(np.maximum(self.weights.max(1), 1e-30))
-            if sums is None
-            else sums[data.shown_head.head or 0]
-        )
-        e = (
-            np.log(np.maximum(self.weights, 1e-30))
-            + self.sums[: len(self.weights), None]
-        )[self.weights > 0]
-        self.lowest, self.highest = (
-            (LEAST, 0.0)
-            if sums is None
-            else map(float, (e.min(initial=0), e.max(initial=0.1)))
-        )
-        self.scored = self.heads == 1 or (
-            self.cross and data.shown_head.head is not None
-        )
-        self.before = self.cross and states is not None and states.order == "bahdanau"
+
         self.state = 32.0 if states else 66.0
         bottom = self.state + STEP * (states.directions if states else 1)
         self.score = bottom + 40
-        self.softmax = self.score + 58 if self.scored else bottom + 36
+        self.softmax = self.score + 58 if self.shows_scores else bottom + 36
         self.weight = self.softmax + 30
-        self.sum = self.weight + 78 if self.cross else bottom + 40
-        self.own = (
-            (self.score if self.scored else self.softmax + 20) - 22
-            if self.cross
-            else self.sum - 12
-        )
-        self.output = self.sum + (70 if self.before else 34)
-        self.next = (
-            self.output + 30 + 20 * max(len(step.candidates) for step in data.steps)
-        )
+        self.sum = self.weight + 78 if self.has_attention else bottom + 40
+        if not self.has_attention:
+            self.decoder = self.sum - 12
+        elif self.shows_scores:
+            self.decoder = self.score - 22
+        else:
+            self.decoder = self.softmax + 20 - 22
+        self.output = self.sum + (70 if self.attends_first else 34)
+        most_candidates = max(len(step.candidates) for step in data.steps)
+        self.next = self.output + 30 + 20 * most_candidates
         self.height = self.next + 28
 
+    def _read_weights(self) -> None:
+        """Set the weights (P, S + 1) of the shown head, the logarithms of its softmax sums, and the
+        range of its scores. The last column is the weight on the end of the sentence.
+        """
+        head = self.data.shown_head.head
+        if self.has_attention:
+            layer = self.data.layers[self.data.shown_head.layer]
+            weights = np.dstack([layer.weights, layer.special_weights])
+            log_sums = layer.log_sums
+            self.heads = len(weights)
+        else:
+            weights = np.full((1, 1, 1), self.data.states is not None)
+            log_sums = None
+            self.heads = 0
+        self.weights = weights.mean(0) if head is None else weights[head]
+
+        if log_sums is None:
+            self.log_sums = -np.log(np.maximum(self.weights.max(1), 1e-30))
+            self.lowest = LEAST
+            self.highest = 0.0
+            return
+        self.log_sums = log_sums[head or 0]
+        log_weights = np.log(np.maximum(self.weights, 1e-30))
+        scores = log_weights + self.log_sums[: len(self.weights), None]
+        scores = scores[self.weights > 0]
+        self.lowest = float(scores.min(initial=0))
+        self.highest = float(scores.max(initial=0.1))
+
     def marks(self, read: int, t: int | None, stage: int = WORD) -> Iterator[Mark]:
-        """Draw the model in step `read` of the encoder, or in a stage of step t of the decoder if
-        that is not None.
+        """Draw the model at step `read` of the encoder, or at a stage of step `t` of the decoder if
+        `t` is not None.
         """
         states = self.data.states
-        weights = self.weights[t] if self.cross and t is not None else None
+        weights = self.weights[t] if self.has_attention and t is not None else None
         columns = self._columns(weights, read)
         width = min(WIDEST, ROOM / len(columns))
         end = LEFT + min(ROOM, WIDEST * len(columns))
         placed = [
-            (LEFT + (i + 0.5) * width, column) for i, column in enumerate(columns)
+            (LEFT + (number + 0.5) * width, column)
+            for number, column in enumerate(columns)
         ]
+
         yield Text(MARGIN, self.state + 11, words("states h"), SMALL, "muted")
-        more = len(self.data.source) - len(placed)
         name = words("cells" if self.data.image else "words")
-        yield Text(
-            MARGIN, 16, name + (f" (+{more})" if more > 0 else ""), SMALL, "muted"
-        )
-        yield from (
-            Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle")
-            for x, each in placed
-        )
-        yield from (
-            self._encoder(placed, end)
-            if states is None
-            else self._states(placed, width, read, t is not None)
-        )
-        if self.cross:
+        hidden = len(self.data.source) - len(placed)
+        if hidden > 0:
+            name += f" (+{hidden})"
+        yield Text(MARGIN, 16, name, SMALL, "muted")
+        for x, column in placed:
+            text = elide(column.text, SIZE, width - 4)
+            yield Text(x, 16, text, SIZE, "ink", "middle")
+
+        if states is None:
+            yield from self._encoder(placed, end)
+        else:
+            yield from self._states(placed, width, read, t is not None)
+        if self.has_attention:
             yield from self._attention(placed, end, t, stage)
         yield from self._decoder(t, stage)
 
     def _columns(
         self, weights: npt.NDArray[np.float32] | None, read: int
     ) -> list[Column]:
-        """Return the words that are shown: the strongest in any step (cells: in this), or those
-        around what is read.
+        """Return the source words to draw, at most COLUMNS of them, in their order.
+
+        Words whose states are handed over to the decoder come first, then those with the largest
+        weight in any step (cells of an image: in this step), then those near the token `read`.
         """
-        own = states.token_words if (states := self.data.states) else ()
-        shown = [
-            *enumerate(self.data.source),
-            *([(-1, words("(end)"))] if self.weights[:, -1].max() >= 0.005 else []),
-        ]
-        columns = [
-            Column(
-                text,
-                0.0 if weights is None else float(weights[s]),
-                tuple(i for i, w in enumerate(own) if w == s),
-            )
-            for s, text in shown
-        ]
-        now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
-        # Whose states are handed over.
-        ends = (0, len(columns) - 1) if states and states.is_all else ()
-        largest = (
-            np.zeros(len(shown))
-            if weights is None
-            else weights
-            if self.data.image
-            else self.weights.max(0)
-        )
-        ranks = [
-            (i not in ends, -largest[s], abs(i - now), i)
-            for i, (s, _) in enumerate(shown)
-        ]
-        return [columns[i] for i in sorted(i for *_, i in sorted(ranks)[:COLUMNS])]
+        states = self.data.states
+        token_words = states.token_words if states else ()
+        texts = list(enumerate(self.data.source))
+        if self.weights[:, -1].max() >= 0.005:
+            texts.append((-1, words("(end)")))
+        columns = []
+        for source_word, text in texts:
+            weight = 0.0 if weights is None else float(weights[source_word])
+            tokens = [i for i, word in enumerate(token_words) if word == source_word]
+            columns.append(Column(text, weight, tuple(tokens)))
+
+        being_read = next((i for i, c in enumerate(columns) if read in c.tokens), 0)
+        handed_over = (0, len(columns) - 1) if states and states.is_all else ()
+        largest: npt.NDArray[np.float32]
+        if weights is None:
+            largest = np.zeros(len(columns), np.float32)
+        elif self.data.image:
+            largest = weights
+        else:
+            largest = self.weights.max(0)
+
+        def rank(number: int) -> tuple[bool, float, int, int]:
+            distance = abs(number - being_read)
+            return number not in handed_over, -largest[number], distance, number
+
+        chosen = sorted(range(len(columns)), key=rank)[:COLUMNS]
+        return [columns[number] for number in sorted(chosen)]
 
     def _encoder(
         self, placed: Sequence[tuple[float, Column]], end: float
     ) -> Iterator[Mark]:
+        """Draw an encoder without recurrence: one box over all columns, and a state below each."""
         layers = len(self.data.encoder_layers)
+        if layers:
+            name = words("encoder: {count} layers of self-attention", count=layers)
+        else:
+            name = words("encoder")
+        middle = (LEFT + end) / 2
         yield Box(LEFT, 30, end - LEFT, 22, "s0", outline=1.0)
-        name = (
-            words("encoder: {count} layers of self-attention", count=layers)
-            if layers
-            else words("encoder")
-        )
-        yield Text(
-            (LEFT + end) / 2, 45, elide(name, SIZE, end - LEFT), SIZE, "ink", "middle"
-        )
+        yield Text(middle, 45, elide(name, SIZE, end - LEFT), SIZE, "ink", "middle")
         for x, _ in placed:
             yield from arrow((x, 52), (x, self.state), "muted")
             yield Box(x - 16, self.state, 32, STATE + 2, "s0", outline=1.0)
@@ -203,62 +204,52 @@ class Diagram:
     def _states(
         self, placed: Sequence[tuple[float, Column]], width: float, read: int, lit: bool
     ) -> Iterator[Mark]:
-        """Draw the states of a recurrent encoder, and, without attention, those that it hands
-        over.
+        """Draw the states of a recurrent encoder; without attention, also mark the states that are
+        handed over to the decoder.
+
+        Only states up to step `read` are drawn, or all of them if `lit`.
         """
         states = self.data.states
         assert states is not None, "a recurrent encoder has states"
         S = len(states.tokens)
         largest = float(np.abs(states.encoder[..., :NUMBERS]).max(initial=1e-9))
-        for k in range(states.directions):
-            y = self.state + STEP * k
+        for direction in range(states.directions):
+            y = self.state + STEP * direction
             hue = "s2" if lit else "grid"
-            for n, (x, column) in enumerate(placed):
-                token = column.tokens[0 if k else -1] if column.tokens else 0
-                is_read = lit or (S - 1 - token if k else token) <= read
+            for number, (x, column) in enumerate(placed):
+                # The state of a word is that after its last token in reading order.
+                token = 0
+                if column.tokens:
+                    token = column.tokens[0 if direction else -1]
+                reading_step = S - 1 - token if direction else token
+                is_read = lit or reading_step <= read
                 left = x - width / 2 + 5
                 right = x + width / 2 - 5
+                size = right - left
                 if is_read:
-                    yield from _strip(
-                        states.encoder[token, k, :NUMBERS],
-                        left,
-                        y,
-                        right - left,
-                        STATE,
-                        largest,
-                    )
-                yield Box(
-                    left,
-                    y,
-                    right - left,
-                    STATE,
-                    "rule" if is_read else "grid",
-                    outline=1.0,
-                )
-                if n + 1 < len(placed):
+                    vector = states.encoder[token, direction, :NUMBERS]
+                    yield from _strip(vector, left, y, size, STATE, largest)
+                frame = "rule" if is_read else "grid"
+                yield Box(left, y, size, STATE, frame, outline=1.0)
+                if number + 1 < len(placed):
                     ends = (right, y + STATE / 2), (right + 10, y + STATE / 2)
-                    yield from arrow(
-                        ends[k], ends[1 - k], "muted" if is_read else "grid"
-                    )
-            if not self.cross:
-                x = placed[0 if k else -1][0]
-                yield Box(
-                    x - width / 2 + 3,
-                    y - 2,
-                    width - 6,
-                    STATE + 4,
-                    "link" if lit else "grid",
-                    outline=2.0,
-                )
+                    paint = "muted" if is_read else "grid"
+                    yield from arrow(ends[direction], ends[1 - direction], paint)
+
+            if not self.has_attention:
+                x = placed[0 if direction else -1][0]
+                left = x - width / 2 + 3
+                frame = "link" if lit else "grid"
+                yield Box(left, y - 2, width - 6, STATE + 4, frame, outline=2.0)
                 yield Polyline(((x, y + STATE + 2), (x, self.sum)), hue, 1.2)
                 yield from arrow((x, self.sum), (RIGHT, self.sum), hue)
-        if not self.cross:
-            what = (
-                "one vector, the last state"
-                if states.directions == 1
-                else "the last state of each direction"
-            )
-            text = words(f"{what}: all that the decoder gets of the source")
+
+        if not self.has_attention:
+            if states.directions == 1:
+                handed_over = "one vector, the last state"
+            else:
+                handed_over = "the last state of each direction"
+            text = words(f"{handed_over}: all that the decoder gets of the source")
             yield Text(LEFT, self.sum + 24, text, SMALL, _pale("muted", lit))
 
     def _attention(
@@ -268,230 +259,204 @@ class Diagram:
         t: int | None,
         stage: int,
     ) -> Iterator[Mark]:
-        lit, weighed, summed = (
-            t is not None and stage >= least for least in (SCORES, WEIGHTS, WORD)
+        """Draw query, scores, softmax, weights and context vector, as far as the stage computes
+        them.
+        """
+        has_scores = t is not None and stage >= SCORES
+        has_weights = t is not None and stage >= WEIGHTS
+        has_context = t is not None and stage >= WORD
+        rows = []
+        if self.shows_scores:
+            rows.append(("scores e", self.score + 20, has_scores))
+        rows.append(("weights α", self.weight + 24, has_weights))
+        rows.append(("context c", self.sum + 4, has_context))
+        for name, y, is_lit in rows:
+            yield Text(MARGIN, y, words(name), SMALL, _pale("muted", is_lit))
+
+        query = self.decoder + 12
+        query_end = LEFT if self.shows_scores else end
+        yield from arrow((RIGHT, query), (query_end, query), _pale("s1", has_scores))
+        ink = _pale("ink", has_scores)
+        yield Text(end + 10, self.decoder + 7, words("query"), SMALL, ink)
+
+        target = self.score - 2 if self.shows_scores else self.softmax
+        for x, column in placed:
+            weight = column.weight
+            paint = _pale("muted", has_scores)
+            yield from arrow((x, self.score - 36), (x, target), paint)
+            foot = self.weight + HIGH * (1 - weight * has_weights)
+            stem = (x, self.softmax + 20), (x, foot)
+            yield Polyline(stem, _pale("muted", has_weights), 1.0)
+            if self.shows_scores and has_scores:
+                yield from self._score(x, t or 0, weight)
+            if has_weights:
+                shade = f"w{max(12, level(weight))}"
+                bar = max(1.0, HIGH * weight)
+                below = self.weight + HIGH
+                yield Box(x - BAR / 2, foot, BAR, bar, shade)
+                yield Text(x, below + 14, f"{weight:.2f}", SMALL, "muted", "middle")
+                if weight >= 0.005 and has_context:
+                    points = curve((x, below + 18), (end + 14, self.sum), 10)
+                    yield Polyline(points, shade, 0.6 + 5 * weight)
+
+        yield from self._softmax(end, has_weights)
+        ink = _pale("ink", has_context)
+        yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
+        yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
+        context = (end + 32, self.sum), (RIGHT + 85, self.sum)
+        yield from arrow(*context, _pale("s2", has_context))
+
+    def _score(self, x: float, t: int, weight: float) -> Iterator[Mark]:
+        """Draw the score of a column as a bar from zero, with its number."""
+        score = float(self.log_sums[t]) + (
+            math.log(weight) if weight > 0 else -math.inf
         )
+        number = "0" if abs(score) < 0.05 else f"{score:.1f}"
+        text = number.replace("-", "−").replace("inf", "∞")
         unit = HIGH / (self.highest - self.lowest)
         zero = 0.0 if self.highest else self.lowest
-        rows = [("scores e", self.score + 20, lit)] if self.scored else []
-        ink = _pale("ink", weighed)
-        rows += [
-            ("weights α", self.weight + 24, weighed),
-            ("context c", self.sum + 4, summed),
-        ]
-        yield from (
-            Text(MARGIN, y, words(name), SMALL, _pale("muted", is_lit))
-            for name, y, is_lit in rows
+        top, low = sorted(
+            unit * (self.highest - max(self.lowest, value)) for value in (score, zero)
         )
-        yield from arrow(
-            (RIGHT, self.own + 12),
-            (LEFT if self.scored else end, self.own + 12),
-            _pale("s1", lit),
-        )
-        yield Text(end + 10, self.own + 7, words("query"), SMALL, _pale("ink", lit))
-        for x, (_, w, _) in placed:
-            target = self.score - 2 if self.scored else self.softmax
-            yield from arrow((x, self.score - 36), (x, target), _pale("muted", lit))
-            foot = self.weight + HIGH * (1 - w * weighed)
-            yield Polyline(
-                ((x, self.softmax + 20), (x, foot)), _pale("muted", weighed), 1.0
-            )
-            if self.scored and lit:
-                score = float(self.sums[t or 0]) + (math.log(w) if w > 0 else -math.inf)
-                text = (
-                    "0"
-                    if abs(score) < 0.05
-                    else f"{score:.1f}".replace("-", "−").replace("inf", "∞")
-                )
-                top, low = sorted(
-                    unit * (self.highest - max(self.lowest, value))
-                    for value in (score, zero)
-                )
-                yield Box(x - BAR / 2, self.score + top, BAR, max(1.0, low - top), "s3")
-                yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
-            if weighed:
-                shade = f"w{max(12, level(w))}"
-                yield Box(x - BAR / 2, foot, BAR, max(1.0, HIGH * w), shade)
-                yield Text(
-                    x, self.weight + HIGH + 14, f"{w:.2f}", SMALL, "muted", "middle"
-                )
-                if w >= 0.005 and summed:
-                    yield Polyline(
-                        curve((x, self.weight + HIGH + 18), (end + 14, self.sum), 10),
-                        shade,
-                        0.6 + 5 * w,
-                    )
-        yield Box(LEFT, self.softmax, end - LEFT, 20, _pale("s3", weighed), outline=1.0)
-        name = (
-            "softmax"
-            if self.scored
-            else words(
-                "{count} heads: scores and softmax, their mean", count=self.heads
-            )
-        )
-        yield Text(
-            (LEFT + end) / 2,
-            self.softmax + 14,
-            elide(name, SIZE, end - LEFT),
-            SIZE,
-            ink,
-            "middle",
-        )
-        yield Text(end + 22, self.sum + 5, "Σ", 16.0, _pale("ink", summed), "middle")
-        yield Text(end + 42, self.sum - 5, "c", SIZE, _pale("ink", summed))
-        yield from arrow(
-            (end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", summed)
-        )
+        yield Box(x - BAR / 2, self.score + top, BAR, max(1.0, low - top), "s3")
+        yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
+
+    def _softmax(self, end: float, lit: bool) -> Iterator[Mark]:
+        """Draw the box of the softmax over all columns."""
+        name = "softmax"
+        if not self.shows_scores:
+            text = "{count} heads: scores and softmax, their mean"
+            name = words(text, count=self.heads)
+        width = end - LEFT
+        x = (LEFT + end) / 2
+        text = elide(name, SIZE, width)
+        yield Box(LEFT, self.softmax, width, 20, _pale("s3", lit), outline=1.0)
+        yield Text(x, self.softmax + 14, text, SIZE, _pale("ink", lit), "middle")
 
     def _decoder(self, t: int | None, stage: int) -> Iterator[Mark]:
-        lit = t is not None
-        width = WIDTH - MARGIN - RIGHT
-        middle = RIGHT + 85
-        is_last = t is not None and stage == WORD
-        step = self.data.steps[t].candidates if t is not None and is_last else ()
-        chosen = (
-            token_label(self.data.tokens[t])
-            if t is not None and is_last
-            else words("next word")
-        )
-        layers = sum(layer.role == "decoder" for layer in self.data.layers)
-        name = words(
-            "decoder: {count} layers"
-            if layers
-            else ""
-            if self.data.states
-            else "decoder",
-            count=layers,
-        )
-        boxes = {0.0: self._word_before(t), self.own: name}
-        late = {self.output: words("output layer, softmax"), self.next: chosen}
-        late |= {self.output - 36: ""} if self.before else {}
-        muted = _pale("muted", lit)
-        last = _pale("muted", is_last)
-        if not self.before:
-            yield from arrow((middle, 24.0), (middle, self.own), muted)
-        yield from arrow(
-            (middle, self.own + 24), (middle, self.output - 36 * self.before), last
-        )
-        yield from self._own_state(None if t is None else t - self.before, self.own)
-        if self.data.states is not None and not self.before:  # the recurrence
-            yield Text(
-                RIGHT - 8, self.own - 22, words("state before"), SMALL, muted, "end"
-            )
-            yield from self._own_state(
-                None if t is None else t - 1, self.own - 33, STATE, width / 2 - 10
-            )
-            yield Box(
-                RIGHT,
-                self.own - 33,
-                width / 2 - 10,
-                STATE,
-                _pale("s1", lit),
-                outline=1.0,
-            )
-            yield from arrow(
-                (RIGHT + 35, self.own - 33 + STATE), (RIGHT + 35, self.own), muted
-            )
-        # The word before enters the new state, not the one that attends.
-        if self.before:
-            yield Polyline(
-                (
-                    (WIDTH - MARGIN, 12.0),
-                    (WIDTH - 10, 12.0),
-                    (WIDTH - 10, self.output - 24),
-                ),
-                last,
-                1.0,
-            )
-            yield from arrow(
-                (WIDTH - 10, self.output - 24), (WIDTH - MARGIN, self.output - 24), last
-            )
-            yield from arrow((middle, self.output - 12), (middle, self.output), last)
-            yield from self._own_state(t if is_last else None, self.output - 36)
-        for y, text in (boxes | late).items():
-            shown = is_last if y in late else lit
-            yield Box(
-                RIGHT,
-                y,
-                width,
-                24,
-                _pale("s1", shown),
-                outline=2.0 if y == self.next else 1.0,
-            )
-            yield Text(
-                middle,
-                y + 16,
-                elide(text, SIZE, width - 10),
-                SIZE,
-                _pale("ink", shown),
-                "middle",
-            )
-        yield Text(RIGHT - 8, 16, words("word before"), SMALL, muted, "end")
-        yield Text(
-            RIGHT - 8,
-            self.own + 26,
-            words("state before" if self.before else "state"),
-            SMALL,
-            muted,
-            "end",
-        )
-        for i, (token, probability, is_chosen) in enumerate(step):
-            y = self.output + 30 + 20 * i
-            text = elide(token_label(token), SIZE, 58.0)
-            yield Text(
-                RIGHT + 60, y + 12, text, SIZE, "ink" if is_chosen else "muted", "end"
-            )
-            yield Box(
-                RIGHT + 66,
-                y,
-                max(1.0, probability * (width - 116)),
-                14.0,
-                "w70" if is_chosen else "w30",
-            )
-            yield Text(
-                RIGHT + width,
-                y + 12,
-                f"{100 * probability:.1f} %",
-                SMALL,
-                "muted",
-                "end",
-            )
-
-    def _word_before(self, t: int | None) -> str:
-        """Join the tokens, as far as they are written, of the word that the token before step t
-        belongs to.
+        """Draw the decoder with its arrows and states, its output, and the candidates for the next
+        token.
         """
-        owners = self.data.target_words[: t or 0]
+        lit = t is not None
+        has_word = t is not None and stage == WORD
+        yield from self._decoder_arrows(t, has_word)
+
+        middle = RIGHT + 85
+        width = WIDTH - MARGIN - RIGHT
+        layers = sum(layer.role == "decoder" for layer in self.data.layers)
+        if layers:
+            name = words("decoder: {count} layers", count=layers)
+        else:
+            name = "" if self.data.states else words("decoder")
+        next_word = words("next word")
+        if t is not None and has_word:
+            next_word = token_label(self.data.tokens[t])
+        boxes = [
+            (0.0, self._previous_word(t), lit),
+            (self.decoder, name, lit),
+            (self.output, words("output layer, softmax"), has_word),
+            (self.next, next_word, has_word),
+        ]
+        if self.attends_first:
+            boxes.append((self.output - 36, "", has_word))
+        for y, text, is_lit in boxes:
+            outline = 2.0 if y == self.next else 1.0
+            paint = _pale("s1", is_lit)
+            label = elide(text, SIZE, width - 10)
+            yield Box(RIGHT, y, width, 24, paint, outline=outline)
+            yield Text(middle, y + 16, label, SIZE, _pale("ink", is_lit), "middle")
+
+        muted = _pale("muted", lit)
+        state = words("state before" if self.attends_first else "state")
+        yield Text(RIGHT - 8, 16, words("word before"), SMALL, muted, "end")
+        yield Text(RIGHT - 8, self.decoder + 26, state, SMALL, muted, "end")
+        if t is not None and has_word:
+            yield from self._candidates(t, width)
+
+    def _decoder_arrows(self, t: int | None, has_word: bool) -> Iterator[Mark]:
+        """Draw the path from the previous word through the decoder's state to the output layer."""
+        middle = RIGHT + 85
+        muted = _pale("muted", t is not None)
+        output_paint = _pale("muted", has_word)
+        if not self.attends_first:
+            yield from arrow((middle, 24.0), (middle, self.decoder), muted)
+        state_end = self.output - 36 * self.attends_first
+        yield from arrow((middle, self.decoder + 24), (middle, state_end), output_paint)
+        state_step = None if t is None else t - self.attends_first
+        yield from self._decoder_state(state_step, self.decoder)
+
+        if self.data.states is not None and not self.attends_first:
+            yield from self._previous_state(t)
+        if self.attends_first:
+            # The previous word enters the new state, not the state that attends.
+            right = WIDTH - MARGIN
+            beside = WIDTH - 10
+            y = self.output - 24
+            path = ((right, 12.0), (beside, 12.0), (beside, y))
+            yield Polyline(path, output_paint, 1.0)
+            yield from arrow((beside, y), (right, y), output_paint)
+            output = (middle, self.output - 12), (middle, self.output)
+            yield from arrow(*output, output_paint)
+            yield from self._decoder_state(t if has_word else None, self.output - 36)
+
+    def _previous_state(self, t: int | None) -> Iterator[Mark]:
+        """Draw the state of the step before, which a recurrent decoder starts from."""
+        lit = t is not None
+        muted = _pale("muted", lit)
+        top = self.decoder - 33
+        width = (WIDTH - MARGIN - RIGHT) / 2 - 10
+        label = words("state before")
+        yield Text(RIGHT - 8, self.decoder - 22, label, SMALL, muted, "end")
+        yield from self._decoder_state(None if t is None else t - 1, top, STATE, width)
+        yield Box(RIGHT, top, width, STATE, _pale("s1", lit), outline=1.0)
+        yield from arrow((RIGHT + 35, top + STATE), (RIGHT + 35, self.decoder), muted)
+
+    def _candidates(self, t: int, width: float) -> Iterator[Mark]:
+        """Draw the candidates for the next token of step t, with their probabilities as bars."""
+        for number, candidate in enumerate(self.data.steps[t].candidates):
+            token, probability, is_chosen = candidate
+            y = self.output + 30 + 20 * number
+            text = elide(token_label(token), SIZE, 58.0)
+            ink = "ink" if is_chosen else "muted"
+            bar = max(1.0, probability * (width - 116))
+            shade = "w70" if is_chosen else "w30"
+            percent = f"{100 * probability:.1f} %"
+            yield Text(RIGHT + 60, y + 12, text, SIZE, ink, "end")
+            yield Box(RIGHT + 66, y, bar, 14.0, shade)
+            yield Text(RIGHT + width, y + 12, percent, SMALL, "muted", "end")
+
+    def _previous_word(self, t: int | None) -> str:
+        """Return the word that the token before step t belongs to, as far as it is written."""
+        token_words = self.data.target_words[: t or 0]
         tokens = [
             token
-            for token, owner in zip(self.data.tokens, owners, strict=False)
-            if owner == owners[-1]
+            for token, word in zip(self.data.tokens, token_words, strict=False)
+            if word == token_words[-1]
         ]
         return token_label("".join(tokens)) if tokens else words("(start)")
 
-    def _own_state(
+    def _decoder_state(
         self, t: int | None, y: float, height: float = 24.0, width: float = 170.0
     ) -> Iterator[Mark]:
-        """Draw the numbers of a recurrent decoder's state: that of step t, or, of −1, the first
-        one.
+        """Draw a recurrent decoder's state at step t; its initial state if t is −1 and that was
+        recorded; nothing if t is None.
         """
         states = self.data.states
-        if (
-            states is not None
-            and t is not None
-            and (t >= 0 or states.initial is not None)
-        ):
-            vector = (
-                states.initial
-                if t < 0 and states.initial is not None
-                else states.decoder[t]
-            )[: 2 * NUMBERS]
-            yield from _strip(
-                vector, RIGHT, y, width, height, float(np.abs(vector).max(initial=1e-9))
-            )
+        if states is None or t is None:
+            return
+        if t >= 0:
+            vector = states.decoder[t]
+        elif states.initial is not None:
+            vector = states.initial
+        else:
+            return
+        vector = vector[: 2 * NUMBERS]
+        largest = float(np.abs(vector).max(initial=1e-9))
+        yield from _strip(vector, RIGHT, y, width, height, largest)
 
 
 def _pale(paint: str, lit: bool) -> str:
+    """Return a paint, or the pale one for what has not been computed yet."""
     return paint if lit else "grid"
 
 
@@ -503,10 +468,9 @@ def _strip(
     height: float,
     largest: float,
 ) -> Iterator[Box]:
-    """Draw a vector, in colours that diverge from 0."""
+    """Draw a vector as a row of cells whose colours diverge from 0."""
     cell = width / len(vector)
     for number, value in enumerate(vector.tolist()):
         paint = signed_paint(value / max(largest, 1e-9))
-        yield Box(
-            x + number * cell, y, cell, height, paint, f"{value:.2f}".replace("-", "−")
-        )
+        hint = f"{value:.2f}".replace("-", "−")
+        yield Box(x + number * cell, y, cell, height, paint, hint)

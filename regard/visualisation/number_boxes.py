@@ -1,5 +1,5 @@
-"""Matrices of numbers as plain data: the steps of a computation, each an equation whose terms are
-boxes of numbers.
+"""Steps of a computation as plain data: each step is an equation whose terms are matrices of
+numbers, drawn as boxes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from regard.common.bilingual import Text, Words
 from regard.common.shapes import Array
 
 Kind = Literal["numbers", "weights", "mask", "tokens", "loss"]
-# Columns, or rows that are not tokens, up to which a matrix is shown whole, and of a longer one.
-LONGEST = 16
-ELIDED = 8
+LONGEST = 16  # an axis up to this size is shown whole; axes of tokens always are
+ELIDED = 8  # numbers that are shown of a longer axis
 HEADS = 4, 16  # heads that are shown: in a terminal, on a page
-DIGITS = 3  # decimal places; a matrix whose numbers are exact with fewer has fewer
+DIGITS = 3  # most decimal places of a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +26,18 @@ class Term:
     """Tensor in the equation of a step, such as Q (B, H, T, E); its last two axes are rows and
     columns.
 
-    `letters` names the axes. `rows` and `columns` label them, once or for each sentence of the
-    batch. A term without `operator` begins a new equation. `repeated`: an operand that an earlier
-    step has shown. The page computes results by their operators, and times `parameter`, one number
-    or as many axes as `letters`; or by their `rule`: "as X" (the numbers of X with other axes),
-    "moments", "normalise" (`parameter`: ε), "unit X", "columns X" (`parameter`: their numbers),
-    "loss X" (of the correct token), "total X" (of so many tokens), "fixed" (it cannot). `marked`:
-    the column that is marked in each row, with the axes of `values` but one column; −1 for none.
+    - `letters` names the axes; `rows` and `columns` label the last two, either once or for each
+      sentence of the batch.
+    - `operator` joins the term to the one before; a term without one begins a new equation.
+    - `repeated`: the term is an operand that an earlier step has shown.
+    - `marked`: the column that is marked in each row, −1 for none; shaped as `values` with a single
+      column.
+
+    If the reader edits a number, the page computes results by their operators, multiplied by
+    `parameter` (one number, or an array with the axes of `letters`). A `rule` replaces the
+    operators: "as X" (the numbers of X with other axes), "moments", "normalise" (`parameter`: ε),
+    "unit X", "columns X" (`parameter`: their numbers), "loss X" (of the correct token), "total X"
+    (over that many tokens), or "fixed" (the page cannot compute it).
     """
 
     name: Words
@@ -49,8 +53,9 @@ class Term:
     marked: Array | None = None
 
     def shape(self, is_batch: bool) -> str:
-        """Return the shape: rows × columns, or in a batch all axes with their letters; of tokens
-        only in a batch.
+        """Return the shape as text: rows × columns, or all axes with their letters in a batch.
+
+        Tokens have a shape only in a batch.
         """
         if self.kind == "tokens":
             return (
@@ -66,8 +71,9 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Step of a computation: an equation in symbols and in numbers; `product` has the shapes of a
-    batched product.
+    """Step of a computation: an equation in symbols and in numbers.
+
+    `product` gives the shapes of a batched matrix product.
     """
 
     key: str
@@ -79,8 +85,8 @@ class Step:
     product: str = ""
 
     def __getitem__(self, name: str) -> Array:
-        """Return the numbers of the last term of this name, in English. Raises KeyError, with all
-        names, for others.
+        """Return the numbers of the last term with this English name. Raises KeyError, with all
+        names, if there is none.
         """
         terms = {
             getattr(term.name, "en", term.name): term.values for term in self.terms
@@ -94,8 +100,9 @@ class Step:
 
 @dataclass(frozen=True)
 class NumberMatrix:
-    """Matrix of cells as text, with labels; beyond `cells` there are `more_rows` and
-    `more_columns`.
+    """Matrix of cells as text, with labels; `more_rows` and `more_columns` are not shown.
+
+    `index`: number of the matrix within its term. `marked`: row and column of marked cells.
     """
 
     label: Text
@@ -105,35 +112,34 @@ class NumberMatrix:
     values: Sequence[Sequence[float | str]]
     more_rows: int = 0
     more_columns: int = 0
-    index: int = 0  # among the matrices of its term
-    marked: frozenset[tuple[int, int]] = frozenset()  # row and column of cells
+    index: int = 0
+    marked: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def more(self) -> Text | None:
         """A phrase that says how much of the matrix is shown; None if all of it is."""
-        (R, C), (rows, columns) = (
-            (len(self.cells), len(self.cells[0])),
-            (self.more_rows, self.more_columns),
+        if not (self.more_rows or self.more_columns):
+            return None
+        R = len(self.cells)
+        C = len(self.cells[0])
+        rows = R + self.more_rows
+        columns = C + self.more_columns
+        if self.more_rows and self.more_columns:
+            return Text(
+                f"the first {R} of {rows} rows and {C} of {columns} columns",
+                f"{rows}행 중 {R}행, {columns}열 중 {C}열",
+            )
+        if self.more_rows:
+            return Text(f"the first {R} of {rows} rows", f"{rows}행 가운데 처음 {R}행")
+        return Text(
+            f"the first {C} of {columns} numbers", f"{columns}개 가운데 처음 {C}개"
         )
-        if rows and columns:
-            rows = R + rows
-            columns = C + columns
-            en = f"the first {R} of {rows} rows and {C} of {columns} columns"
-            return Text(en, f"{rows}행 중 {R}행, {columns}열 중 {C}열")
-        shown, count, name, unit = (
-            (R, R + rows, "rows", "행") if rows else (C, C + columns, "numbers", "개")
-        )
-        text = Text(
-            f"the first {shown} of {count} {name}",
-            f"{count}{unit} 가운데 처음 {shown}{unit}",
-        )
-        return text if rows or columns else None
 
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Equation of one sentence and head, as terms with their matrices; terms without a head are
-    those of all heads.
+    """Equation of one sentence and head: its terms, each with a matrix; a term without a head axis
+    is the same for all heads.
     """
 
     label: Text
@@ -141,117 +147,119 @@ class Equation:
 
 
 def matrices(term: Term) -> list[NumberMatrix]:
-    """Divide a term into matrices, one for each sentence and head; long vectors and many heads are
-    elided.
+    """Divide a term into matrices, one for each sentence and head; long axes are elided, and only
+    the first heads are returned.
     """
-    return [_matrix(term, at) for at in _places([term], HEADS[0])]
+    return [_matrix(term, index) for index in _indices([term], HEADS[0])]
 
 
 def equations(terms: Sequence[Term]) -> list[Equation]:
-    """Divide the terms of a step into equations, and these into one for each sentence and head."""
+    """Divide the terms of a step into equations, and each equation by sentence and head."""
     groups = list[list[Term]]()
     for term in terms:
         if term.operator and groups:
             groups[-1].append(term)
         else:
             groups.append([term])
-    return [
-        Equation(_label(group, at), tuple((term, _matrix(term, at)) for term in group))
-        for group in groups
-        for at in _places(group, HEADS[1])
-    ]
+
+    result = []
+    for group in groups:
+        for index in _indices(group, HEADS[1]):
+            sides = tuple((term, _matrix(term, index)) for term in group)
+            result.append(Equation(_label(group, index), sides))
+    return result
 
 
-def _places(terms: Sequence[Term], heads: int) -> list[dict[str, int]]:
-    """Return the sentence and the head of each matrix of terms that are multiplied with each
-    other.
+def _indices(terms: Sequence[Term], heads: int) -> list[dict[str, int]]:
+    """Return the sentence (B) and the head (H) of each matrix of terms in the same equation, up to
+    so many heads.
     """
     sizes = _sizes(terms)
-    ranges = [
-        range(min(sizes[axis], heads) if axis == "H" else sizes[axis]) for axis in sizes
-    ]
+    if "H" in sizes:
+        sizes["H"] = min(sizes["H"], heads)
+    ranges = [range(size) for size in sizes.values()]
     return [
         dict(zip(sizes, index, strict=True)) for index in itertools.product(*ranges)
     ]
 
 
 def _sizes(terms: Sequence[Term]) -> dict[str, int]:
-    """Return how many sentences and heads terms have."""
-    sizes = {
-        axis: size
-        for term in terms
-        for axis, size in zip(
-            term.letters.split()[:-2], term.values.shape, strict=False
-        )
-    }
+    """Return the numbers of sentences (B) and heads (H) of terms that have these axes."""
+    sizes = dict[str, int]()
+    for term in terms:
+        axes = term.letters.split()[:-2]
+        sizes.update(zip(axes, term.values.shape, strict=False))
     return {axis: sizes[axis] for axis in "BH" if axis in sizes}
 
 
-def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
+def _matrix(term: Term, sentence_and_head: dict[str, int]) -> NumberMatrix:
+    """Return one matrix of a term, with at most the shown rows and columns."""
     *axes, row_axis, column_axis = term.letters.split()
-    index = tuple(at[axis] for axis in axes)
+    index = tuple(sentence_and_head[axis] for axis in axes)
     values = term.values[index]
     position = int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0
-    sentence = at.get("B", 0)
-    rows, columns = (
-        labels[sentence % len(labels)] for labels in (term.rows, term.columns)
-    )
-    R = _shown(row_axis, len(values))
-    C = len(columns) if column_axis == "V" else _shown(column_axis, values.shape[1])
+    sentence = sentence_and_head.get("B", 0)
+    rows = tuple(term.rows[sentence % len(term.rows)])
+    columns = tuple(term.columns[sentence % len(term.columns)])
+    R = _shown_size(row_axis, len(values))
+    C = _shown_size(column_axis, values.shape[1])
+    if column_axis == "V":
+        C = len(columns)
+
     digits = _digits(term.values) if term.kind in ("numbers", "weights") else 0
     shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(
         tuple(format_cell(value, term.kind, digits) for value in row) for row in shown
     )
-    more = (len(values) - R, values.shape[1] - C)
-    marked = (
-        frozenset[tuple[int, int]]()
-        if term.marked is None
-        else frozenset(enumerate(term.marked[index][:R, 0]))
-    )
+    marked = frozenset[tuple[int, int]]()
+    if term.marked is not None:
+        marked = frozenset(enumerate(term.marked[index][:R, 0]))
     return NumberMatrix(
-        _label([term], at),
-        tuple(rows)[:R],
-        tuple(columns)[:C],
+        _label([term], sentence_and_head),
+        rows[:R],
+        columns[:C],
         cells,
         shown,
-        *more,
-        position,
-        marked,
+        more_rows=len(values) - R,
+        more_columns=values.shape[1] - C,
+        index=position,
+        marked=marked,
     )
 
 
-def _shown(axis: str, size: int) -> int:
+def _shown_size(axis: str, size: int) -> int:
+    """Return how much of an axis is shown: all of an axis of tokens, or of a short one."""
     return size if axis in "TS" or size <= LONGEST else ELIDED
 
 
-def _label(terms: Sequence[Term], at: dict[str, int]) -> Text:
+def _label(terms: Sequence[Term], sentence_and_head: dict[str, int]) -> Text:
     """Name the sentence and the head of matrices, if there are several."""
     sizes = _sizes(terms)
-    en = list[str]()
-    ko = list[str]()
+    english = list[str]()
+    korean = list[str]()
     if sizes.get("B", 1) > 1:
-        en = [f"sentence {at['B'] + 1}"]
-        ko = [f"문장 {at['B'] + 1}"]
-    if sizes.get("H", 1) > 1:
-        count = sizes["H"]
-        head = at["H"] + 1
-        en.append(f"head {head} of {count}" if count > HEADS[0] else f"head {head}")
-        ko.append(
-            f"헤드 {count}개 가운데 {head}" if count > HEADS[0] else f"헤드 {head}"
-        )
-    return Text(", ".join(en), ", ".join(ko))
+        sentence = sentence_and_head["B"] + 1
+        english.append(f"sentence {sentence}")
+        korean.append(f"문장 {sentence}")
+    heads = sizes.get("H", 1)
+    if heads > 1:
+        head = sentence_and_head["H"] + 1
+        if heads > HEADS[0]:
+            english.append(f"head {head} of {heads}")
+            korean.append(f"헤드 {heads}개 가운데 {head}")
+        else:
+            english.append(f"head {head}")
+            korean.append(f"헤드 {head}")
+    return Text(", ".join(english), ", ".join(korean))
 
 
 def _digits(values: Array) -> int:
-    """Return the decimal places that show the numbers exactly, at most three."""
+    """Return the number of decimal places that show the numbers exactly, 1 to DIGITS."""
     finite = values[np.isfinite(values)].astype(np.float64)
-    exact = (
-        n
-        for n in range(1, DIGITS)
-        if np.abs(finite - finite.round(n)).max(initial=0) < 1e-6
-    )
-    return next(exact, DIGITS)
+    for digits in range(1, DIGITS):
+        if np.abs(finite - finite.round(digits)).max(initial=0) < 1e-6:
+            return digits
+    return DIGITS
 
 
 def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
@@ -260,9 +268,10 @@ def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
         return value
     if value == float("-inf"):
         return "−∞"
-    digits = {"mask": 0}.get(kind, digits)
-    # No −0.000.
-    text = (
-        f"{value:.3g}" if kind == "loss" else f"{round(value, digits) + 0.0:.{digits}f}"
-    )
+    if kind == "loss":
+        text = f"{value:.3g}"
+    else:
+        places = 0 if kind == "mask" else digits
+        # Adding zero turns −0.0 into 0.0.
+        text = f"{round(value, places) + 0.0:.{places}f}"
     return text.replace("-", "−")

@@ -35,16 +35,15 @@ from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
-GAP = 14.0
+GAP = 14.0  # pixels between two panels
 PANEL = 150.0  # pixels of the longer side of a panel
-LABEL = 14.0
-LEGEND_SIZE = 11.0
+LABEL = 14.0  # text size of a word
+LEGEND_SIZE = 11.0  # text size of the legend
 COLUMNS = 6  # panels in a row
 CELL_PIXELS = 8  # veil pixels per side of a cell, if cells at the edges differ in size
-# Longer side in pixels: of an embedded image at most; up to which it stays PNG.
-LARGEST, LOSSLESS = (
-    480,
-    200,
+LARGEST = 480  # pixels of the longer side of an embedded image
+LOSSLESS = (
+    200  # an image with a longer side of at most so many pixels is embedded as PNG
 )
 LEGEND = (
     "no weight",
@@ -93,8 +92,8 @@ class SourceImage:
             )
 
     def file(self) -> bytes:
-        """Encode the image for embedding: PNG if it is small, else JPEG of at most 480 pixels a
-        side.
+        """Encode the image for embedding: as PNG if it is small, else as JPEG of at most 480 pixels
+        a side.
         """
         image = Image.fromarray(self.pixels)
         file = io.BytesIO()
@@ -106,7 +105,7 @@ class SourceImage:
         return file.getvalue()
 
     def size(self, longer: float) -> tuple[float, float]:
-        """Return width and height of a panel, given its longer side."""
+        """Return the width and height at which the image has this longer side."""
         Y, X = self.pixels.shape[:2]
         return longer * X / max(Y, X), longer * Y / max(Y, X)
 
@@ -114,10 +113,11 @@ class SourceImage:
         """Return the edges of columns (columns + 1) and of rows (rows + 1), as shares of width and
         height.
         """
-        (rows, columns), (height, width) = self.grid, self.cell_extent
-        return cell_edges(columns, self.cell_centre, width), cell_edges(
-            rows, self.cell_centre, height
-        )
+        rows, columns = self.grid
+        height, width = self.cell_extent
+        column_edges = cell_edges(columns, self.cell_centre, width)
+        row_edges = cell_edges(rows, self.cell_centre, height)
+        return column_edges, row_edges
 
     def cells(self) -> tuple[str, ...]:
         """Return the names of the cells, row by row: 1·1, 1·2, …"""
@@ -161,46 +161,42 @@ def veiled(
     longer: float,
     hint: str = "",
 ) -> Iterator[Mark]:
-    """Draw an image under the veil of one attention map (rows, columns), and outline its largest
-    cell.
+    """Draw an image under the veil of one attention map (rows, columns), and outline the cell with
+    the largest weight.
     """
     width, height = image.size(longer)
+    veil = _veil(_resampled(weights, image))
     yield Raster(x, y, width, height, image.file(), hint=hint)
-    yield Raster(
-        x,
-        y,
-        width,
-        height,
-        _veil(_resampled(weights, image)),
-        pixelated=True,
-        hint=hint,
-    )
+    yield Raster(x, y, width, height, veil, pixelated=True, hint=hint)
+
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-    x_edges, y_edges = image.edges()
-    (left, right), (top, bottom) = x_edges[column : column + 2], y_edges[row : row + 2]
-    box = (
-        x + width * float(left),
-        y + height * float(top),
-        width * float(right - left),
-        height * float(bottom - top),
-    )
-    yield Box(*box, "link", hint, outline=2.0)
-    # An inner line, in case the cell has the colour of the outline.
-    if min(box[2:]) > 8:
-        yield Box(
-            box[0] + 2, box[1] + 2, box[2] - 4, box[3] - 4, "paper", hint, outline=1.0
-        )
+    column_edges, row_edges = image.edges()
+    left, right = column_edges[column : column + 2]
+    top, bottom = row_edges[row : row + 2]
+    cell_x = x + width * float(left)
+    cell_y = y + height * float(top)
+    cell_width = width * float(right - left)
+    cell_height = height * float(bottom - top)
+    yield Box(cell_x, cell_y, cell_width, cell_height, "link", hint, outline=2.0)
+    if min(cell_width, cell_height) > 8:
+        # An inner line keeps the outline visible on a cell of the same colour.
+        inner = (cell_x + 2, cell_y + 2, cell_width - 4, cell_height - 4)
+        yield Box(*inner, "paper", hint, outline=1.0)
 
 
 def _resampled(weights: np.ndarray, image: SourceImage) -> np.ndarray:
-    """Repeat the weights on a finer grid, so that cells can have unequal sizes."""
+    """Repeat the weights on a finer grid if cells have unequal sizes."""
     if image.cell_centre == 0.5 and image.cell_extent == (1.0, 1.0):
         return weights
-    columns, rows = (
-        np.diff(np.rint(CELL_PIXELS * (len(edges) - 1) * edges).astype(int))
-        for edges in image.edges()
-    )
+    column_edges, row_edges = image.edges()
+    columns = _cell_pixels(column_edges)
+    rows = _cell_pixels(row_edges)
     return weights.repeat(rows, 0).repeat(columns, 1)
+
+
+def _cell_pixels(edges: np.ndarray) -> np.ndarray:
+    """Return the number of veil pixels of each row or column of cells."""
+    return np.diff(np.rint(CELL_PIXELS * (len(edges) - 1) * edges).astype(int))
 
 
 def _veil(weights: np.ndarray) -> bytes:
@@ -215,9 +211,7 @@ def _veil(weights: np.ndarray) -> bytes:
 
 
 def layout_overlay(overlay: Overlay) -> Figure:
-    """Lay out the image itself, then one panel for each word in the order of the caption, in
-    rows.
-    """
+    """Lay out the image, and after it a panel for each word of the caption, in rows."""
     width, height = overlay.image.size(PANEL)
     panels = len(overlay.words) + 1
     columns = min(COLUMNS, panels)
@@ -235,18 +229,13 @@ def layout_overlay(overlay: Overlay) -> Figure:
         row, column = divmod(number, columns)
         x = MARGIN + column * step_x
         y = top + row * step_y
-        if number:
-            groups.append(
-                Group(
-                    f"word-{number}",
-                    tuple(_panel(overlay, number - 1, x, y, step_x - GAP)),
-                )
-            )
-        else:
-            image = Raster(
-                x, y + LABEL * LINE_HEIGHT, width, height, overlay.image.file()
-            )
+        if number == 0:
+            content = overlay.image.file()
+            image = Raster(x, y + LABEL * LINE_HEIGHT, width, height, content)
             groups.append(Group("image", (image,)))
+        else:
+            panel = _panel(overlay, number - 1, x, y, step_x - GAP)
+            groups.append(Group(f"word-{number}", tuple(panel)))
     below = top + -(-panels // columns) * step_y
     groups.append(Group("legend", tuple(_legend(MARGIN, below))))
     bottom = below + LEGEND_SIZE * LINE_HEIGHT + MARGIN
@@ -263,28 +252,23 @@ def _panel(
     text = overlay.words[word]
     largest = f"{weights.max():.2f}"
     label = elide(text, LABEL, room - measure(largest, LEGEND_SIZE) - 8)
-    yield Text(
-        x, y + ASCENT * LABEL, label, LABEL, "ink", hint=text if label != text else ""
-    )
+    baseline = y + ASCENT * LABEL
+    hint = text if label != text else ""
+    yield Text(x, baseline, label, LABEL, "ink", hint=hint)
     width, _ = overlay.image.size(PANEL)
-    yield Text(
-        max(x + width, x + room),
-        y + ASCENT * LABEL,
-        largest,
-        LEGEND_SIZE,
-        "muted",
-        "end",
-    )
+    right = max(x + width, x + room)
+    yield Text(right, baseline, largest, LEGEND_SIZE, "muted", "end")
     hint = f"{isolated(text)} {largest}"
     yield from veiled(overlay.image, weights, x, y + LABEL * LINE_HEIGHT, PANEL, hint)
 
 
-BAR, BAR_STEPS = 90.0, 15  # pixels, shades
+BAR = 90.0  # pixels: width of the scale in the legend
+BAR_STEPS = 15  # shades of the scale
 
 
 def _legend(left: float, top: float) -> Iterator[Mark]:
-    """Draw the veil from opaque to clear, over light and dark ground, and the outline of the
-    largest cell.
+    """Draw the veil from opaque to clear over light and dark ground, and the outline of the cell
+    with the largest weight.
     """
     size = LEGEND_SIZE
     baseline = top + ASCENT * LEGEND_SIZE
@@ -295,14 +279,8 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
     file = io.BytesIO()
     Image.fromarray(ground).save(file, "PNG")
     yield Raster(bar, top + 1, BAR, 12.0, file.getvalue(), pixelated=True)
-    yield Raster(
-        bar,
-        top + 1,
-        BAR,
-        12.0,
-        _veil(np.linspace(0, 1, BAR_STEPS)[None]),
-        pixelated=True,
-    )
+    veil = _veil(np.linspace(0, 1, BAR_STEPS)[None])
+    yield Raster(bar, top + 1, BAR, 12.0, veil, pixelated=True)
     texts.append(Text(bar + BAR + 8, baseline, words(LEGEND[1]), size, "muted"))
     outline = drawing.right_edge(texts) + 18
     yield Box(outline, top, 13.0, 13.0, "link", outline=2.0)
@@ -311,7 +289,7 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
 
 
 def _description(overlay: Overlay) -> str:
-    """Describe the largest cell of each word, for screen readers."""
+    """Describe the cell with the largest weight for each word, for screen readers."""
     rows, columns = overlay.image.grid
     largest = []
     for word, weights in zip(overlay.words, overlay.maps, strict=True):

@@ -1,7 +1,7 @@
-"""Frames of an animated explanation: the encoder, then the mechanism, the output and the search
-tree, token by token.
+"""Frames of an animated explanation: first the encoder, then the mechanism, the output and the
+search tree, token by token.
 
-The page's player shows the same; these frames make a GIF or an animated SVG.
+The frames make a GIF or an animated SVG; the player of the page shows the same.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ from regard.visualisation.language import words
 from regard.visualisation.mechanism import SCORES, WEIGHTS, WIDTH, WORD, Diagram
 from regard.visualisation.overlay import veiled
 
-SIZE = 15.0
-NODE_SIZE = 12.0
-HEADING_SIZE = 11.0
-ROW, DENSE_ROW = 26.0, 22.1  # pixels of a line of words; of a row of the tree
-APART, CLOSE = 12.0, 5.0  # pixels between words, and between the tokens of a word
-COLUMN, COLUMNS = 90.0, 8  # of the tree: pixels, and how many steps are in view
+SIZE = 15.0  # text size of the output
+NODE_SIZE = 12.0  # text size in the search tree
+HEADING_SIZE = 11.0  # text size of a section's heading
+ROW = 26.0  # pixels: height of a line of words
+DENSE_ROW = 22.1  # pixels: height of a row of the search tree
+APART = 12.0  # pixels between words
+CLOSE = 5.0  # pixels between the tokens of a word
+COLUMN = 90.0  # pixels: width of a step of the search tree
+COLUMNS = 8  # steps of the search tree in view
 IMAGE = 230.0  # pixels of the longer side of an image
 HEADINGS = {
     "image": "Attention to the image",
@@ -66,8 +69,8 @@ Slot = tuple[float, float, float, str]  # x, y and width of a word, and its text
 
 
 def layout_frames(data: ExplanationData) -> list[Figure]:
-    """Lay out a frame for each step of the encoder, each stage of attention of the first token, and
-    each later token.
+    """Lay out a frame for each step of the encoder, each stage of the first token, and each later
+    token.
 
     Raises UsageError if no search was recorded.
     """
@@ -76,33 +79,32 @@ def layout_frames(data: ExplanationData) -> list[Figure]:
             "the search of this output was not recorded, so there is nothing to play; save it as "
             ".html"
         )
-    encoding = data.encoding_steps
-    stages = STAGES if data.has_cross_attention else [WORD]
-    moments = [
-        *((0, stage) for stage in stages),
-        *((t, WORD) for t in range(1, len(data.steps))),
-    ]
-    every = encoding + len(moments)
-    texts = [
-        words("Step {number} of {count}: ", number=n + 1, count=every)
-        for n in range(every)
-    ]
-    frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
-    frames += [
-        _frame(data, t, stage, text)
-        for (t, stage), text in zip(moments, texts[encoding:], strict=True)
-    ]
+    moments = [(0, stage) for stage in (STAGES if data.has_cross_attention else [WORD])]
+    moments += [(t, WORD) for t in range(1, len(data.steps))]
+    count = data.encoding_steps + len(moments)
+
+    frames = list[Figure]()
+    for step in range(data.encoding_steps):
+        text = words("Step {number} of {count}: ", number=step + 1, count=count)
+        frames.append(_encoding_frame(data, step, text))
+    for number, (t, stage) in enumerate(moments, data.encoding_steps + 1):
+        text = words("Step {number} of {count}: ", number=number, count=count)
+        frames.append(_frame(data, t, stage, text))
+
     height = float(max(frame.height for frame in frames))
-    return [
-        drawing.make_figure(
-            float(each.width), height, each.groups[1:], each.title, each.description
-        )
-        for each in frames
-    ]
+    return [_resized(frame, height) for frame in frames]
+
+
+def _resized(frame: Figure, height: float) -> Figure:
+    """Draw a figure again on paper of another height."""
+    without_paper = frame.groups[1:]
+    return drawing.make_figure(
+        float(frame.width), height, without_paper, frame.title, frame.description
+    )
 
 
 def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
-    """Show the encoder at work, in a frame of its own."""
+    """Lay out the frame of one step of the encoder."""
     heading = encoding_heading(data, step)
     top = MARGIN + 14 * LINE_HEIGHT + 10
     diagram = Diagram(data)
@@ -128,22 +130,16 @@ def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
     top = MARGIN
     groups = []
     status = words(STAGES[stage]) if t == 0 and data.has_cross_attention else ""
+    kind = words("caption" if data.image else "translation")
     for name, marks, height in _sections(data, t, stage):
-        title = words(
-            HEADINGS[name], output=words("caption" if data.image else "translation")
-        )
-        title = status if name == "mechanism" and status else title
-        heading = Text(
-            MARGIN,
-            top + HEADING_SIZE,
-            title,
-            HEADING_SIZE,
-            "ink" if title == status else "muted",
-        )
+        title = words(HEADINGS[name], output=kind)
+        if name == "mechanism" and status:
+            title = status
+        paint = "ink" if title == status else "muted"
+        heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, paint)
         top += HEADING_SIZE * LINE_HEIGHT + 5
-        groups.append(
-            Group(name, (heading, *(_moved_down(mark, top) for mark in marks)))
-        )
+        moved = [_moved_down(mark, top) for mark in marks]
+        groups.append(Group(name, (heading, *moved)))
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
     output = "".join(token.replace("▁", " ") for token in data.tokens[: t + 1]).strip()
@@ -153,22 +149,23 @@ def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
 
 
 def _sections(data: ExplanationData, t: int, stage: int) -> list[Section]:
-    words_of = data.target_words
-    goes_on = [p > 0 and word == words_of[p - 1] for p, word in enumerate(words_of)]
-    output = _wrapped(
-        [token_label(token) * (token != "▁") for token in data.tokens[:-1]], goes_on
-    )
-    rows = max(len(step.nodes) for step in data.steps)
+    """Return the sections of a frame; output and search tree are empty until the last stage."""
+    labels = ["" if token == "▁" else token_label(token) for token in data.tokens[:-1]]
+    token_words = data.target_words
+    continues_word = [
+        p > 0 and word == token_words[p - 1] for p, word in enumerate(token_words)
+    ]
+    output = _wrapped(labels, continues_word)
+    output_height = (output[-1][1] if output else 0.0) + ROW
+    tree_height = max(len(step.nodes) for step in data.steps) * DENSE_ROW
     diagram = Diagram(data)
+    diagram_marks = diagram.marks(data.encoding_steps - 1, t, stage)
+    has_word = stage == WORD
     return [
         *_image_sections(data, t),
-        ("mechanism", diagram.marks(data.encoding_steps - 1, t, stage), diagram.height),
-        (
-            "output",
-            _output(output, t) if stage == WORD else (),
-            (output[-1][1] if output else 0.0) + ROW,
-        ),
-        ("tree", _tree(data, t) if stage == WORD else (), rows * DENSE_ROW),
+        ("mechanism", diagram_marks, diagram.height),
+        ("output", _output(output, t) if has_word else (), output_height),
+        ("tree", _tree(data, t) if has_word else (), tree_height),
     ]
 
 
@@ -178,19 +175,20 @@ def _image_sections(data: ExplanationData, t: int) -> list[Section]:
         return []
     width, height = data.image.size(IMAGE)
     if not data.has_cross_attention:
-        return [
-            ("picture", [Raster(MARGIN, 0.0, width, height, data.image.file())], height)
-        ]
+        image = Raster(MARGIN, 0.0, width, height, data.image.file())
+        return [("picture", [image], height)]
     weights = data.shown_weights()[t].reshape(data.image.grid)
     return [("image", veiled(data.image, weights, MARGIN, 0.0, IMAGE), height)]
 
 
-def _wrapped(texts: Sequence[str], goes_on: Sequence[bool]) -> list[Slot]:
-    """Place texts side by side, in as many lines as they need; tokens of a word close together."""
+def _wrapped(texts: Sequence[str], continues_word: Sequence[bool]) -> list[Slot]:
+    """Place texts side by side, in as many lines as they need; the tokens of a word stand close
+    together.
+    """
     right = MARGIN - APART
     y = 0.0
     slots = list[Slot]()
-    for text, is_close in zip(texts, goes_on, strict=False):
+    for text, is_close in zip(texts, continues_word, strict=False):
         x = right + (CLOSE if is_close else APART)
         text = elide(text, SIZE, WIDTH / 3)
         width = measure(text, SIZE) / 1.1
@@ -209,15 +207,10 @@ def _moved_down(mark: Mark, by: float) -> Mark:
 
 
 def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:
+    """Write the tokens up to step t, and frame the last one."""
     for p, (x, y, width, text) in enumerate(tokens[: t + 1]):
-        yield Text(
-            x + width / 2,
-            y + ROW / 2 - 1.5 + MIDLINE * SIZE,
-            text,
-            SIZE,
-            "ink",
-            "middle",
-        )
+        baseline = y + ROW / 2 - 1.5 + MIDLINE * SIZE
+        yield Text(x + width / 2, baseline, text, SIZE, "ink", "middle")
         if p == t:
             yield Box(x - 3, y, width + 6, ROW - 3, "ink", outline=1.5)
 
@@ -225,22 +218,20 @@ def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:
 def _tree(data: ExplanationData, t: int) -> Iterator[Mark]:
     """Draw the last steps of the search; each node is joined to the hypothesis it extends."""
     first = max(0, t + 1 - COLUMNS)
-    for number in range(first, t + 1):
-        nodes = data.steps[number].nodes
-        for i, node in enumerate(nodes):
-            if number > first or number == 0:
-                yield _branch(
-                    data, number, node, _node_position(number - first, i), first
-                )
-        for i, node in enumerate(nodes):
-            x, y = _node_position(number - first, i)
+    for step in range(first, t + 1):
+        nodes = data.steps[step].nodes
+        if step > first or step == 0:
+            for row, node in enumerate(nodes):
+                end = _node_position(step - first, row)
+                yield _branch(data, step, node, end, first)
+        for row, node in enumerate(nodes):
+            x, y = _node_position(step - first, row)
             label = _node_label(node)
             paint = "muted" if node.fate == "pruned" and not node.wins else "ink"
             yield Text(x, y + MIDLINE * NODE_SIZE, label, NODE_SIZE, paint)
             if node.wins:
-                yield Box(
-                    x - 3, y + 9, measure(label, NODE_SIZE) / 1.1 + 6, 2.0, "link"
-                )
+                width = measure(label, NODE_SIZE) / 1.1 + 6
+                yield Box(x - 3, y + 9, width, 2.0, "link")
 
 
 def _node_position(column: int, row: int) -> tuple[float, float]:
@@ -249,26 +240,26 @@ def _node_position(column: int, row: int) -> tuple[float, float]:
 
 def _branch(
     data: ExplanationData,
-    number: int,
+    step: int,
     node: SearchNode,
     end: tuple[float, float],
     first: int,
 ) -> Polyline:
-    """Draw the curve from a node's parent to the node at `end`."""
+    """Draw the curve from a node's parent to the node at `end`; `first` is the first step in
+    view.
+    """
     start = (MARGIN, 10.0)
-    if number:
-        x, y = _node_position(number - 1 - first, node.parent)
-        parent = data.steps[number - 1].nodes[node.parent]
+    if step:
+        x, y = _node_position(step - 1 - first, node.parent)
+        parent = data.steps[step - 1].nodes[node.parent]
         start = (x + measure(_node_label(parent), NODE_SIZE) / 1.1 + 4, y)
-    paint = "link" if node.wins else "grid" if node.fate == "pruned" else "rule"
-    return Polyline(
-        drawing.curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2
-    )
+    points = drawing.curve(start, (end[0] - 5, end[1]), 8)
+    if node.wins:
+        return Polyline(points, "link", 2.5)
+    return Polyline(points, "grid" if node.fate == "pruned" else "rule", 1.2)
 
 
 def _node_label(node: SearchNode) -> str:
-    return (
-        "■"
-        if node.fate == "ended"
-        else elide(token_label(node.token), NODE_SIZE, COLUMN - 24)
-    )
+    if node.fate == "ended":
+        return "■"
+    return elide(token_label(node.token), NODE_SIZE, COLUMN - 24)

@@ -28,10 +28,10 @@ _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def draw_svg(figure: Figure, styled: bool = True) -> str:
-    """Render a figure as an SVG document: light or dark like the reader's system, with hints as
+    """Render a figure as an SVG document, light or dark like the reader's system, with hints as
     tooltips.
 
-    `styled`: with its own colours and glyphs; False for figures in a page that has the rules of
+    `styled`: embed colours and glyphs; False for figures in a page with the rules of
     `html.paint_rules`.
     """
     style = svg_style(figure.marks()) if styled else ""
@@ -43,8 +43,8 @@ def draw_svg(figure: Figure, styled: bool = True) -> str:
 def svg_document(
     figure: Figure, marks: Sequence[Mark], style: str, groups: Sequence[str]
 ) -> str:
-    """Return a document with size, title and description of a figure, and groups that hold these
-    marks.
+    """Return an SVG document with the size, title and description of a figure, and with rendered
+    `groups`, which hold these marks.
     """
     size = (
         f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} '
@@ -79,8 +79,8 @@ def svg_group(group: Group) -> str:
 
 
 def _svg_rasters(marks: Iterable[Mark]) -> list[str]:
-    """Return the definitions of all rasters, each once however often it occurs; marks refer to them
-    by name.
+    """Return the definitions of all rasters, to which marks refer by name; a raster that occurs
+    several times is defined once.
     """
     rasters = {_raster_name(mark): mark for mark in marks if isinstance(mark, Raster)}
     definitions = [_svg_image(name, raster) for name, raster in rasters.items()]
@@ -96,7 +96,7 @@ def _svg_image(name: str, raster: Raster) -> str:
 
 
 def _raster_name(raster: Raster) -> str:
-    """Return a name that is the same for the same pixels at the same size."""
+    """Return a name that depends only on the pixels and the size of a raster."""
     size = f"{raster.width} {raster.height} {raster.pixelated}".encode()
     return "p" + blake2b(raster.content + size, digest_size=8).hexdigest()
 
@@ -107,8 +107,14 @@ def _svg_mark(mark: Mark) -> str:
         return _svg_text(mark, hint)
     if isinstance(mark, Raster):
         position = f'href="#{_raster_name(mark)}" x="{_n(mark.x)}" y="{_n(mark.y)}"'
-        return f"<use {position}" + (f">{hint}</use>" if hint else "/>")
+        return _svg_element("use", position, hint)
     return _svg_box(mark, hint) if isinstance(mark, Box) else _svg_line(mark, hint)
+
+
+def _svg_element(name: str, attributes: str, content: str) -> str:
+    if not content:
+        return f"<{name} {attributes}/>"
+    return f"<{name} {attributes}>{content}</{name}>"
 
 
 def _svg_box(box: Box, hint: str) -> str:
@@ -118,21 +124,17 @@ def _svg_box(box: Box, hint: str) -> str:
         f'width="{_n(box.width - box.outline)}" height="{_n(box.height - box.outline)}"'
     )
     stroke = f' stroke-width="{_n(box.outline)}"' if box.outline else ""
-    return f'<rect class="{_css_class(box)}" {position} {size}{stroke}' + (
-        f">{hint}</rect>" if hint else "/>"
-    )
+    attributes = f'class="{_css_class(box)}" {position} {size}{stroke}'
+    return _svg_element("rect", attributes, hint)
 
 
 def _svg_line(line: Polyline, hint: str) -> str:
-    shape, width = (
-        ("polyline", f' stroke-width="{_n(line.width)}"')
-        if line.width
-        else ("polygon", "")
-    )
     points = " ".join(f"{_n(x)},{_n(y)}" for x, y in line.points)
-    return f'<{shape} class="{_css_class(line)}" points="{points}"{width}' + (
-        f">{hint}</{shape}>" if hint else "/>"
-    )
+    attributes = f'class="{_css_class(line)}" points="{points}"'
+    if not line.width:
+        return _svg_element("polygon", attributes, hint)
+    attributes += f' stroke-width="{_n(line.width)}"'
+    return _svg_element("polyline", attributes, hint)
 
 
 def _svg_text(text: Text, hint: str) -> str:
@@ -146,6 +148,7 @@ def _svg_text(text: Text, hint: str) -> str:
 
 
 def _n(number: float) -> str:
+    """Format a coordinate with at most two decimal places."""
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
@@ -157,7 +160,7 @@ def _css_class(mark: Box | Polyline | Text) -> str:
 
 
 def svg_style(marks: Iterable[Mark]) -> str:
-    """Return the CSS for the paints and glyphs that occur, light and dark
+    """Return the CSS for the paints and glyphs of these marks, in a light and a dark theme
     (`prefers-color-scheme`).
     """
     drawn = [mark for mark in marks if not isinstance(mark, Raster)]
@@ -184,7 +187,7 @@ def _css_rule(name: str, theme: Theme) -> str:
 
 
 def draw_html(figure: Figure, text: str = "") -> str:
-    """Render a figure as a page that fetches nothing, with preformatted text below it."""
+    """Render a figure as a page that needs no network, with preformatted text below it."""
     return make_page(
         "regard.visualisation",
         "figure.html",
@@ -195,8 +198,8 @@ def draw_html(figure: Figure, text: str = "") -> str:
 
 
 def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> bytes:
-    """Render a figure as a PNG file with the bundled font: `scale` pixels per unit, at most 50
-    million in all.
+    """Render a figure as a PNG file with the bundled font, at `scale` pixels per unit and at most
+    MAX_PIXELS in all.
     """
     image, scale = rasterise(figure, scale, theme)
     file = io.BytesIO()
@@ -207,8 +210,8 @@ def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> 
 def rasterise(
     figure: Figure, scale: int | float, theme: Theme
 ) -> tuple[Image.Image, float]:
-    """Draw a figure in pixels; return it with the scale used, which is smaller if the figure would
-    be too large.
+    """Draw a figure in pixels; return the image and its scale, which is reduced if the image would
+    have more than MAX_PIXELS.
     """
     if not scale > 0:
         raise UsageError(f"the scale of a figure must be above zero; got {scale}")
@@ -234,41 +237,34 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
     right = round((box.x + box.width) * scale) - 1
     bottom = round((box.y + box.height) * scale) - 1
     corners = (left, top, max(left, right), max(top, bottom))
-    fill, outline = (
-        (None, colour(box.paint, theme))
-        if box.outline
-        else (colour(box.paint, theme), None)
-    )
-    draw.rectangle(corners, fill, outline, max(1, round(box.outline * scale)))
+    paint = colour(box.paint, theme)
+    if box.outline:
+        width = max(1, round(box.outline * scale))
+        draw.rectangle(corners, outline=paint, width=width)
+    else:
+        draw.rectangle(corners, fill=paint)
 
 
 def _png_line(
     draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Theme
 ) -> None:
-    """Draw a line supersampled on a mask of its own and reduce it, for smooth edges."""
-    edge = line.width + 1
-    left, top = (
-        math.floor(min(point[axis] for point in line.points) * scale - edge * scale)
-        for axis in (0, 1)
-    )
-    right, bottom = (
-        math.ceil(max(point[axis] for point in line.points) * scale + edge * scale)
-        for axis in (0, 1)
-    )
-    mask = Image.new(
-        "L", ((right - left) * SUPERSAMPLING, (bottom - top) * SUPERSAMPLING)
-    )
+    """Draw a line on a supersampled mask, which is then reduced, so that its edges are smooth."""
+    edge = (line.width + 1) * scale
+    xs = [x * scale for x, _ in line.points]
+    ys = [y * scale for _, y in line.points]
+    left = math.floor(min(xs) - edge)
+    top = math.floor(min(ys) - edge)
+    right = math.ceil(max(xs) + edge)
+    bottom = math.ceil(max(ys) + edge)
+    size = ((right - left) * SUPERSAMPLING, (bottom - top) * SUPERSAMPLING)
+    mask = Image.new("L", size)
     points = [
-        ((x * scale - left) * SUPERSAMPLING, (y * scale - top) * SUPERSAMPLING)
-        for x, y in line.points
+        ((x - left) * SUPERSAMPLING, (y - top) * SUPERSAMPLING)
+        for x, y in zip(xs, ys, strict=True)
     ]
     if line.width:
-        ImageDraw.Draw(mask).line(
-            points,
-            255,
-            max(1, round(line.width * scale * SUPERSAMPLING)),
-            joint="curve",
-        )
+        width = max(1, round(line.width * scale * SUPERSAMPLING))
+        ImageDraw.Draw(mask).line(points, 255, width, joint="curve")
     else:
         ImageDraw.Draw(mask).polygon(points, 255)
     draw.bitmap((left, top), mask.reduce(SUPERSAMPLING), colour(line.paint, theme))
@@ -308,8 +304,9 @@ def _png_text(
 
 
 def _rotated(text: Text, scale: float) -> tuple[Image.Image, float, float]:
-    """Return a rotated text as a mask, and the position of its anchor in it; supersampled twice for
-    smooth edges.
+    """Return a rotated text as a mask, and the position of its anchor in the mask.
+
+    The text is drawn at twice its size and reduced, so that its edges are smooth.
     """
     font = load(2 * text.size * scale)
     letters = drawable(text.text)

@@ -46,8 +46,8 @@ def save(
     """Write a figure atomically as .svg, .png or .html, or an explanation as .html, .gif or
     animated .svg.
 
-    Of several alignments, an HTML page lets the reader choose; SVG and PNG show the first. Raises
-    UsageError for any other suffix, and if the file cannot be written.
+    If there are several alignments, an HTML page lets the reader choose one; SVG and PNG show the
+    first. Raises UsageError for any other suffix, and if the file cannot be written.
     """
     path = Path(path)
     content = _render(drawable, path, meta)
@@ -60,56 +60,57 @@ def save(
 
 
 def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
+    """Return the content of the file; its suffix chooses the format."""
     suffix = path.suffix.lower()
-    suffixes = (
-        EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
-    )
+    is_explanation = isinstance(drawable, ExplanationData)
+    suffixes = EXPLANATION_SUFFIXES if is_explanation else SUFFIXES
     if suffix not in suffixes:
         raise UsageError(
             f"a figure is written as {', '.join(suffixes[:-1])} or {suffixes[-1]}; got "
             f"{path.name!r}"
         )
+
     if isinstance(drawable, ExplanationData):
         if suffix == ".html":
             return render_page(drawable, meta).encode()
         frames = layout_frames(drawable)
-        _warn_of_boxes(frames, path)
-        return (
-            draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
-        )
+        _warn_of_missing_glyphs(frames, path)
+        if suffix == ".gif":
+            return draw_gif(frames)
+        return draw_animated_svg(frames).encode()
+
     if isinstance(drawable, Alignment):
         drawable = [drawable]
     if isinstance(drawable, Heads | Sequence) and suffix == ".html":
-        return render_page(
-            drawable.heads if isinstance(drawable, Heads) else drawable, meta
-        ).encode()
+        alignments = drawable.heads if isinstance(drawable, Heads) else drawable
+        return render_page(alignments, meta).encode()
+
     figure = _layout(drawable)
     if suffix == ".html":
-        return draw_html(
-            figure, drawable.table if isinstance(drawable, Chart) else ""
-        ).encode()
-    _warn_of_boxes([figure], path)
+        table = drawable.table if isinstance(drawable, Chart) else ""
+        return draw_html(figure, table).encode()
+    _warn_of_missing_glyphs([figure], path)
     return draw_svg(figure).encode() if suffix == ".svg" else draw_png(figure)
 
 
-def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
-    """Warn of characters that PNG and GIF show as boxes; others are drawn with the fonts of who
-    looks at them.
+def _warn_of_missing_glyphs(figures: Sequence[Figure], path: Path) -> None:
+    """Warn of characters that the font of PNG and GIF lacks; they are drawn as boxes.
+
+    SVG and HTML fall back on the fonts of the reader's machine, so they need no warning.
     """
+    if path.suffix.lower() == ".svg":
+        return
     texts = "".join(
         mark.text
         for figure in figures
         for mark in figure.marks()
         if isinstance(mark, Text)
     )
-    boxed = " ".join(
-        character
-        for character in dict.fromkeys(texts)
-        if drawable(character) == MISSING_GLYPH
-    )
-    if boxed and path.suffix.lower() != ".svg":
+    characters = dict.fromkeys(texts)
+    missing = [c for c in characters if drawable(c) == MISSING_GLYPH]
+    if missing:
         warnings.warn(
-            f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html",
+            f"{path}: the font of PNG and GIF lacks {' '.join(missing):.60}; write .svg or .html",
             stacklevel=4,
         )
 
@@ -123,9 +124,11 @@ LAYOUTS: Any = {
 
 
 def _layout(drawable: Any) -> Figure:
-    if not isinstance(drawable, Figure | Sequence):
-        figure: Figure = LAYOUTS[type(drawable)](drawable)
-        return figure
-    if not drawable:
-        raise UsageError("there is no alignment to save")
-    return drawable if isinstance(drawable, Figure) else layout_heatmap(drawable[0])
+    if isinstance(drawable, Figure):
+        return drawable
+    if isinstance(drawable, Sequence):
+        if not drawable:
+            raise UsageError("there is no alignment to save")
+        return layout_heatmap(drawable[0])
+    figure: Figure = LAYOUTS[type(drawable)](drawable)
+    return figure

@@ -9,14 +9,14 @@ from regard.data.sentence_ends import SENTENCE_END
 from regard.data.sentence_marks import character_class
 
 _IN_JAVASCRIPT = {"(?P<": "(?<", r"[^\W\d_]": r"[\p{L}\p{No}\p{Nl}]"}
-"""Parts of Python's patterns, as those of JavaScript with the flag u write them."""
+"""Syntax of Python's regular expressions, and its equivalent in JavaScript with the flag u."""
 
 
 def sentence_rules() -> dict[str, Any]:
-    """Return patterns, sets of characters and lists of words, as JSON holds them."""
-    candidates = SENTENCE_END
+    """Return patterns, sets of characters and lists of words as JSON values."""
+    sentence_end = SENTENCE_END
     for python, javascript in _IN_JAVASCRIPT.items():
-        candidates = candidates.replace(python, javascript)
+        sentence_end = sentence_end.replace(python, javascript)
     words = {
         name.lower(): sorted(getattr(tables, name))
         for name in (
@@ -40,7 +40,7 @@ def sentence_rules() -> dict[str, Any]:
         )
     }
     patterns = {
-        "sentence_end": candidates,
+        "sentence_end": sentence_end,
         "cjk": f"^[{character_class(tables.CJK)}]",
         "georgian": f"^[{character_class(tables.GEORGIAN)}]",
         "thai_abbreviation": f"^[{character_class(tables.THAI_AND_LAO)}]{{1,4}}$",

@@ -14,22 +14,21 @@ import numpy.typing as npt
 from regard.common.errors import UsageError
 from regard.visualisation.text import clean
 
-# In a page: the first numbers of a state, of each direction; steps between 0 and 1.
-DRAWN, SCALE = (
-    64,
-    127,
-)
+DRAWN = 64  # numbers of a state vector, of each direction, that a page draws
+SCALE = 127  # quantisation steps between 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Hidden states of the highest layers, each number between −1 and 1.
+    """Hidden states of the highest layers; each number lies between −1 and 1.
 
-    `encoder` (S, K, N): the state of each of K directions after it has read source token s.
-    `decoder` (P, M): the state that target token p is predicted from, `initial` (M,) the one
-    before, of a recurrent decoder. `tokens`: the S source tokens, end of the sentence last, `words`
-    the word of each (−1: none). `is_all`: the decoder gets only the last states. `order`: it
-    attends before its own state changes ("bahdanau") or after it ("luong").
+    - `tokens`: the S source tokens, the end of the sentence last; `words`: the index of the word of
+      each, −1 for none.
+    - `encoder` (S, K, N): the state of each of K directions after it has read source token s.
+    - `decoder` (P, M): the state from which target token p is predicted.
+    - `initial` (M,): the first state of a recurrent decoder.
+    - `is_all`: the decoder receives nothing of the encoder but its last states.
+    - `order`: the decoder attends before its state is updated ("bahdanau") or after it ("luong").
     """
 
     tokens: tuple[str, ...]
@@ -42,40 +41,39 @@ class States:
 
     def __post_init__(self) -> None:
         S = len(self.tokens)
-        wanted = f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)"
         if self.encoder.ndim != 3 or len(self.encoder) != S or self.decoder.ndim != 2:
             raise UsageError(
-                f"states of {S} tokens: {wanted}, got {self.encoder.shape} and {self.decoder.shape}"
+                f"states of {S} tokens: wanted encoder ({S}, K, N) and decoder (P, M), got "
+                f"{self.encoder.shape} and {self.decoder.shape}"
             )
         object.__setattr__(self, "tokens", tuple(clean(token) for token in self.tokens))
 
     @property
     def token_words(self) -> tuple[int, ...]:
-        """The word of each token, −1 for the end."""
+        """Index of the word of each token, −1 for the end of the sentence."""
         return self.words or (*range(len(self.tokens) - 1), -1)
 
     @property
     def directions(self) -> int:
-        """Number of directions that the encoder reads in."""
+        """Number of directions in which the encoder reads."""
         return int(self.encoder.shape[1])
 
 
 def states_data(
     states: States | None, token_texts: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Convert states to JSON values: sizes, and the first numbers of each vector in signed bytes
-    (zlib, base64).
+    """Convert states to JSON values: sizes, and the first numbers of each vector as signed bytes,
+    compressed by zlib and in base64.
     """
     if states is None:
         return None
     parts = [states.encoder[..., :DRAWN], states.decoder[..., :DRAWN]]
-    parts += [] if states.initial is None else [states.initial[:DRAWN]]
-    numbers = np.concatenate(
-        [
-            np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel()
-            for part in parts
-        ]
-    )
+    if states.initial is not None:
+        parts.append(states.initial[:DRAWN])
+    quantised = [
+        np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts
+    ]
+    numbers = np.concatenate(quantised)
     return {
         "tokens": list(token_texts),
         "directions": states.directions,

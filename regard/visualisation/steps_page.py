@@ -1,7 +1,7 @@
-"""Page that steps through a computation, its numbers in boxes; without scripts, and printed, it
+"""Page that steps through a computation with its numbers in boxes; without scripts, or printed, it
 shows all steps.
 
-It fetches nothing, and its content security policy forbids it.
+The page makes no requests; its content security policy forbids them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from regard.visualisation.number_boxes import Step, Term, equations
 from regard.visualisation.template import templates
 from regard.visualisation.text import clean
 
-SHADES = 5  # steps of the scale between two colours of a weight
-# Numbers of a model up to which a page holds them all, and computes what follows from a changed
-# one.
+SHADES = 5  # steps of the colour scale between two shades of a weight
+# A page holds all numbers of a model up to this size; the reader can edit them, and the page
+# computes the results anew.
 EDITABLE = 250_000
-# Columns from which a matrix may be wider than a phone, and so is a region that keys can scroll.
+# Matrices with this many columns may be wider than a phone, so the keyboard can scroll them.
 SCROLLED = 6
 
 
@@ -38,68 +38,57 @@ def render_steps(
     is_batch: bool,
     language: Language,
 ) -> str:
-    """Render the page in one of the languages; in a batch every shape has its axes."""
-    values = {
-        "lang": language,
-        "title": clean(title.by(language)),
-        "summary": summary,
-        "program": _program(steps),
-    }
-    values["numbers"] = {
-        term: number
-        for number, term in enumerate(term for step in steps for term in step.terms)
-    }
-    return (
-        _templates()
-        .get_template("steps.html")
-        .render(values, steps=steps, is_batch=is_batch)
+    """Render the page in one language; for a batch, every shape is written with its axes."""
+    terms = [term for step in steps for term in step.terms]
+    template = _templates().get_template("steps.html")
+    return template.render(
+        lang=language,
+        title=clean(title.by(language)),
+        summary=summary,
+        program=_program(terms),
+        numbers={term: number for number, term in enumerate(terms)},
+        steps=steps,
+        is_batch=is_batch,
     )
 
 
-def _program(steps: Sequence[Step]) -> dict[str, Any] | None:
-    """Return all terms, and the numbers that no equation computes, for scripts; None if they could
-    not compute.
+def _program(terms: Sequence[Term]) -> dict[str, Any] | None:
+    """Return all terms and the input numbers, from which the script computes the results.
+
+    Return None if the script cannot compute them: a term is fixed, or there are too many numbers.
     """
-    terms = [term for step in steps for term in step.terms]
-    inputs = [
-        term.values.astype("<f4").ravel()
-        for term in terms
-        if not (
-            term.repeated
-            or term.rule
-            or term.kind == "tokens"
-            or term.operator.endswith(("=", "→"))
-        )
-    ]
-    if any(term.rule == "fixed" for term in terms) or sum(map(len, inputs)) > EDITABLE:
+    inputs = [term.values.astype("<f4").ravel() for term in terms if _is_input(term)]
+    size = sum(len(numbers) for numbers in inputs)
+    if any(term.rule == "fixed" for term in terms) or size > EDITABLE:
         return None
-    rows = list[list[Any]]()
-    for term in terms:
-        name = getattr(term.name, "en", term.name)
-        rule = "tokens" if term.kind == "tokens" else term.rule
-        numbers = (
-            None
-            if term.parameter is None
-            else np.array(term.parameter, np.float64, ndmin=term.values.ndim)
-        )
-        parameter = (
-            None if numbers is None else [numbers.shape, numbers.ravel().tolist()]
-        )
-        rows.append(
-            [
-                name,
-                term.letters,
-                term.values.shape,
-                term.operator,
-                rule,
-                parameter,
-                term.repeated,
-            ]
-        )
+    content = b"".join(numbers.tobytes() for numbers in inputs)
     return {
-        "terms": rows,
-        "numbers": base64.b64encode(b"".join(map(bytes, inputs))).decode("ascii"),
+        "terms": [_term_values(term) for term in terms],
+        "numbers": base64.b64encode(content).decode("ascii"),
     }
+
+
+def _is_input(term: Term) -> bool:
+    """Return whether no equation computes the numbers of a term."""
+    is_result = bool(term.rule) or term.operator.endswith(("=", "→"))
+    return not (term.repeated or is_result or term.kind == "tokens")
+
+
+def _term_values(term: Term) -> list[Any]:
+    """Return name, axes, shape, operator, rule, parameter, and whether the term is repeated."""
+    parameter = None
+    if term.parameter is not None:
+        numbers = np.array(term.parameter, np.float64, ndmin=term.values.ndim)
+        parameter = [numbers.shape, numbers.ravel().tolist()]
+    return [
+        getattr(term.name, "en", term.name),
+        term.letters,
+        term.values.shape,
+        term.operator,
+        "tokens" if term.kind == "tokens" else term.rule,
+        parameter,
+        term.repeated,
+    ]
 
 
 @cache
@@ -118,7 +107,7 @@ def _templates() -> Environment:
 
 
 def _shades(theme: Theme) -> str:
-    """Return the colours of weights, and of the numbers on them."""
+    """Return the CSS rules for the colours of weights and of the numbers on them."""
     return " ".join(
         f".w{n} {{ background: {colour(f'w{n}', theme)}; color: {colour(f'v{n}', theme)} }}"
         for n in range(0, 101, SHADES)
@@ -126,10 +115,11 @@ def _shades(theme: Theme) -> str:
 
 
 def _shade(term: Term, value: float | str) -> str | None:
-    """Return the class of a cell: the shade of a weight, or that it is hidden by the mask."""
+    """Return the CSS class of a cell: the shade of a weight, or "hidden" behind the mask."""
     if term.kind == "weights":
         return f"w{SHADES * round(level(float(value)) / SHADES)}"
-    return "hidden" if not isinstance(value, str) and value == float("-inf") else None
+    is_hidden = not isinstance(value, str) and value == float("-inf")
+    return "hidden" if is_hidden else None
 
 
 def _typeset(formula: str) -> Markup:

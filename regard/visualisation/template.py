@@ -1,4 +1,4 @@
-"""The maker of all pages: Jinja2 templates in the `assets` folders of the packages, with every text
+"""Render pages from the Jinja2 templates in the `assets` folders of packages, with every text
 escaped.
 """
 
@@ -25,13 +25,13 @@ from regard.common.bilingual import Text, Words, words_by
 from regard.visualisation import html
 from regard.visualisation.text import clean, is_korean
 
-# Pages go without comments, indentation and empty lines.
-_SPARED = re.compile(r'(?m)^ *(?:// .*|/[*][*] .* [*]/)?\n|^ +| // [^"`\n]*$')
+# Comments, indentation and empty lines of assets, which pages omit.
+_OMITTED = re.compile(r'(?m)^ *(?:// .*|/[*][*] .* [*]/)?\n|^ +| // [^"`\n]*$')
 
 
 @cache
 def templates(package: str) -> Environment:
-    """Return the templates in the assets of a package, and the ones here that all pages share."""
+    """Return an environment with the templates of a package and those that all pages share."""
     loader = ChoiceLoader(
         [PackageLoader(name, "assets") for name in (package, "regard.visualisation")]
     )
@@ -50,7 +50,7 @@ def templates(package: str) -> Environment:
     environment.tests["korean"] = is_korean
     environment.globals |= {
         "asset": lambda name: Markup(
-            _SPARED.sub("", loader.get_source(environment, name)[0])
+            _OMITTED.sub("", loader.get_source(environment, name)[0])
         ),
         "face": _face,
         "text": _text,
@@ -63,7 +63,7 @@ def templates(package: str) -> Environment:
 
 
 def make_page(package: str, name: str, **values: Any) -> str:
-    """Render a page by a template of a package; the names in `values` are those of the template."""
+    """Render the template of this name with `values`."""
     return templates(package).get_template(name).render(values)
 
 
@@ -75,7 +75,7 @@ def _words(context: Context, words: Words) -> str:
 
 @pass_context
 def _text(context: Context, en: str, ko: str) -> str:
-    """Return one of both texts, in the language of the page."""
+    """Return the text in the language of the page."""
     return Text(en, ko).by(context["lang"])
 
 
@@ -85,8 +85,9 @@ def _digest(text: str) -> str:
 
 
 def _face(text: str) -> Markup:
-    """Return the rule of the font that has the letters of a page; the server's page has none, nor
-    the packages.
+    """Return the CSS rule of a font with the letters of a page.
+
+    The import is here because the server's page embeds no font and works without its packages.
     """
     from regard.visualisation.fonts import face
 

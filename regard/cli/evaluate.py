@@ -120,8 +120,10 @@ def _check_options(params: dict[str, Any]) -> None:
     """Raise UsageError, with all causes, unless the options name either sentences or images to
     score.
     """
-    image_options = ("images", "captions")
-    text_options = ("pairs",) if params["pairs"] else ("source", "reference")
+    image_options: tuple[str, ...] = ("images", "captions")
+    text_options: tuple[str, ...] = (
+        ("pairs",) if params["pairs"] else ("source", "reference")
+    )
     has_images = any(params[name] for name in image_options)
     has_texts = any(params[name] for name in text_options)
 

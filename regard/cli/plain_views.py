@@ -41,7 +41,7 @@ USED = {
 
 
 def sinusoid_rows(size: int, count: int) -> Any:
-    """Return the encodings (count, size) of the first positions; columns are in the paper's order."""
+    """Return the encodings (count, size) of the first positions, columns in the paper's order."""
     import torch
 
     from regard.layers.positional_encoding import interleaved, sinusoids

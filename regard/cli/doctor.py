@@ -90,7 +90,7 @@ def _check_file(file: Path, seal: bool) -> None:
 def _check_run(run: Path, seal: bool) -> None:
     """Check the files of a model folder, and print a line for each.
 
-    `seal`: first accept the files as they are, by writing their checksums.
+    `seal`: first write new checksums, so that changed files are accepted.
     """
     from regard.model_folder import (
         check_folder,

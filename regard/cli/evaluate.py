@@ -121,9 +121,9 @@ def _check_options(params: dict[str, Any]) -> None:
     score.
     """
     image_options: tuple[str, ...] = ("images", "captions")
-    text_options: tuple[str, ...] = (
-        ("pairs",) if params["pairs"] else ("source", "reference")
-    )
+    text_options: tuple[str, ...] = ("source", "reference")
+    if params["pairs"]:
+        text_options = ("pairs",)
     has_images = any(params[name] for name in image_options)
     has_texts = any(params[name] for name in text_options)
 

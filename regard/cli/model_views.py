@@ -112,11 +112,14 @@ def draw_map(
     score = attentions[0].score if len(attentions) == 1 else None
     states = data.states
     sizes = score.matrix.shape if isinstance(score, General) else ()
-    K, N, M = 0, 0, 0  # directions and size of encoder states, size of decoder states
+    key_size = 0  # of all directions of the encoder together
+    query_size = 0
     if states is not None:
-        K, N = states.encoder.shape[1:]
-        M = states.decoder.shape[1]
-    if states is None or not isinstance(score, General) or sizes != (1, M, K * N):
+        _, directions, size = states.encoder.shape
+        key_size = directions * size
+        query_size = states.decoder.shape[1]
+    expected = (1, query_size, key_size)
+    if states is None or not isinstance(score, General) or sizes != expected:
         kinds = sorted({type(attention.score).__name__ for attention in attentions})
         wanted = (
             "one matrix W between states of encoder and decoder belongs to the general score "
@@ -127,7 +130,7 @@ def draw_map(
         )
 
     token_words = np.array(states.token_words)
-    vectors = states.encoder.reshape(-1, K * N)
+    vectors = states.encoder.reshape(-1, key_size)
     end = -1  # word index of the end of sentence
     source_words = (*range(len(data.source)), end)
     keys = np.stack([vectors[token_words == word].mean(0) for word in source_words])
@@ -135,11 +138,13 @@ def draw_map(
     # The query of a word is the state that predicts its first token; Bahdanau's attention reads
     # with the state of the step before.
     shift = 1 if states.order == "bahdanau" else 0
-    query_steps = dict[int, int]()
+    first_steps = dict[int, int]()
     for step, word in reversed([*enumerate(data.target_words)]):
-        query_steps[word] = step - shift
+        first_steps[word] = step
     query_steps = {
-        word: step for word, step in query_steps.items() if word >= 0 and step >= 0
+        word: step - shift
+        for word, step in first_steps.items()
+        if word >= 0 and step >= shift
     }
     names = (
         (*data.source, words("(end)")),

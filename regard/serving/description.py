@@ -15,13 +15,13 @@ from regard.serving.service import Pair, ServedModel
 
 
 def served_model(
-    name: str, about: Mapping[str, Any], languages: Pair | None
+    name: str, description: Mapping[str, Any], languages: Pair | None
 ) -> ServedModel:
     """Return a model as requests see it.
 
     `languages`: language codes that the operator gave it, in place of those of its model card.
     """
-    card = about["card"]
+    card = description["card"]
     codes = dict[str, str]()
     if languages is None:
         for code in card.get("language_codes", ()):
@@ -32,11 +32,11 @@ def served_model(
 
     source, target = languages or card.get("languages") or ("", "")
     pairs = tuple((source, language) for language in codes) or ((source, target),)
-    if about["kind"] == "captions":
+    if description["kind"] == "captions":
         pairs = (("", target),)
 
     facts = {
-        "engine": about["engine"],
+        "engine": description["engine"],
         "precision": card["precision"],
         "parameters": f"{card['parameters']:,}",
     }
@@ -45,9 +45,9 @@ def served_model(
             facts[key] = card[key]
     return ServedModel(
         name,
-        about["kind"],
+        description["kind"],
         pairs,
-        about["has_attention"],
+        description["has_attention"],
         codes,
         facts,
         card["readme"],
@@ -55,30 +55,32 @@ def served_model(
     )
 
 
-def check_languages(about: Mapping[str, Any], languages: Pair | None) -> None:
+def check_languages(description: Mapping[str, Any], languages: Pair | None) -> None:
     """Raise UsageError unless a captioner is given one language, and a translation model two."""
     if languages is None:
         return
     source, target = languages
-    if about["kind"] == "captions" and source:
+    if description["kind"] == "captions" and source:
         raise UsageError(
             f"--languages {source},{target}: this model captions images; give one code, such as en"
         )
-    if about["kind"] == "translation" and not source:
+    if description["kind"] == "translation" and not source:
         raise UsageError(
             f"--languages {target}: this model translates; give source and target, such as ko,en"
         )
 
 
-def known_languages(about: Mapping[str, Any], languages: Pair | None) -> LanguageId:
+def known_languages(
+    description: Mapping[str, Any], languages: Pair | None
+) -> LanguageId:
     """Return the language identification of a model, for the codes that it is served under."""
     language_id = LanguageId({})
     try:
-        if about["language_id"]:
-            language_id = LanguageId.parse(about["language_id"].encode())
+        if description["language_id"]:
+            language_id = LanguageId.parse(description["language_id"].encode())
     except ValueError:
         return LanguageId({})
     if languages is None:
         return language_id
-    card_languages = about["card"].get("languages") or ("", "")
+    card_languages = description["card"].get("languages") or ("", "")
     return language_id.renamed(dict(zip(card_languages, languages, strict=True)))

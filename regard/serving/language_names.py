@@ -9,7 +9,7 @@ NAMES = {"src": "Source language", "tgt": "Target language"}
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, with region or script in brackets; unknown codes stay
-    as they are.
+    """Return the English name of a language, with region or script in brackets, or the code of an
+    unknown language.
     """
     return NAMES.get(code) or english_name(code)

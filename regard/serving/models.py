@@ -78,7 +78,7 @@ class _Host:
     path: Path
     languages: Pair | None
     backlog: Backlog
-    about: ServedModel
+    served: ServedModel
     language_id: LanguageId = field(default_factory=lambda: LanguageId({}))
     model: Any = None
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
@@ -136,11 +136,11 @@ class Models:
         other models serve.
         """
         for name, path, pair in zip_longest(model_names(paths), paths, languages):
-            about = ServedModel(
+            served = ServedModel(
                 name, "translation", (pair or ("", ""),), is_ready=False
             )
             backlog = Backlog(self._settings.most_lines)
-            self._hosts[name] = _Host(path, pair, backlog, about)
+            self._hosts[name] = _Host(path, pair, backlog, served)
 
         hosts = list(self._hosts.values())
         if strict:
@@ -185,9 +185,9 @@ class Models:
         """The models, by name."""
         models = {}
         for name, host in self._hosts.items():
-            models[name] = host.about
+            models[name] = host.served
             if not host.is_whole:
-                models[name] = replace(host.about, is_ready=False)
+                models[name] = replace(host.served, is_ready=False)
         return models
 
     @property
@@ -386,10 +386,10 @@ class Models:
                 await self._check(host)
                 consequence = "stays as it was" if host.is_whole else "is away"
                 self._log(
-                    f"{host.about.name}: cannot be opened, so the model {consequence}: {problem}"
+                    f"{host.served.name}: cannot be opened, so the model {consequence}: {problem}"
                 )
             if not problem and (was_open or host.problem):
-                self._log(f"{host.about.name}: loaded again")
+                self._log(f"{host.served.name}: loaded again")
             host.problem = problem
             return problem != "" and host.state != state
 
@@ -401,9 +401,9 @@ class Models:
         """
         state = files_state(host.path)
         try:
-            model, about = await self._load(host)
-            check_languages(about, host.languages)
-            self._describe(host, about)
+            model, description = await self._load(host)
+            check_languages(description, host.languages)
+            self._describe(host, description)
         except Exception as problem:
             causes: Sequence[str] = [f"{type(problem).__name__}: {problem}"]
             if isinstance(problem, RegardError):
@@ -451,12 +451,12 @@ class Models:
         host.export = opened if opened != path and opened.is_file() else None
         return model, await in_thread(model.about)
 
-    def _describe(self, host: _Host, about: Mapping[str, Any]) -> None:
+    def _describe(self, host: _Host, description: Mapping[str, Any]) -> None:
         """Store the description that a model gives of itself."""
-        name = host.about.name
-        self._described[name] = about
-        host.about = served_model(name, about, host.languages)
-        host.language_id = known_languages(about, host.languages)
+        name = host.served.name
+        self._described[name] = description
+        host.served = served_model(name, description, host.languages)
+        host.language_id = known_languages(description, host.languages)
         self._language_id = LanguageId.merge(
             described.language_id for described in self._hosts.values()
         )

@@ -68,7 +68,7 @@ class Metrics:
         self._seconds.labels(route, method).observe(seconds)
 
     def count_texts(self, texts: Sequence[str], results: Sequence[ServedText]) -> None:
-        """Count translated texts by their languages, of which there are as few as in the models."""
+        """Count translated texts by the languages of the models, of which there are few."""
         for text, result in zip(texts, results, strict=True):
             if result.model is None:
                 continue

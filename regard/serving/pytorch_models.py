@@ -38,13 +38,13 @@ def open_folder(
     torch.set_num_threads(threads)
     pipeline = load(path, precision=precision)
     warnings.simplefilter("ignore")  # the notes of each line say the same
-    about = _about(path, pipeline, precision)
+    description = _describe(path, pipeline, precision)
     if isinstance(pipeline, Captioner):
-        return ServedCaptioner(pipeline, about)
-    return ServedFolder(pipeline, about, most_bytes, languages)
+        return ServedCaptioner(pipeline, description)
+    return ServedFolder(pipeline, description, most_bytes, languages)
 
 
-def _about(
+def _describe(
     path: Path, pipeline: FolderTranslator | Captioner, precision: str
 ) -> dict[str, Any]:
     """Return the description of a model, in the same format as that of a runtime file."""
@@ -74,30 +74,30 @@ class ServedFolder(ServedTranslator):
     def __init__(
         self,
         translator: FolderTranslator,
-        about: dict[str, Any],
+        description: dict[str, Any],
         most_bytes: int,
         languages: Sequence[str],
     ) -> None:
         super().__init__(
             translator, translator.attention_heads(), most_bytes, languages
         )
-        self._about = about
+        self._description = description
 
     def about(self) -> dict[str, Any]:
         """Return the description of the model."""
-        return self._about
+        return self._description
 
 
 class ServedCaptioner:
     """A captioner, which runs on PyTorch in the thread of its caller."""
 
-    def __init__(self, captioner: Captioner, about: dict[str, Any]) -> None:
+    def __init__(self, captioner: Captioner, description: dict[str, Any]) -> None:
         self._captioner = captioner
-        self._about = about
+        self._description = description
 
     def about(self) -> dict[str, Any]:
         """Return the description of the model."""
-        return self._about
+        return self._description
 
     def check(self) -> None:
         """Do nothing: the model is in memory, so changes of its files do not matter."""

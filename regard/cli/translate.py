@@ -424,7 +424,7 @@ def _find_input(context: typer.Context) -> InputKind:
     is_name = re.search(r"\.\w+$|://", file) is not None
     if not is_stream and not is_name and not os.path.exists(file):
         remedy = (
-            f"to translate a text, pipe it: echo '…' | regard translate "
+            "to translate a text, pipe it: echo '…' | regard translate "
             f"{context.params['run']}"
         )
         raise UsageError(f"{file[:80]}: no such file; {remedy}")

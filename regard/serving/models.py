@@ -42,7 +42,7 @@ from regard.serving.service import (
 LONG_TEXT = 10_000
 """Characters above which a text counts as long; long texts have a thread pool of their own."""
 _IMAGE = (1, 200)
-"""Lines and characters that an image counts as in the backlog."""
+"""Size of an image in the backlog: lines and characters of text."""
 _SHORT_CALLS = 128
 """Threads of a model for short calls; further calls wait."""
 _LONG_CALLS = 4
@@ -285,7 +285,7 @@ class Models:
     ) -> Any:
         """Call a method of a model in a thread.
 
-        `size`: lines and characters that the call counts as in the backlog; `is_large`: whether its
+        `size`: size of the call in the backlog, as lines and characters; `is_large`: whether its
         answer is large.
         """
         host = await self._opened(name, method, deadline)
@@ -458,7 +458,7 @@ class Models:
         host.served = served_model(name, description, host.languages)
         host.language_id = known_languages(description, host.languages)
         self._language_id = LanguageId.merge(
-            described.language_id for described in self._hosts.values()
+            other.language_id for other in self._hosts.values()
         )
 
     def _restore_descriptions(self) -> None:
@@ -524,7 +524,7 @@ def _open_here(folder: Folder) -> Any:
 
 
 def _size(texts: Sequence[str]) -> tuple[int, int]:
-    """Return the lines and characters that texts count as in the backlog."""
+    """Return the size of texts in the backlog: their lines and characters."""
     lines = sum(text.count("\n") + 1 for text in texts)
     characters = sum(map(len, texts))
     return lines, characters

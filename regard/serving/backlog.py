@@ -54,13 +54,13 @@ class Backlog:
         self.characters += characters
         try:
             yield
-            self._note(characters)
+            self._update_speed(characters)
         finally:
             self.calls -= 1
             self.lines -= lines
             self.characters -= characters
 
-    def _note(self, characters: int) -> None:
+    def _update_speed(self, characters: int) -> None:
         """Update the speed, an exponential moving average over intervals of at least two busy
         seconds.
         """

@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(0)
         self._protocol.connection_made(self.transport)
         self._connections.add(self)
-        self._note()
+        self._update_timer()
 
     def data_received(self, data: bytes) -> None:
         self._protocol.data_received(data)
@@ -96,18 +96,18 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
         self._is_answer_unread = True
-        self._note()
+        self._update_timer()
 
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
         self._is_answer_unread = False
-        self._note()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
         self._protocol.connection_lost(exc)
         self._connections.remove(self)
-        self._note()
+        self._update_timer()
         for request in self._requests:
             request.cancel()
 
@@ -115,33 +115,33 @@ class Connection(asyncio.Protocol):
         """Serve a request, unless the connection has been lost."""
         is_complete = False
 
-        async def receive_noted() -> Message:
+        async def receive_tracked() -> Message:
             nonlocal is_complete
             self._is_body_awaited = not is_complete
-            self._note()
+            self._update_timer()
 
             message = await receive()
             is_complete = not message.get("more_body")
             self._is_body_awaited = not is_complete
-            self._note()
+            self._update_timer()
             return message
 
         task: Any = asyncio.current_task()
         self._requests.add(task)
         self._has_asked = True
-        self._note()
+        self._update_timer()
         try:
             if not self._is_lost:
-                await self._app(scope, receive_noted, send)
+                await self._app(scope, receive_tracked, send)
         except asyncio.CancelledError:
             if not self._is_lost:
                 raise
         finally:
             self._requests.discard(task)
             self._is_body_awaited = False
-            self._note()
+            self._update_timer()
 
-    def _note(self) -> None:
+    def _update_timer(self) -> None:
         """Start the timer of the step that the client has to take, if that step has changed."""
         awaited = self._awaited_step()
         if awaited == self._awaited:

@@ -134,7 +134,7 @@ class RequestLog:
         started = time.perf_counter()
         status = CLIENT_GONE
 
-        async def send_noted(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -150,19 +150,21 @@ class RequestLog:
             self.metrics.in_flight.inc()
         try:
             self.head.check(scope, headers)
-            await self.app(scope, receive, send_noted)
+            await self.app(scope, receive, send_with_headers)
         except Exception as problem:
             if not isinstance(problem, HttpError):
                 self._log_exception(request_id, problem)
             if status == CLIENT_GONE:  # nothing has been sent yet
                 response = error_response(problem, scope["path"], request_id)
-                await response(scope, receive, send_noted)
+                await response(scope, receive, send_with_headers)
         finally:
             for end in at_end:
                 end(status)
-            self._note(scope, status, time.perf_counter() - started, request_id)
+            self._log_request(scope, status, time.perf_counter() - started, request_id)
 
-    def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _log_request(
+        self, scope: Scope, status: int, seconds: float, request_id: str
+    ) -> None:
         route = getattr(scope.get("route"), "path", "unmatched")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         LOG.info(

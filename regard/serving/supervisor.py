@@ -176,18 +176,18 @@ class Supervisor:
             if child.process is None and not self._signal
         ]
         with suppress(queue.Empty):
-            self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
+            self._handle(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
         passed = min(self._clock() - before, 2 * BEAT_SECONDS)
         for child in self._children:
             child.advance(passed)
 
-    def _note(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
+    def _handle(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
         """Handle a signal or a message. Raises the error of a process that cannot start."""
         if child is None:
-            self._note_signal(message["signal"])
+            self._handle_signal(message["signal"])
             return
         if not message:
-            self._note_end(child)
+            self._handle_end(child)
         if "say" in message:
             self._say(message["say"])
         if "error" in message:
@@ -204,7 +204,7 @@ class Supervisor:
             self._say(f"listening at http://{name}:{port} (stop with Ctrl-C)")
         child.note(message)
 
-    def _note_end(self, child: ChildProcess) -> None:
+    def _handle_end(self, child: ChildProcess) -> None:
         """Record the end of a process. Raises WorkerError if the server has never been ready."""
         is_death = not child.is_stopping
         if child is self._serving:
@@ -219,7 +219,7 @@ class Supervisor:
                 f"{child.name} has ended with status {status}; another is started"
             )
 
-    def _note_signal(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         """Reload changed models at SIGHUP; at another signal finish open calls and end, and at a
         second one end at once.
         """

@@ -210,7 +210,7 @@ def _decoder(kind: type[Parameters], most: int) -> msgspec.json.Decoder[Any]:
     )
 
 
-async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
+async def _urlencoded(data: bytes, part: str, most: int) -> dict[str, Any]:
     def decode() -> list[tuple[str, str]]:
         return parse_qsl(
             data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most
@@ -221,14 +221,14 @@ async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
         fields = await asyncio.to_thread(decode) if is_long else decode()
         return _grouped(fields)
     except UnicodeDecodeError:
-        raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
+        raise bad_request(f"the {part} is not UTF-8; send it in UTF-8") from None
     except ValueError:
         raise bad_request(
-            f"the {where} has more than {most:,} fields; send fewer texts at once"
+            f"the {part} has more than {most:,} fields; send fewer texts at once"
         ) from None
 
 
-class _InMemory(MultiPartParser):
+class _InMemoryParser(MultiPartParser):
     """Starlette's parser of multipart forms, which must not write large files to the disk."""
 
     spool_max_size = 0
@@ -255,7 +255,7 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
 
     limits = {"max_fields": most, "max_files": 1, "max_part_size": len(body)}
     try:
-        form = await _InMemory(request.headers, stream(), **limits).parse()
+        form = await _InMemoryParser(request.headers, stream(), **limits).parse()
     except MultiPartException as problem:
         raise bad_request(f"the form cannot be read: {problem.message}") from None
 
@@ -290,9 +290,8 @@ def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> list[str]:
     """Return a sentence for each wrong parameter."""
-    sentences = dict[
-        str, str
-    ]()  # by name, since a union reports an error for each member
+    # By name, since pydantic reports an error for each member of a union.
+    sentences = dict[str, str]()
     unknown = list[str]()
     for error in problem.errors(include_url=False, include_context=False):
         name = str(error["loc"][0]) if error["loc"] else ""

@@ -57,7 +57,8 @@ def caption(
 
     causes = list[str]()
     runs = [run, *(with_ or ())]
-    if not (files := _files(images, causes)):
+    files = _files(images, causes)
+    if not files:
         raise DataError(*causes)
     captioner = load_captioner(
         runs if len(runs) > 1 else run, options.select_device(device), precision

@@ -25,7 +25,8 @@ def prepare(folder: Path, precision: Any) -> Path:
     name = export_name(folder, precision)
     if not are_kept():
         return folder
-    if (export := open_export(name)) is not None:
+    export = open_export(name)
+    if export is not None:
         return export.model.path
     from regard.interchange.runtime import keep_export
     from regard.model_folder import load_folder

@@ -243,7 +243,8 @@ class _LoopErrorHandler:
     def __call__(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        if not isinstance(problem := context.get("exception"), OSError):
+        problem = context.get("exception")
+        if not isinstance(problem, OSError):
             loop.default_exception_handler(context)
         elif loop.time() >= self._next_log:
             self._next_log = loop.time() + 1

@@ -50,7 +50,8 @@ def _results(
         for chunk, reference in references:
             yield chunk, ray.get(reference)
     except ray.exceptions.RayError as problem:
-        if isinstance(cause := getattr(problem, "cause", None), RegardError):
+        cause = getattr(problem, "cause", None)
+        if isinstance(cause, RegardError):
             raise cause from None
         raise WorkerError(
             f"the cluster gave up: {one_line(problem)}; the same command with `resume=True` "

@@ -368,21 +368,22 @@ def _model_folders(
     settings = load_settings(runs[0])
     search = settings.search
     return _Model(
-        make,
-        lambda: search,
-        search.max_line,
-        device,
-        runs[0],
-        lambda: settings.languages,
-        partial(_folder_encoder, runs[0], settings),
+        make=make,
+        settings=lambda: search,
+        max_line=search.max_line,
+        device=device,
+        folder=runs[0],
+        languages=lambda: settings.languages,
+        encoder=partial(_folder_encoder, runs[0], settings),
     )
 
 
 def _runtime_file(
     context: typer.Context, runs: list[Path], device: str, precision: options.Precision
 ) -> _Model:
-    """Return the model of a runtime file. Raises UsageError for options that only model folders
-    support.
+    """Return the model of a runtime file.
+
+    Raises UsageError for options that only model folders support.
     """
     from regard.pipeline import open_runtime
 
@@ -400,13 +401,13 @@ def _runtime_file(
 def _library_model(translator: RuntimeTranslator) -> _Model:
     """Return the model of a translator that runs on the C library."""
     return _Model(
-        lambda: translator,
-        lambda: translator.search,
-        translator.model.options().max_line,
-        "cpu",
-        None,
-        lambda: translator.languages,
-        lambda: translator.constraint_encoder,
+        make=lambda: translator,
+        settings=lambda: translator.search,
+        max_line=translator.model.options().max_line,
+        device="cpu",
+        folder=None,
+        languages=lambda: translator.languages,
+        encoder=lambda: translator.constraint_encoder,
     )
 
 

@@ -45,8 +45,9 @@ _PLAIN_BYTES = 8.0
 _PACKED_BYTES = 8 / 3
 """Bytes of an attention weight as 16 bits in Base64."""
 _LENGTH_RATIO = 1.25
+"""Estimated tokens of a translation for each source token; few translations are longer."""
 _EXTRA_TOKENS = 10
-"""Few translations have more tokens than `_LENGTH_RATIO` times the source and these."""
+"""Estimated tokens of a translation in addition to `_LENGTH_RATIO`."""
 _ROLES: Mapping[str, Sequence[str]] = {"none": (), "cross": ("cross",), "all": ROLES}
 
 

@@ -60,7 +60,7 @@ def _learning_curve(run: Path) -> Chart:
 
     panels = []
     for title, curves in curves_by_title.items():
-        series = list[Series]()
+        series: list[Series] = []
         for name, events, key in curves:
             series += _series(words(name), events, key)
         if series:
@@ -94,7 +94,7 @@ def _learning_curves(runs: Sequence[Path]) -> Chart:
 
     panels = []
     for title, index, key in values:
-        series = list[Series]()
+        series: list[Series] = []
         for name, journal in zip(names, journals, strict=True):
             series += _series(name, journal[index], key)
         if series:

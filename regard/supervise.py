@@ -1,8 +1,7 @@
-"""Supervise a server: what `regard serve` becomes once it has read its options, in the same
-process, begun anew.
+"""Program that supervises a server; `regard serve` replaces its own process by it (`exec`).
 
-The library that reads options is most of the memory of the command, and would stay as long as the
-server runs.
+Otherwise the supervisor would keep the memory of the library that parses the options, which is most
+of the memory of the command.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Serve with the arguments in a file that is given by its number; then end as the command line
-    does.
+    """Serve with arguments that are read from an open file descriptor, and end like the command
+    line.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     number, _, *command = sys.argv[1:]
     try:
-        # Those that came meanwhile wait for this.
+        # Signals have been blocked since before the exec; pending ones are delivered now.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         from regard.serving.supervisor import serve
 
         with os.fdopen(int(number)) as file:
             arguments = json.load(file)
-        serve(**arguments, say=_hush if arguments["configuration"]["quiet"] else _say)
+        is_quiet = arguments["configuration"]["quiet"]
+        serve(**arguments, say=_say_nothing if is_quiet else _say)
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as problem:
         from regard.cli.app import begin, end
@@ -38,9 +38,9 @@ def main() -> NoReturn:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # what nobody reads any more stops no work
+    with suppress(OSError):  # standard error may be closed
         print(line, file=sys.stderr, flush=True)
 
 
-def _hush(_: str) -> None:
+def _say_nothing(_: str) -> None:
     pass

@@ -1,10 +1,8 @@
-"""Translate standard input by a runtime file: `regard translate FILE` with the plainest options,
-which starts at once.
+"""Fast start of `regard translate`: translate standard input with few options.
 
-So does `regard translate RUN` if an export of this model folder is in the cache.
-
-It does what `regard.cli.translate` does for the same command, and loads neither the options of all
-commands nor numpy: a line is translated in a third of the time that these take to load.
+The model is a runtime file, or a model folder whose export is in the cache. The results are those
+of `regard.cli.translate` for the same command, but neither typer nor numpy is imported: their
+import takes three times as long as the translation of a line.
 """
 
 from __future__ import annotations
@@ -21,14 +19,16 @@ from typing import Any
 from regard.common.reading import is_runtime_file
 
 CHUNK = 2000
-"""Lines that are translated together, as by default of the command."""
-_LARGEST = {"--beam": 250, "--threads": 256}
+"""Lines that are translated together, the same as the default of the command."""
+_MAXIMA = {"--beam": 250, "--threads": 256}
+"""The options that are supported here, with their largest values."""
 
 
 @dataclass(frozen=True)
 class PipeCall:
-    """A call that can be answered here: the model, the values of `--beam` and `--threads`, if
-    given, and of a model folder its export, opened.
+    """A call that can be handled here: the model and the values of `--beam` and `--threads`.
+
+    `export`: if the model is a folder, its opened export.
     """
 
     file: str
@@ -38,19 +38,19 @@ class PipeCall:
 
 
 def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
-    """Read the arguments of the command line; None if the command line itself is needed, be it to
-    explain an error.
+    """Parse the arguments, or return None if the full command line is needed, for instance to
+    report an error.
     """
-    command, *rest = arguments or [""]
+    command, *command_arguments = arguments or [""]
     paths = list[str]()
     values = dict[str, int]()
-    options = iter(rest)
-    for argument in options:
+    remaining = iter(command_arguments)
+    for argument in remaining:
         name, has_value, value = argument.partition("=")
-        if name in _LARGEST and name not in values:
+        if name in _MAXIMA and name not in values:
             with suppress(ValueError):
-                values[name] = int(value if has_value else next(options, ""))
-            if not 1 <= values.get(name, 0) <= _LARGEST[name]:
+                values[name] = int(value if has_value else next(remaining, ""))
+            if not 1 <= values.get(name, 0) <= _MAXIMA[name]:
                 return None
         elif argument.startswith("-") and argument != "-":
             return None
@@ -58,19 +58,20 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
             paths.append(argument)
     if command != "translate" or not paths or paths[1:] not in ([], ["-"]):
         return None
+
     call = PipeCall(paths[0], values.get("--beam"), values.get("--threads"))
     if os.path.isdir(call.file):
         from regard.pipeline.export_cache import find_export
 
-        call = replace(
-            call, export=find_export(Path(call.file), threads=call.threads)[1]
-        )
+        _, export = find_export(Path(call.file), threads=call.threads)
+        call = replace(call, export=export)
     return call if call.export or is_runtime_file(call.file) else None
 
 
 def translate_pipe(call: PipeCall) -> None:
-    """Translate the lines of standard input; each at once if a person types them. Raises what the
-    command raises.
+    """Translate the lines of standard input; lines that a person types are translated one by one.
+
+    Raises the errors of the command.
     """
     from regard.pipeline.bulk.chunk_translator import (
         ChunkTranslator,
@@ -97,11 +98,11 @@ def translate_pipe(call: PipeCall) -> None:
         _warn(result.notes)
         sys.stdout.write(result.text)
         sys.stdout.flush()
-        known = known + result.known
-        unknown = unknown + result.unknown
-        doubtful = doubtful + result.doubtful
+        known += result.known
+        unknown += result.unknown
+        doubtful += result.doubtful
         count = chunk.end
-    if lines.typed:  # of each line has been said what is to be said
+    if lines.typed:  # the notes of each line have been printed
         return
     if unknown and not known:
         raise unknown_script_only(lines.name, Path(call.file))
@@ -117,28 +118,27 @@ def _warn(notes: Sequence[str]) -> None:
 
 
 def _open_streams() -> None:
-    """Put /dev/null in the place of closed standard streams, before files get their numbers;
-    writing to it fails.
+    """Open /dev/null, read-only, in the place of closed standard streams.
+
+    Otherwise the next files that are opened would get their descriptors.
     """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_RDONLY), number)
-            # The program that `regard serve` becomes has it, too.
-            os.set_inheritable(number, True)
-            setattr(
-                sys,
-                name,
-                os.fdopen(
-                    number, "w" if number else "r", encoding="utf-8", closefd=False
-                ),
-            )
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        os.dup2(os.open(os.devnull, os.O_RDONLY), descriptor)
+        # `regard serve` replaces its process, which must keep these streams.
+        os.set_inheritable(descriptor, True)
+        mode = "w" if descriptor else "r"
+        stream = os.fdopen(descriptor, mode, encoding="utf-8", closefd=False)
+        setattr(sys, name, stream)
 
 
 def main() -> None:
-    """Run `regard`: here if that is enough, else by the command line. Status and messages are the
-    command's own.
+    """Run `regard`: simple calls here, all others with the full command line.
+
+    Exit status and messages are the same in both cases.
     """
-    # No process that libraries start imports from the current folder.
+    # Processes that libraries start must not import modules of the current folder.
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     _open_streams()
     call = pipe_call(sys.argv[1:])

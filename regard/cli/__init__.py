@@ -1,11 +1,11 @@
-"""The command line: one module per command, each registered with `app` when it is imported.
+"""The command line: one module per command, which registers itself with `app` at its import.
 
-`app` holds the entry point and the exit statuses, `options` the options that commands share,
-`search_options` those generated from the search settings, `progress` the live line. Results go to
-stdout, messages to stderr.
+`app` has the entry point and the exit statuses, `options` the options that commands share,
+`search_options` the options that are generated from the search settings, and `progress` the live
+line. Results go to stdout, messages to stderr.
 """
 
-from regard.cli import (  # noqa: F401 (each registers its command)
+from regard.cli import (  # noqa: F401 (the import registers the command)
     align,
     caption,
     compare,

@@ -1,5 +1,5 @@
-"""regard align: word alignments of sentence pairs from attention, their error rate, and the best
-head for them.
+"""regard align: align the words of sentence pairs by attention, score alignments, and choose the
+best head.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from regard.evaluation.aer import Gold
     from regard.pipeline import AlignmentChoice, FolderTranslator
 
-    # Of some pairs: forward, and backward if there is a model.
-    _Part = tuple[list[Readings], list[Readings] | None]
+    # Forward readings of several pairs, and backward readings if there is a reverse model.
+    _Readings = tuple[list[Readings], list[Readings] | None]
 
 PAIRS_AT_ONCE = 1000
-"""Pairs whose attention weights are in memory at a time."""
+"""Sentence pairs whose attention weights are in memory at a time."""
 
 SymmetryOption = Annotated[
     Literal["intersection", "grow-diag", "grow-diag-final", "union"] | None,
@@ -78,40 +78,44 @@ def align(
     sources, targets, gold_links = _read(source, target, gold)
     device = select_device(device)
     forward = _Direction(run, load_translator(run, device), sources, targets, source)
-    backward = (
-        None
-        if reverse is None
-        else _Direction(
-            reverse, load_translator(reverse, device), targets, sources, source
-        )
-    )
+    backward = None
+    if reverse is not None:
+        translator = load_translator(reverse, device)
+        backward = _Direction(reverse, translator, targets, sources, source)
+
     say(f"reading {len(sources):,} pair{'s' if len(sources) != 1 else ''}")
+    parts: Iterable[_Readings] = _read_in_parts(forward, backward)
     if choose:
-        whole = forward.readings(), None if backward is None else backward.readings()
-        _choose(forward, backward, whole, gold_links)
-    parts: Iterable[_Part] = [whole] if choose else _in_parts(forward, backward)
+        all_readings = (
+            forward.readings(),
+            None if backward is None else backward.readings(),
+        )
+        _choose(forward, backward, all_readings, gold_links)
+        parts = [all_readings]
+
     links, baseline, name = _link(forward, backward, parts, symmetry, gold is not None)
     if gold_links is not None:
-        _print_scores(
-            run, {name: links, "last layer, mean of heads": baseline}, gold_links
-        )
+        links_by_name = {name: links, "last layer, mean of heads": baseline}
+        _print_scores(run, links_by_name, gold_links)
     if output is not None or (gold_links is None and not choose):
         _write(links, output)
 
 
 @dataclass(frozen=True)
 class _Direction:
-    """A model, and the sentence pairs in the direction in which it translates."""
+    """A model, with the sentence pairs in its translation direction."""
 
     run: Path
     translator: FolderTranslator
     sources: list[str]
     targets: list[str]
-    name: str  # of the source file of the pairs, for errors
+    name: str  # name of the source file, for error messages
 
     def readings(self, first: int = 0, count: int | None = None) -> list[Readings]:
-        """Return the attention with which the targets are force-decoded. Raises UsageError if the
-        model has none.
+        """Force-decode the targets, and return the attention weights.
+
+        `first` and `count` select a range of the pairs. Raises UsageError if the model has no
+        attention.
         """
         from regard.evaluation.aer import read_all
         from regard.pipeline import last_layer
@@ -125,7 +129,9 @@ class _Direction:
         return readings
 
     def choice(self, readings: list[Readings]) -> AlignmentChoice:
-        """Return the layer and head chosen for alignments, or else the mean of the last layer."""
+        """Return the head that was chosen for alignments, or by default the mean of the last
+        layer's heads.
+        """
         from regard.pipeline import last_layer
 
         return self.translator.choice or last_layer(readings[0])
@@ -134,8 +140,9 @@ class _Direction:
 def _read(
     source: str, target: str, gold: str | None
 ) -> tuple[list[str], list[str], list[Gold] | None]:
-    """Read sources, targets and gold links. Raises DataError, with all causes, if they do not
-    belong together.
+    """Read sources, targets and gold links.
+
+    Raises DataError, with all causes, if their lines do not correspond.
     """
     from regard.data.given_words import given_words
     from regard.data.pair_filters import format_lines
@@ -143,106 +150,99 @@ def _read(
     from regard.data.word_alignments import UNEVEN
     from regard.evaluation.aer import parse_gold
 
-    files = read_parallel([source, target, *([] if gold is None else [gold])])
-    sources, targets = files[:2]
-    for name, lines in ((source, sources), (target, targets)):
-        if uneven := [
+    paths = [source, target] if gold is None else [source, target, gold]
+    sources, targets, *gold_lines = read_parallel(paths)
+    for path, lines in ((source, sources), (target, targets)):
+        uneven = [
             number
             for number, line in enumerate(lines, 1)
             if given_words(line).is_uneven
-        ]:
+        ]
+        if uneven:
             warn(
-                f"{name}: {len(uneven):,} line{'s have' if len(uneven) > 1 else ' has'} "
+                f"{path}: {len(uneven):,} line{'s have' if len(uneven) > 1 else ' has'} "
                 f"{UNEVEN}{format_lines(uneven)}"
             )
-    return (
-        sources,
-        targets,
-        None if gold is None else parse_gold(gold, files[2], sources, targets),
-    )
+    if gold is None:
+        return sources, targets, None
+    return sources, targets, parse_gold(gold, gold_lines[0], sources, targets)
 
 
-def _in_parts(forward: _Direction, backward: _Direction | None) -> Iterator[_Part]:
-    """Yield the readings of a few pairs at a time: those of a whole corpus may not fit in
-    memory.
+def _read_in_parts(
+    forward: _Direction, backward: _Direction | None
+) -> Iterator[_Readings]:
+    """Yield the readings of `PAIRS_AT_ONCE` pairs at a time, because those of a corpus may not fit
+    into memory.
     """
     for first in range(0, len(forward.sources), PAIRS_AT_ONCE):
         forward_readings = forward.readings(first, PAIRS_AT_ONCE)
-        yield (
-            forward_readings,
-            None if backward is None else backward.readings(first, PAIRS_AT_ONCE),
-        )
+        backward_readings = None
+        if backward is not None:
+            backward_readings = backward.readings(first, PAIRS_AT_ONCE)
+        yield forward_readings, backward_readings
 
 
 def _choose(
     forward: _Direction,
     backward: _Direction | None,
-    readings: _Part,
+    readings: _Readings,
     gold: list[Gold] | None,
 ) -> None:
-    """Pick the layer, head and row that align best, and store them in the model folders."""
+    """Choose the layer, head and row that align best, and store the choice in the model folders."""
     from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
     from regard.model_folder import save_alignment
 
     translator = forward.translator
-    other = None if backward is None else backward.translator
+    reverse = None if backward is None else backward.translator
     forwards, backwards = readings
-    if gold is not None and other is not None and backwards is not None:
-        translator.choice, other.choice, scores = best_pair(forwards, backwards, gold)
-        symmetry = f", {translator.choice.with_reverse}"
+    if gold is not None and reverse is not None and backwards is not None:
+        choice, reverse.choice, scores = best_pair(forwards, backwards, gold)
+        symmetry = f", {choice.with_reverse}"
         basis = f"gold links, AER {scores.aer:.1%} here"
     elif gold is not None:
-        translator.choice, scores = best_choice(forwards, gold)
-        symmetry = (
-            f", {translator.choice.symmetry}" if translator.choice.symmetry else ""
-        )
+        choice, scores = best_choice(forwards, gold)
+        symmetry = f", {choice.symmetry}" if choice.symmetry else ""
         basis = f"gold links, AER {scores.aer:.1%} here"
     else:
-        translator.choice, backward_choice, agreement = agreeing_choices(
-            forwards, backwards
-        )
+        choice, backward_choice, agreement = agreeing_choices(forwards, backwards)
         symmetry = ""
-        pair = (
-            "both directions"
-            if backwards
-            else "its links from source to target and from target to source"
-        )
-        basis = f"agreement of {pair}, {agreement:.1%} of links"
-        if other is not None:
-            other.choice = backward_choice
-    say(f"chosen by {basis}: {_describe(translator.choice, forwards)}{symmetry}")
-    save_alignment(forward.run, asdict(translator.choice))
-    if (
-        backward is not None
-        and backward.translator.choice is not None
-        and backwards is not None
-    ):
-        say(
-            f"and of {backward.run}: {_describe(backward.translator.choice, backwards)}"
-        )
-        save_alignment(backward.run, asdict(backward.translator.choice))
+        compared = "its links from source to target and from target to source"
+        if backwards:
+            compared = "both directions"
+        basis = f"agreement of {compared}, {agreement:.1%} of links"
+        if reverse is not None:
+            reverse.choice = backward_choice
+
+    translator.choice = choice
+    say(f"chosen by {basis}: {_describe(choice, forwards)}{symmetry}")
+    save_alignment(forward.run, asdict(choice))
+    if backward is not None and backwards is not None:
+        backward_choice = backward.translator.choice
+        if backward_choice is not None:
+            say(f"and of {backward.run}: {_describe(backward_choice, backwards)}")
+            save_alignment(backward.run, asdict(backward_choice))
 
 
 def _describe(choice: AlignmentChoice, readings: list[Readings]) -> str:
     layers = readings[0].layers("cross")
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    row = (
-        "at the step after the word"
-        if choice.shifted
-        else "at the step that predicts the word"
-    )
+    row = "at the step that predicts the word"
+    if choice.shifted:
+        row = "at the step after the word"
     return f"layer {layers.index(choice.layer) + 1}, {head}, {row}"
 
 
 def _link(
     forward: _Direction,
     backward: _Direction | None,
-    parts: Iterable[_Part],
+    parts: Iterable[_Readings],
     symmetry: Symmetry | None,
     compare: bool,
 ) -> tuple[list[list[Link]], list[list[Link]], str]:
-    """Return the links of all pairs by the chosen head, to `compare` also by the last layer, and
-    the choice as text.
+    """Return the links of all pairs by the chosen head, those of the last layer, and a description
+    of the choice.
+
+    The links of the last layer are empty unless `compare`.
     """
     from regard.attention.alignment import symmetrise
     from regard.evaluation.aer import extract_choice_links
@@ -258,31 +258,36 @@ def _link(
             links += extract_choice_links(readings, replace(choice, symmetry=combined))
         else:
             combined = symmetry or choice.with_reverse
-            ahead = extract_choice_links(readings, replace(choice, symmetry=None))
-            back = extract_choice_links(
-                backwards, replace(backward.choice(backwards), symmetry=None)
+            forward_links = extract_choice_links(
+                readings, replace(choice, symmetry=None)
             )
-            links += [
-                symmetrise(a, [(t, s) for s, t in b], combined)
-                for a, b in zip(ahead, back, strict=True)
-            ]
-        name = f"{_describe(choice, readings)}{f', {combined}' if combined else ''}"
-        baseline += (
-            extract_choice_links(readings, last_layer(readings[0])) if compare else []
-        )
+            backward_choice = replace(backward.choice(backwards), symmetry=None)
+            backward_links = extract_choice_links(backwards, backward_choice)
+            for pair_links, reverse_links in zip(
+                forward_links, backward_links, strict=True
+            ):
+                swapped = [(t, s) for s, t in reverse_links]
+                links.append(symmetrise(pair_links, swapped, combined))
+
+        name = _describe(choice, readings)
+        if combined:
+            name += f", {combined}"
+        if compare:
+            baseline += extract_choice_links(readings, last_layer(readings[0]))
     return links, baseline, name
 
 
 def _print_scores(
     run: Path, links_by_name: Mapping[str, list[list[Link]]], gold: list[Gold]
 ) -> None:
-    """Print alignment error rate, precision and recall of each way of linking."""
+    """Print alignment error rate, precision and recall of each set of links."""
     from regard.evaluation.aer import alignment_scores
 
     for name, links in links_by_name.items():
-        s = alignment_scores(links, gold)
+        scores = alignment_scores(links, gold)
         typer.echo(
-            f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}"
+            f"AER {scores.aer:6.1%}   precision {scores.precision:6.1%}   "
+            f"recall {scores.recall:6.1%}   {name}"
         )
     say(f"{len(gold):,} pair{'s' if len(gold) != 1 else ''}, {run}")
 

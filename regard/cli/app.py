@@ -1,5 +1,6 @@
-"""The command line `regard`: entry point, exit statuses, error messages; results go to stdout, all
-else to stderr.
+"""The command line `regard`: entry point, exit statuses and error messages.
+
+Results go to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -41,47 +42,41 @@ _COMMON = {
 
 
 class _App(typer.Typer):
-    """Commands with common options, set up before they run, which refuse addresses for paths.
+    """A typer application whose commands share options, and refuse URLs in the place of paths.
 
-    `pathlib` would take s3://bucket for a folder named s3: of this one.
+    `pathlib` would take s3://bucket for a folder named "s3:".
     """
 
     def command(
         self, *arguments: Any, sets: Sequence[str] = (), **options: Any
     ) -> Callable[[F], F]:
-        """Register a command. It gets --quiet, --debug, and of threads and seed what it `sets` for
-        the whole process.
+        """Register a command with --quiet, --debug, and the options of `sets` ("threads", "seed").
 
-        Its function takes only those of them that it declares; one that declares `quiet` sets the
-        process up itself.
+        They are applied to the process before the function of the command runs, unless it declares
+        `quiet` itself. The function receives only those options that it declares.
         """
         register = super().command(*arguments, **options)
 
         def add(function: F) -> F:
-            own = inspect.signature(function, eval_str=True)
+            declared = inspect.signature(function, eval_str=True).parameters
             common = [
                 _COMMON[name]
                 for name in (*sets, "quiet", "debug")
-                if name not in own.parameters
+                if name not in declared
             ]
-            parameters = [*own.parameters.values(), *common]
+            parameters = [*declared.values(), *common]
 
             @wraps(function)
             def run(**values: Any) -> Any:
                 _refuse_addresses(values)
-                if "quiet" not in own.parameters:
-                    threads, seed = (
-                        values[name] if name in sets else None
-                        for name in ("threads", "seed")
-                    )
+                if "quiet" not in declared:
+                    threads = values["threads"] if "threads" in sets else None
+                    seed = values["seed"] if "seed" in sets else None
                     setup_process(threads, values["quiet"], values["debug"], seed)
-                return function(
-                    **{
-                        name: value
-                        for name, value in values.items()
-                        if name in own.parameters
-                    }
-                )
+                arguments = {
+                    name: value for name, value in values.items() if name in declared
+                }
+                return function(**arguments)
 
             run.__annotations__ = {
                 parameter.name: parameter.annotation for parameter in parameters
@@ -94,20 +89,18 @@ class _App(typer.Typer):
 
 
 def _refuse_addresses(values: Mapping[str, Any]) -> None:
-    """Raise UsageError, with all causes, for paths that are addresses."""
-    given = [
-        item
-        for value in values.values()
-        for item in (value if isinstance(value, list) else [value])
-    ]
-    paths = [str(path) for path in given if isinstance(path, Path)]
-    wrong = [
+    """Raise UsageError, with all causes, for paths that are URLs."""
+    items = list[Any]()
+    for value in values.values():
+        items += value if isinstance(value, list) else [value]
+    paths = [str(item) for item in items if isinstance(item, Path)]
+    addresses = [
         path.replace(":/", "://", 1)
         for path in paths
         if re.match(r"[A-Za-z][\w+.-]+:/", path)
     ]
     why = "an address, where a path of this machine is wanted; only data files are read by address"
-    UsageError.raise_all(f"{path}: {why}" for path in wrong)
+    UsageError.raise_all(f"{address}: {why}" for address in addresses)
 
 
 app = _App(
@@ -120,7 +113,7 @@ app = _App(
 _LEVEL = {"quiet": False, "debug": False}
 _CALL = [tuple[str, ...]()]  # arguments of the running command
 _ARGUMENT = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)*)(?:=([^`]*))?`")
-# Click's UsageError, in whatever package typer keeps it.
+# Click's UsageError, which typer may have vendored.
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -147,7 +140,7 @@ def _global_options(
 
 
 def is_quiet() -> bool:
-    """Return whether only results and errors are to be printed (`--quiet`)."""
+    """Return whether only results and errors are printed (`--quiet`)."""
     return _LEVEL["quiet"]
 
 
@@ -155,20 +148,19 @@ def say(*lines: str) -> None:
     """Print lines that are not results to stderr, unless `--quiet` is given."""
     if not is_quiet():
         for line in lines:
-            with suppress(OSError):  # what nobody reads any more stops no work
+            with suppress(OSError):  # a closed stderr must not stop the work
                 print(in_flags(line), file=sys.stderr, flush=True)
 
 
 def warn(*messages: str | None) -> None:
-    """Print warnings to stderr, unless `--quiet` is given; None is no warning."""
+    """Print warnings to stderr, unless `--quiet` is given; None is ignored."""
     say(*(f"warning: {message}" for message in messages if message is not None))
 
 
 def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
-    """Word the arguments and settings that a message names as options of the command: `resume=True`
-    as --resume.
+    """Replace arguments that a message names by options of the command: `resume=True` by --resume.
 
-    A parameter without an option of its own stays as it is; a setting with a dot becomes --set.
+    A setting with a dot becomes --set. A parameter without an option stays unchanged.
     """
 
     def option(match: re.Match[str]) -> str:
@@ -176,21 +168,21 @@ def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
         name = match[1]
         value = match[2] or ""
         if "." in name:
-            return (
-                f"{options['set']} {name}={value}"
-                if value and "set" in options
-                else match[0].strip("`")
-            )
+            if value and "set" in options:
+                return f"{options['set']} {name}={value}"
+            return match[0].strip("`")
         if name not in options:
             return match[0]
-        return options[name] if value in ("", "True") else f"{options[name]} {value}"
+        if value in ("", "True"):
+            return options[name]
+        return f"{options[name]} {value}"
 
     return _ARGUMENT.sub(option, text)
 
 
 @cache
 def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
-    """Return the options of the command that these arguments call, by parameter name."""
+    """Return the options of the command that `arguments` call, by parameter name."""
     command: Any = typer.main.get_command(app)
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument, command)
@@ -205,13 +197,13 @@ def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
 def setup_process(
     threads: int | None, quiet: bool, debug: bool, seed: int | None = None
 ) -> None:
-    """Set verbosity, warnings, the encoding of stdout, threads and seed, as every command does
+    """Set verbosity, warnings, the encoding of stdout, threads and seed; every command calls this
     first.
     """
     _LEVEL.update(quiet=quiet, debug=debug)
     warnings.showwarning = lambda message, *_: warn(str(message))
-    if isinstance(sys.stdout, io.TextIOWrapper):  # not so in a notebook
-        # A file name may hold bytes that are not UTF-8: they are written unchanged.
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook has another class
+        # File names may contain bytes that are not UTF-8; they are written unchanged.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     if threads is None and seed is None:
         return
@@ -224,22 +216,22 @@ def setup_process(
 
 
 def begin(arguments: Sequence[str]) -> None:
-    """Note the arguments of the command that runs: messages name its options."""
+    """Store the arguments of the command that runs, since messages name its options."""
     _LEVEL.update(quiet=False, debug="--debug" in arguments)
     _CALL[0] = tuple(arguments)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit. Status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after
-    SIGTERM.
+    """Run a command and exit.
+
+    Exit statuses: 0 success, 1 failure, 2 misuse, 130 Ctrl-C, 143 SIGTERM.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     begin(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        with typer.main.get_command(app).make_context(
-            "regard", arguments or ["--help"]
-        ) as context:
+        command = typer.main.get_command(app)
+        with command.make_context("regard", arguments or ["--help"]) as context:
             context.command.invoke(context)
         sys.stdout.flush()
     except typer.Exit as done:
@@ -250,7 +242,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def end(problem: BaseException) -> NoReturn:
-    """Say what went wrong, one sentence for each cause, and exit with its status."""
+    """Print an error, one sentence for each cause, and exit with its status."""
     status, causes = _status_and_causes(problem)
     with suppress(OSError):
         if _LEVEL["debug"] and causes:
@@ -264,7 +256,9 @@ def end(problem: BaseException) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # Python would try again at its end, and say so
+        except (
+            OSError
+        ):  # otherwise Python would flush again at its end and report the error
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)
 
@@ -312,9 +306,8 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
 
 
 def _misuse(problem: Any) -> str:
-    """Return typer's message about a wrong command line as one sentence in our form."""
-    message = " ".join(
-        problem.format_message().replace("Value error, ", "").split()
-    ).rstrip(".")
+    """Return typer's message about a wrong command line as one sentence in our format."""
+    message = problem.format_message().replace("Value error, ", "")
+    message = " ".join(message.split()).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else "regard"
     return f"{message[:1].lower()}{message[1:]} – see `{command} --help`"

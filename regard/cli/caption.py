@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from regard.pipeline import Caption, Captioner
 
 IMAGES_AT_ONCE = 64
-"""Images that are opened, captioned and printed together."""
+"""Images that are loaded, captioned and printed together."""
 
 
 @app.command(
@@ -57,7 +57,8 @@ def caption(
 
     causes = list[str]()
     runs = [run, *(with_ or ())]
-    if not (files := _files(images, causes)):
+    files = _files(images, causes)
+    if not files:
         raise DataError(*causes)
     captioner = load_captioner(
         runs if len(runs) > 1 else run, options.select_device(device), precision
@@ -66,20 +67,19 @@ def caption(
         "nbest": nbest,
         **search_options(context, seed),
         "readings": regions and format == "jsonl",
+        "constraints": Constraints(prefix, forbid=tuple(forbid or ())),
     }
-    arguments["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
     output = OutputFormat(format == "jsonl", nbest)
     for first in range(0, len(files), IMAGES_AT_ONCE):
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
-        for (file, _), result in zip(
-            loaded, _captions(captioner, loaded, arguments), strict=True
-        ):
+        results = _captions(captioner, loaded, arguments)
+        for (file, _), result in zip(loaded, results, strict=True):
             typer.echo(output(str(file), result), nl=False)
     DataError.raise_all(causes)
 
 
 def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
-    """List the images, those of a folder sorted by name; what is wrong with other paths is added to
+    """List the images, those of a folder sorted by name; problems with other paths are added to
     `causes`.
     """
     from regard.data.images import SUFFIXES
@@ -87,50 +87,43 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
 
     files = list[Path]()
     for path in paths:
-        inside = [path]
-        if path.is_dir():
-            entries = sorted(file for file in path.iterdir() if file.is_file())
-            inside = [file for file in entries if file.name.lower().endswith(SUFFIXES)]
-            others = [
-                file.suffix or file.name
-                for file in entries
-                if not file.name.lower().endswith(SUFFIXES)
-            ]
-            how_many = "1 file" if len(others) == 1 else f"{len(others)} files"
-            kinds = ", ".join(dict.fromkeys(others))
-            warn(
-                f"{path}: {how_many} of other kinds passed over: {kinds}"
-                if others
-                else None
-            )
-            if not inside:
-                causes.append(
-                    f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}"
-                )
-        elif not path.exists():
+        if not path.exists():
             causes.append(f"{path}: no such file{did_you_mean(path)}")
             continue
-        files += inside
+        if not path.is_dir():
+            files.append(path)
+            continue
+
+        images = list[Path]()
+        other_kinds = list[str]()
+        for file in sorted(file for file in path.iterdir() if file.is_file()):
+            if file.name.lower().endswith(SUFFIXES):
+                images.append(file)
+            else:
+                other_kinds.append(file.suffix or file.name)
+        if other_kinds:
+            count = "1 file" if len(other_kinds) == 1 else f"{len(other_kinds)} files"
+            kinds = ", ".join(dict.fromkeys(other_kinds))
+            warn(f"{path}: {count} of other kinds passed over: {kinds}")
+        if not images:
+            causes.append(
+                f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}"
+            )
+        files += images
     return files
 
 
 def _load_images(
     files: Sequence[Path], captioner: Captioner, causes: list[str]
 ) -> list[tuple[Path, SourcePixels]]:
-    """Load the images that can be used; what is wrong with the others is added to `causes`."""
+    """Load the images that can be used; problems with the others are added to `causes`."""
     from regard.data.images import SourcePixels, load_pixels, source_pixels
 
+    size = captioner.image_size
     loaded = list[tuple[Path, SourcePixels]]()
     for file in files:
         try:
-            loaded.append(
-                (
-                    file,
-                    source_pixels(
-                        load_pixels(file, captioner.image_size), captioner.image_size
-                    ),
-                )
-            )
+            loaded.append((file, source_pixels(load_pixels(file, size), size)))
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
     return loaded
@@ -141,15 +134,15 @@ def _captions(
     images: Sequence[tuple[Path, SourcePixels]],
     arguments: dict[str, Any],
 ) -> list[Caption]:
-    """Caption loaded images; warnings name the file."""
+    """Caption loaded images, and print the warnings with the names of their files."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LineWarning)
         captions = captioner.caption([pixels for _, pixels in images], **arguments)
     for warning in caught:
-        file = (
-            f"{images[warning.message.index][0]}: "
-            if isinstance(warning.message, LineWarning)
-            else ""
-        )
-        warn(f"{file}{warning.message}")
+        message = warning.message
+        if isinstance(message, LineWarning):
+            file, _ = images[message.index]
+            warn(f"{file}: {message}")
+        else:
+            warn(f"{message}")
     return captions

@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 (options are read from the context)
-"""regard compare: several models, one report: quality with significance, by length, cost, training,
-attention.
+"""regard compare: compare several models in one report on quality with significance tests, cost,
+training and attention.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def compare(
 
 
 def _request(values: dict[str, Any]) -> CompareRequest:
-    """Make the request from the options of the command."""
+    """Create the request from the options of the command."""
     from regard.common.settings import parse_assignments
     from regard.comparison import CompareRequest
     from regard.comparison.budget import Budget
@@ -160,11 +160,15 @@ def _request(values: dict[str, Any]) -> CompareRequest:
     from regard.search import SearchOptions
 
     names = {field.name for field in fields(Files)} - {"test_target"}
+    files = Files(
+        test_target=tuple(values["test_target"] or ()),
+        **{name: values[name] for name in names},
+    )
+    search = SearchOptions()
+    if values["beam"] is not None:
+        search = SearchOptions(beam=values["beam"])
     return CompareRequest(
-        Files(
-            test_target=tuple(values["test_target"] or ()),
-            **{name: values[name] for name in names},
-        ),
+        files,
         [named_path(text) for text in values["runs"] or ()],
         [named_path(text) for text in values["hypotheses"] or ()],
         [name.strip() for name in values["presets"].split(",") if name.strip()],
@@ -173,20 +177,19 @@ def _request(values: dict[str, Any]) -> CompareRequest:
         values["seeds"],
         1 if values["seed"] is None else values["seed"],
         values["baseline"],
-        SearchOptions()
-        if values["beam"] is None
-        else SearchOptions(beam=values["beam"]),
+        search,
         values["speed"],
         values["ter"],
     )
 
 
 def _print(comparison: Comparison) -> None:
-    """Print a table: systems with the mean of each score over their seeds, its interval, and what
-    speaks for it.
+    """Print a table of the systems: mean of each score over seeds, confidence interval, and
+    evidence.
 
-    That is p of a system with one run; of one with several seeds how many of them differ from the
-    baseline's, in the direction of the means, as in the report.
+    The evidence for a system with one run is its p-value; for a system with several seeds it is the
+    number of runs that differ significantly from those of the baseline, in the direction of the
+    means, as in the report.
     """
     from regard.comparison.report_summary import LEVEL, verdict
 
@@ -195,18 +198,16 @@ def _print(comparison: Comparison) -> None:
     if comparison.task == "captions":
         names = [name for name in names if name in ("BLEU-4", "chrF", "CIDEr-D")]
     has_seeds = any(len(system.runs) > 1 for system in comparison.systems)
-    typer.echo(
-        " " * width
-        + "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names).rstrip()
-    )
+    header = "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names)
+    typer.echo(" " * width + header.rstrip())
     for system in comparison.systems:
         cells = []
         for name in names:
             mean = system.score(name)
-            decision = verdict(comparison, system, name)
             if mean is None:
                 cells.append(" " * 34)
                 continue
+            decision = verdict(comparison, system, name)
             interval = f"{mean.low:.2f} – {mean.high:.2f}"
             evidence = decision.short_evidence() if decision is not None else ""
             cells.append(f"  {mean.mean:7.2f} {interval:>15} {evidence:>8}")

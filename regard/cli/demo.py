@@ -1,4 +1,4 @@
-"""regard demo: train, score, translate or caption, and draw, on the sample data that ships with the
+"""regard demo: train, score and draw a translator or a captioner, on the sample data of the
 package.
 """
 
@@ -57,16 +57,13 @@ def demo(
         output = Output(typer.echo, say, report)
         try:
             if images:
-                good = demo_images(
-                    out or Path("runs/demo-images"),
-                    "ko" if korean else "en",
-                    device,
-                    seed,
-                    output,
-                )
+                folder = out or Path("runs/demo-images")
+                language = "ko" if korean else "en"
+                succeeded = demo_images(folder, language, device, seed, output)
             else:
-                good = demo_sentences(out or Path("runs/demo"), device, seed, output)
+                folder = out or Path("runs/demo")
+                succeeded = demo_sentences(folder, device, seed, output)
         except Interrupted as interrupted:
             sys.exit(128 + interrupted.signal)
-    if not good:
+    if not succeeded:
         sys.exit(1)

@@ -1,6 +1,4 @@
-"""regard doctor: check this machine (Python, PyTorch, GPU, kernels, memory, disk, fonts, training),
-or a model.
-"""
+"""regard doctor: check this machine, or the files of a model."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ def doctor(
 
 
 def _check_file(file: Path, seal: bool) -> None:
-    """Open a runtime file, which checks all of it, and print what it holds."""
+    """Open a runtime file, which verifies its checksum, and print a summary."""
     from regard.runtime.model import RuntimeModel
 
     if seal:
@@ -90,8 +88,9 @@ def _check_file(file: Path, seal: bool) -> None:
 
 
 def _check_run(run: Path, seal: bool) -> None:
-    """Print a line for each file of a model folder that affects its output, after sealing them if
-    that is asked for.
+    """Check the files of a model folder, and print a line for each.
+
+    `seal`: first write new checksums, so that changed files are accepted.
     """
     from regard.model_folder import (
         check_folder,
@@ -121,12 +120,10 @@ def _python() -> tuple[bool, str]:
     system = f"{platform.system()} {platform.machine()}"
     line = f"Regard {__version__} on Python {platform.python_version()}, {system}"
     works = sys.version_info >= (3, 10)
-    return (
-        works,
-        line
-        if works
-        else f"{line}: Python 3.10 or newer is needed; install it and make a new environment",
-    )
+    if works:
+        return True, line
+    remedy = "Python 3.10 or newer is needed; install it and make a new environment"
+    return False, f"{line}: {remedy}"
 
 
 def _no_torch() -> tuple[bool, str]:
@@ -143,11 +140,9 @@ def _torch() -> tuple[bool, str]:
     from regard.training.recipe import has_bfloat16
 
     cores = os.cpu_count() or 1
-    precision = (
-        "fast bfloat16 training"
-        if has_bfloat16("cpu")
-        else "no fast bfloat16: training uses float32"
-    )
+    precision = "no fast bfloat16: training uses float32"
+    if has_bfloat16("cpu"):
+        precision = "fast bfloat16 training"
     threads = torch.get_num_threads()
     return (
         True,
@@ -166,12 +161,12 @@ def _devices() -> tuple[bool, str]:
 
 
 def _scheduling() -> tuple[bool, str]:
-    """Say between whom Linux shares out the processor: with autogroup, `nice` counts only within a
+    """Report whether Linux schedules sessions as groups, in which case `nice` counts only within a
     session.
     """
     try:
         is_on = AUTOGROUP.read_text(encoding="utf-8").strip() != "0"
-    except OSError:  # a kernel without autogroup, or a container without this file
+    except OSError:  # the kernel has no autogroup, or the container hides the file
         return (
             True,
             "beside other work: nobody groups processes here, so `nice -n 19` before the other "
@@ -192,31 +187,29 @@ def _scheduling() -> tuple[bool, str]:
 def _kernels() -> tuple[bool, str]:
     from regard.runtime import native
 
-    if (reason := native.why_unavailable()) is None:
-        origin = (
-            "ready-made library"
-            if native.is_ready_made()
-            else "compiled by this machine"
+    reason = native.why_unavailable()
+    if reason is not None:
+        return (
+            True,
+            f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower",
         )
-        speed = "fast decoding in float32, bfloat16 and int8"
-        return True, f"native kernels: {speed}; {origin}, level {native.level()}"
-    return (
-        True,
-        f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower",
-    )
+    origin = "compiled by this machine"
+    if native.is_ready_made():
+        origin = "ready-made library"
+    speed = "fast decoding in float32, bfloat16 and int8"
+    return True, f"native kernels: {speed}; {origin}, level {native.level()}"
 
 
 def _memory() -> tuple[bool, str]:
     try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+        pages = os.sysconf("SC_AVPHYS_PAGES")
+        free_gib = pages * os.sysconf("SC_PAGE_SIZE") / 2**30
     except (ValueError, AttributeError, OSError):
         return True, "memory: unknown"
-    advice = (
-        ""
-        if free > 2
-        else "; close other programs, or train with --set batching.tokens=1024"
-    )
-    return True, f"memory: {free:.1f} GiB free{advice}"
+    advice = ""
+    if free_gib <= 2:
+        advice = "; close other programs, or train with --set batching.tokens=1024"
+    return True, f"memory: {free_gib:.1f} GiB free{advice}"
 
 
 def _folder() -> tuple[bool, str]:
@@ -236,8 +229,9 @@ def _font() -> tuple[bool, str]:
 
     from regard.visualisation import Alignment, draw_png, layout_heatmap
 
-    size = len(draw_png(layout_heatmap(Alignment(("나는",), ("I",), np.ones((1, 1))))))
-    return size > 0, "figures: SVG, HTML and PNG with Hangul"
+    alignment = Alignment(("나는",), ("I",), np.ones((1, 1)))
+    image = draw_png(layout_heatmap(alignment))
+    return len(image) > 0, "figures: SVG, HTML and PNG with Hangul"
 
 
 def _extras() -> tuple[bool, str]:
@@ -251,13 +245,14 @@ def _extras() -> tuple[bool, str]:
     missing = [
         f"pip install 'regard[{name}]'" for name in extras if name not in installed
     ]
-    return True, f"extras: {', '.join(installed) or 'none'}" + (
-        f"; for more: {', '.join(missing)}" if missing else ""
-    )
+    line = f"extras: {', '.join(installed) or 'none'}"
+    if missing:
+        line += f"; for more: {', '.join(missing)}"
+    return True, line
 
 
 def _learning() -> tuple[bool, str]:
-    """Build a small model and compute a loss and its gradient."""
+    """Build a small model, and compute a loss and its gradient."""
     import torch
 
     from regard.data.batch import Example, collate
@@ -266,14 +261,10 @@ def _learning() -> tuple[bool, str]:
     from regard.training.recipe import preset
 
     torch.manual_seed(0)
-    model = build(
-        ModelSettings.parse(preset("transformer-tiny")["model"], "preset"),
-        50,
-        50,
-        joint=True,
-    )
-    loss = Objective(model, 0.1)(collate([Example([5, 6, 3], [7, 8, 3])]))
+    settings = ModelSettings.parse(preset("transformer-tiny")["model"], "preset")
+    model = build(settings, 50, 50, joint=True)
+    batch = collate([Example([5, 6, 3], [7, 8, 3])])
+    loss = Objective(model, 0.1)(batch)
     loss.smoothed.backward()
-    return bool(
-        torch.isfinite(loss.smoothed)
-    ), "training: a model, its loss and gradient can be computed"
+    is_finite = bool(torch.isfinite(loss.smoothed))
+    return is_finite, "training: a model, its loss and gradient can be computed"

@@ -1,7 +1,5 @@
 # ruff: noqa: ARG001 (some options are read from the context)
-"""regard evaluate: translate or caption a test set, and print BLEU, chrF, TER or CIDEr-D with their
-signatures.
-"""
+"""regard evaluate: translate or caption a test set, and print scores with their signatures."""
 
 from __future__ import annotations
 
@@ -110,61 +108,61 @@ def evaluate(
     runs = [run, *(against or ())]
     if images is not None:
         _evaluate_captions(context.params, runs, load, search)
+        return
+    if pairs is not None:
+        test_set = _read_pairs(pairs)
     else:
-        texts = (
-            _read_pairs(pairs)
-            if pairs is not None
-            else _read_parallel(str(source), reference or [])
-        )
-        _evaluate_translations(context.params, runs, texts, load, search)
+        test_set = _read_parallel(str(source), reference or [])
+    _evaluate_translations(context.params, runs, test_set, load, search)
 
 
 def _check_options(params: dict[str, Any]) -> None:
     """Raise UsageError, with all causes, unless the options name either sentences or images to
     score.
     """
-    tasks: dict[str, tuple[str, ...]] = {
-        "text": ("source", "reference"),
-        "images": ("images", "captions"),
-    }
+    image_options: tuple[str, ...] = ("images", "captions")
+    text_options: tuple[str, ...] = ("source", "reference")
     if params["pairs"]:
-        tasks["text"] = ("pairs",)
-    by_task = {
-        task: [name for name in names if params[name]] for task, names in tasks.items()
-    }
-    has_images = bool(by_task["images"])
-    causes = [
-        f"--{name} and --pairs: score one or the other; leave one out"
-        for name in ("source", "reference")
-        if params["pairs"] and params[name]
-    ]
-    if has_images and by_task["text"]:
+        text_options = ("pairs",)
+    has_images = any(params[name] for name in image_options)
+    has_texts = any(params[name] for name in text_options)
+
+    causes = list[str]()
+    if params["pairs"]:
+        causes += [
+            f"--{name} and --pairs: score one or the other; leave one out"
+            for name in ("source", "reference")
+            if params[name]
+        ]
+    if has_images and has_texts:
         causes.append(
-            f"--{tasks['text'][0]} and --images: score either sentences or images; leave one out"
+            f"--{text_options[0]} and --images: score either sentences or images; leave one out"
         )
-    elif not has_images and not by_task["text"]:
+    elif not has_images and not has_texts:
         causes.append(
             "there is nothing to score: give --source and --reference, --pairs, or --images and "
             "--captions"
         )
     else:
-        needed = tasks["images" if has_images else "text"]
+        required = image_options if has_images else text_options
         causes += [
-            f"--{name} is missing: give --{needed[0]} and --{needed[1]}"
-            for name in needed
+            f"--{name} is missing: give --{required[0]} and --{required[1]}"
+            for name in required
             if not params[name]
         ]
-    belongs_to = {
+
+    needed_option = {
         "skip_bad": "images",
         "by_length": "source",
         "figure": "source",
         "bleu_tokenizer": "source",
     }
     causes += [
-        f"--{name.replace('_', '-')}: only with --{other}; leave it out"
-        for name, other in belongs_to.items()
-        if params[name] and (other == "images") != has_images
+        f"--{name.replace('_', '-')}: only with --{needed}; leave it out"
+        for name, needed in needed_option.items()
+        if params[name] and (needed == "images") != has_images
     ]
+
     runs = [params["run"], *(params["against"] or ())]
     if params["figure"] and len(runs) > MAX_RUNS:
         causes.append(
@@ -175,8 +173,10 @@ def _check_options(params: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class _Translated:
-    """The translations of one model, with its scores, their significance if there are several
-    models, and buckets.
+    """The translations of one model with their scores.
+
+    `tested`: scores with significance tests, if there are several models; `buckets`: scores by
+    source length.
     """
 
     run: Path
@@ -188,6 +188,7 @@ class _Translated:
     buckets: list[LengthBucket]
 
     def as_values(self, by_length: bool) -> dict[str, Any]:
+        """Return what `--format json` prints."""
         values = {
             "model": str(self.run),
             "beam": self.beam,
@@ -201,91 +202,85 @@ class _Translated:
                 "p": score.p,
                 "signature": score.signature,
             }
-        return values | (
-            {"by_length": [asdict(bucket) for bucket in self.buckets]}
-            if by_length
-            else {}
-        )
+        if by_length:
+            values["by_length"] = [asdict(bucket) for bucket in self.buckets]
+        return values
 
 
 def _evaluate_translations(
-    given: dict[str, Any],
+    params: dict[str, Any],
     runs: list[Path],
-    texts: tuple[list[str], list[list[str]]],
+    test_set: tuple[list[str], list[list[str]]],
     load: dict[str, Any],
     search: dict[str, Any],
 ) -> None:
-    """Translate the first of these texts and score it against the others, as the `given` options
-    say.
+    """Translate the sources of a test set with each model, and print the scores against its
+    references.
+
+    `params`: the options of the command; `load` and `search`: arguments of loading and of search.
     """
-    from regard.data.bleu_tokenizer import bleu_tokenizer
-    from regard.data.language_codes import base_language
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.significance import paired_tests
     from regard.evaluation.text_metrics import MAX_TER_WORDS, scores
-    from regard.model_folder import folder_languages
     from regard.visualisation.saving import SUFFIXES
 
-    figure, source, sources, references = (
-        given["figure"],
-        given["pairs"] or given["source"],
-        *texts,
-    )
+    sources, references = test_set
+    source = params["pairs"] or params["source"]
+    figure = params["figure"]
     if figure is not None and figure.suffix.lower() not in SUFFIXES:
         raise UsageError(
             f"--figure {figure}: a figure is written as {', '.join(SUFFIXES)}"
         )
-    translated = [_translate(run, source, sources, load, search) for run in runs]
-    # Empty: unknown.
-    language = folder_languages(runs[0]).target if runs[0].is_dir() else ""
-    tokenizer = bleu_tokenizer(language, given["bleu_tokenizer"])
-    if (
-        base_language(language) == "ja"
-        and given["bleu_tokenizer"] is None
-        and tokenizer == "char"
+    translations = [_translate(run, source, sources, load, search) for run in runs]
+
+    tokenizer = _select_tokenizer(runs[0], params["bleu_tokenizer"])
+    outputs_by_run = [outputs for _, _, outputs in translations]
+    scores_by_run = [
+        scores(outputs, references, tokenizer) for outputs in outputs_by_run
+    ]
+    tests_by_run: list[tuple[TestedScore, ...]] = [()]
+    if len(runs) > 1:
+        systems = list(zip(map(str, runs), outputs_by_run, strict=True))
+        tests_by_run = paired_tests(systems, references, tokenizer=tokenizer)
+    models = []
+    for run, (beam, engine, outputs), run_scores, tests in zip(
+        runs, translations, scores_by_run, tests_by_run, strict=True
     ):
-        say(
-            "BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'"
-        )
-    results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
-    named = [
-        (str(run), outputs)
-        for run, (_, _, outputs) in zip(runs, translated, strict=True)
-    ]
-    tested = (
-        paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
-    )
-    wants_buckets = given["by_length"] or figure is not None
-    models = [
-        _Translated(
-            run,
-            *row,
-            scored,
-            test,
-            by_length(sources, row[2], references) if wants_buckets else [],
-        )
-        for run, row, scored, test in zip(
-            runs, translated, results, tested, strict=True
-        )
-    ]
-    if all(score.name != "TER" for score in results[0]):
+        buckets = []
+        if params["by_length"] or figure is not None:
+            buckets = by_length(sources, outputs, references)
+        model = _Translated(run, beam, engine, outputs, run_scores, tests, buckets)
+        models.append(model)
+
+    if all(score.name != "TER" for score in scores_by_run[0]):
         say(
             f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
             "long"
         )
-    if given["format"] == "json":
-        first, *others = (model.as_values(given["by_length"]) for model in models)
-        values = {"model": first.pop("model"), "source": source, **first} | (
-            {"against": others} if others else {}
-        )
-        typer.echo(json.dumps(values, ensure_ascii=False))
+    if params["format"] == "json":
+        _print_json(models, source, params["by_length"])
     else:
         for model in models:
-            _print_model(model, len(models) > 1, given["by_length"])
+            _print_model(model, len(models) > 1, params["by_length"])
     if figure is not None and any(model.buckets for model in models):
         _draw(models, figure)
     elif figure is not None:
         say(f"{figure} is not drawn: no two lines have sources of similar length")
+
+
+def _select_tokenizer(run: Path, chosen: BleuTokenizer | None) -> BleuTokenizer:
+    """Return the chosen tokenizer of BLEU, or by default that of the model's target language."""
+    from regard.data.bleu_tokenizer import bleu_tokenizer
+    from regard.data.language_codes import base_language
+    from regard.model_folder import folder_languages
+
+    language = folder_languages(run).target if run.is_dir() else ""
+    tokenizer = bleu_tokenizer(language, chosen)
+    if base_language(language) == "ja" and chosen is None and tokenizer == "char":
+        say(
+            "BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'"
+        )
+    return tokenizer
 
 
 def _translate(
@@ -295,7 +290,7 @@ def _translate(
     load: dict[str, Any],
     search: dict[str, Any],
 ) -> tuple[int, str, list[str]]:
-    """Translate with one model; return its beam, its engine and the translations."""
+    """Translate with one model; return its beam width, its engine and the translations."""
     from regard.pipeline import load_translator
     from regard.pipeline.bulk import unknown_script
 
@@ -307,62 +302,62 @@ def _translate(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            outputs = [
-                translation.text
-                for translation in translator.translate(sources, **search)
-            ]
+            translations = translator.translate(sources, **search)
+            outputs = [translation.text for translation in translations]
     except LineError as problem:
         raise problem.in_file(source) from None
+
+    messages = [warning.message for warning in caught]
     numbers = sorted(
-        {
-            each.message.index + 1
-            for each in caught
-            if isinstance(each.message, LineWarning)
-        }
+        {message.index + 1 for message in messages if isinstance(message, LineWarning)}
     )
-    if numbers:  # a score says nothing of single lines
+    if numbers:  # one summary, because the scores do not depend on single lines
         lines = (
             f"{len(numbers):,} of {counted(len(sources), 'line')} "
             f"{'has' if len(numbers) == 1 else 'have'} a translation with a warning, such as line "
             f"{numbers[0]:,}"
         )
         warn(f"{source}: {lines}; regard translate prints all")
-    warn(
-        *(
-            str(each.message)
-            for each in caught
-            if not isinstance(each.message, LineWarning)
-        )
-    )
-    return (
-        search.get("beam", translator.settings.search.beam),
-        translator.engine.describe(),
-        outputs,
-    )
+    for message in messages:
+        if not isinstance(message, LineWarning):
+            warn(str(message))
+    beam = search.get("beam", translator.settings.search.beam)
+    return beam, translator.engine.describe(), outputs
+
+
+def _print_json(models: list[_Translated], source: str, by_length: bool) -> None:
+    first, *others = (model.as_values(by_length) for model in models)
+    values = {"model": first.pop("model"), "source": source, **first}
+    if others:
+        values["against"] = others
+    typer.echo(json.dumps(values, ensure_ascii=False))
 
 
 def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -> None:
-    """Print the scores of a model; of one of several with its path, intervals and p-values against
-    the first.
+    """Print the scores of a model.
+
+    For one of several models, print also its path, confidence intervals, and p-values against the
+    first model.
     """
     if not is_one_of_several:
         _print_scores(model.scores, model.beam, 5)
     else:
         typer.echo(f"{model.run}")
         for score in model.tested:
-            p = (
-                "          "
-                if score.p is None
-                else "equal     "
-                if score.equal
-                else f"p = {score.p:.4f}"
-            )
+            if score.p is None:
+                p = " " * 10
+            elif score.equal:
+                p = "equal     "
+            else:
+                p = f"p = {score.p:.4f}"
             interval = f"{score.low:6.2f} to {score.high:6.2f}"
             typer.echo(
                 f"{score.name:5} {score.value:6.2f}   {interval}   {p}   "
                 f"{score.signature}|beam:{model.beam}"
             )
-    for bucket in model.buckets if by_length else []:
+    if not by_length:
+        return
+    for bucket in model.buckets:
         words = f"{bucket.first}–{bucket.last} words"
         interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"
         typer.echo(
@@ -386,7 +381,7 @@ def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
 
 
 def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
-    """Read a file of pairs as training reads it, without those of which a side is empty."""
+    """Read a file of pairs as training does, which drops pairs with an empty side."""
     from regard.data.corpus import read_corpus
     from regard.data.pair_filters import PairFiles
 
@@ -398,48 +393,49 @@ def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
 def _read_parallel(
     source: str, reference: list[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Read files that correspond line by line; references are normalised to Unicode NFC, as the
+    """Read files that correspond line by line, and normalise the references to Unicode NFC, as
     outputs are.
 
-    Raises DataError if they do not have the same number of lines, UsageError for files that are not
-    lines of text.
+    Raises DataError if the numbers of lines differ, and UsageError for files that are not lines of
+    text.
     """
     from regard.data.file_kinds import holds_tabs, input_kind
     from regard.data.text import nfc, read_parallel
 
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
-    others = {path: kind for path, kind in kinds.items() if kind != "text"}
     UsageError.raise_all(
         f"{path}: is {kind}, and lines of text are compared"
-        for path, kind in others.items()
+        for path, kind in kinds.items()
+        if kind != "text"
     )
     sources, *references = read_parallel([source, *reference])
     if holds_tabs(Path(source)):
         warn(
             f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs"
         )
-    composed = [[nfc(line) for line in lines] for lines in references]
-    for path, lines, before in zip(reference, composed, references, strict=True):
-        if changed := sum(map(str.__ne__, lines, before)):
-            verb = (
-                "it is compared as if it was"
-                if changed == 1
-                else "they are compared as if they were"
-            )
+    normalised_references = []
+    for path, lines in zip(reference, references, strict=True):
+        normalised = [nfc(line) for line in lines]
+        normalised_references.append(normalised)
+        changed = sum(map(str.__ne__, normalised, lines))
+        if changed:
+            consequence = "they are compared as if they were"
+            if changed == 1:
+                consequence = "it is compared as if it was"
             say(
                 f"{path}: {counted(changed, 'line is', 'lines are')} not in Unicode's form NFC; "
-                f"{verb}"
+                f"{consequence}"
             )
-    return sources, composed
+    return sources, normalised_references
 
 
 def _evaluate_captions(
-    given: dict[str, Any],
+    params: dict[str, Any],
     runs: list[Path],
     load: dict[str, Any],
     search: dict[str, Any],
 ) -> None:
-    """Score the captions of the first run, and compare them with those of the others."""
+    """Score the captions of each run, and compare the first run with the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import (
         caption_scores,
@@ -448,7 +444,7 @@ def _evaluate_captions(
     )
     from regard.pipeline import load_captioner
 
-    as_json = given["format"] == "json"
+    as_json = params["format"] == "json"
     captioners = [(path, load_captioner(path, **load)) for path in runs]
     tokenizers = [
         tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners
@@ -460,64 +456,63 @@ def _evaluate_captions(
                 f"those of {path} by {tokenizer.__name__}, as their vocabularies are "
                 "(tokenizer.kind); evaluate each alone"
             )
+
     ciders = []
-    rows = list[dict[str, Any]]()
+    results = list[dict[str, Any]]()
     for path, captioner in captioners:
-        outputs, references = _caption_test_set(captioner, given, search)
-        results = caption_scores(outputs, references, tokenizers[0])
+        outputs, references = _caption_test_set(captioner, params, search)
+        scores = caption_scores(outputs, references, tokenizers[0])
         ciders.append(cider_scores(outputs, references, tokenizers[0]))
         beam = search.get("beam", captioner.settings.search.beam)
-        rows.append(
-            {
-                "model": str(path),
-                "beam": beam,
-                "engine": captioner.engine.describe(),
-                **_as_values(results),
-            }
-        )
+        result = {
+            "model": str(path),
+            "beam": beam,
+            "engine": captioner.engine.describe(),
+            **_as_values(scores),
+        }
+        results.append(result)
         if not as_json:
             if len(runs) > 1:
                 typer.echo(f"{path}")
-            _print_scores(results, beam, 7)
-    for path, row, cider in zip(runs[1:], rows[1:], ciders[1:], strict=True):
+            _print_scores(scores, beam, 7)
+
+    for path, result, cider in zip(runs[1:], results[1:], ciders[1:], strict=True):
         difference = paired_bootstrap(cider, ciders[0])
-        row["cider_difference"] = asdict(difference)
+        result["cider_difference"] = asdict(difference)
         if not as_json:
             draws = f"paired bootstrap, {difference.draws:,} draws"
             typer.echo(f"CIDEr-D of {runs[0]} above {path}: {difference}; {draws}")
+
     if as_json:
         values = {
-            "images": str(given["images"]),
-            "captions": str(given["captions"]),
-            **rows[0],
+            "images": str(params["images"]),
+            "captions": str(params["captions"]),
+            **results[0],
         }
-        typer.echo(
-            json.dumps(
-                values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False
-            )
-        )
+        if len(results) > 1:
+            values["against"] = results[1:]
+        typer.echo(json.dumps(values, ensure_ascii=False))
 
 
 def _caption_test_set(
-    captioner: Captioner, given: dict[str, Any], search: dict[str, Any]
+    captioner: Captioner, params: dict[str, Any], search: dict[str, Any]
 ) -> tuple[list[str], list[list[str]]]:
-    """Caption the images; return the captions, and the references of each."""
+    """Caption the test images; return the captions, and the references of each image."""
     from regard.data.prepare_captions import read_caption_corpus
 
-    folder = given["images"]
+    folder = params["images"]
     corpus = read_caption_corpus(
-        given["captions"], folder, captioner.image_size, given["skip_bad"], say
+        params["captions"], folder, captioner.image_size, params["skip_bad"], say
     )
     say(
         f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}"
     )
-    return [
-        caption.text for caption in captioner.caption(corpus.images, **search)
-    ], corpus.caption_set.references
+    captions = captioner.caption(corpus.images, **search)
+    return [caption.text for caption in captions], corpus.caption_set.references
 
 
 def _draw(models: list[_Translated], figure: Path) -> None:
-    """Draw chrF against source length, with 95 % intervals, all models in one figure."""
+    """Draw chrF against source length with 95 % intervals, all models in one figure."""
     from regard.visualisation import Chart, Panel, Series, save
 
     series = []
@@ -525,15 +520,8 @@ def _draw(models: list[_Translated], figure: Path) -> None:
         points = tuple(
             ((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in model.buckets
         )
-        series.append(
-            Series(
-                model.run.name,
-                points,
-                tuple((bucket.low, bucket.high) for bucket in model.buckets),
-            )
-        )
-    save(
-        Chart("chrF by source length", (Panel("chrF", "source words", tuple(series)),)),
-        figure,
-    )
+        intervals = tuple((bucket.low, bucket.high) for bucket in model.buckets)
+        series.append(Series(model.run.name, points, intervals))
+    panel = Panel("chrF", "source words", tuple(series))
+    save(Chart("chrF by source length", (panel,)), figure)
     say(f"wrote {figure}")

@@ -1,5 +1,5 @@
-"""regard export and regard import: convert models to a runtime file, CTranslate2 and Hugging Face,
-and from Marian.
+"""regard export and regard import: convert models to runtime files and to the formats of other
+toolkits, and from Marian.
 """
 
 from __future__ import annotations
@@ -83,13 +83,14 @@ def export(
     second, out = _second_and_out(paths or [], to)
     if out is None:
         check_links(run, "exports", written=True)
-    names = {
+    default_names = {
         "runtime": f"{precision}.regard",
         "page": "translator.html",
         "huggingface": to,
     }
-    out = out or run / "exports" / names.get(to, f"{to}-{precision}")
-    out = out if out.name else out.absolute()  # such as ..
+    out = out or run / "exports" / default_names.get(to, f"{to}-{precision}")
+    out = out if out.name else out.absolute()  # the path "." has no name
+
     if to == "runtime":
         parity = str(
             runtime.export(run, out, cast(Any, precision), source, languages=codes)
@@ -102,6 +103,7 @@ def export(
         parity = str(ctranslate2_export.export(run, out, precision, source))
     else:
         parity = str(huggingface.export(run, out, source))
+
     size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""
     say(
         f"compared on {parity}; within the limits for {precision}", f"wrote {out}{size}"
@@ -109,7 +111,7 @@ def export(
 
 
 def _check_precision(to: Toolkit, precision: str) -> None:
-    """Raise UsageError if what is exported cannot have this precision."""
+    """Raise UsageError if the format of the export does not support a precision."""
     if to == "page" and precision != "int8":
         raise UsageError(
             f"--precision {precision}: a page has int8 weights; leave it out"
@@ -126,8 +128,9 @@ def _check_precision(to: Toolkit, precision: str) -> None:
 
 
 def _languages(text: str | None, to: Toolkit) -> Languages | None:
-    """Parse language codes. Raises UsageError if there are not two, or if what is exported cannot
-    have them.
+    """Parse language codes.
+
+    Raises UsageError unless there are two, and if the format of the export does not store them.
     """
     from regard.data.languages import describe_codes, parse_languages
 
@@ -143,14 +146,14 @@ def _languages(text: str | None, to: Toolkit) -> Languages | None:
 
 
 def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | None]:
-    """Divide the arguments after the first model: for a page, folders of models come before the
-    file to write.
+    """Divide the arguments after the first model into a second model, which only a page may have,
+    and the output.
     """
-    second = [
-        path
-        for path in paths[:1]
-        if to == "page" and (len(paths) > 1 or (path / "config.json").is_file())
-    ]
+    second = list[Path]()
+    if to == "page" and paths:
+        is_model = (paths[0] / "config.json").is_file()
+        if len(paths) > 1 or is_model:
+            second = paths[:1]
     if len(paths) - len(second) > 1:
         wanted = "RUN [RUN2] [OUT]" if to == "page" else "RUN [OUT]"
         raise UsageError(
@@ -173,7 +176,7 @@ def import_(
 
     regard import huggingface opus-mt-ko-en runs/opus
     """
-    assert kind == "huggingface", "the only toolkit that can be imported from"
+    assert kind == "huggingface", "import supports no other toolkit"
     from regard.interchange import huggingface
     from regard.models import count_parameters
 

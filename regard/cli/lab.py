@@ -1,6 +1,4 @@
-"""regard lab: experiments that try what the notes claim, each with a verdict and the numbers behind
-it.
-"""
+"""regard lab: run experiments that test claims of the notes, and print their verdicts."""
 
 from __future__ import annotations
 
@@ -77,33 +75,34 @@ def lab(
 
 
 def _list(language: Language) -> Iterator[str]:
-    """Yield a line for each experiment, with its claim and the notes that make it, and how to run
-    one.
-    """
+    """Yield a line for each experiment, with its claim and its source, and finally the usage."""
     from regard.learn.lab import EXPERIMENTS
 
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
         claim = experiment.claim.by(language)
         yield f"{experiment.name.ljust(width)}  {claim} ({experiment.source})"
-    how = Text(
+    duration = Text(
         "1 to 3 minutes on two cores at rest; --full 3 to 10",
         "쉬고 있는 코어 두 개로 1~3분, --full은 3~10분 걸립니다",
     )
-    yield f"\nregard lab NAME{' --korean' if language == 'ko' else ''}: {how.by(language)}"
+    option = " --korean" if language == "ko" else ""
+    yield f"\nregard lab NAME{option}: {duration.by(language)}"
 
 
 def _text(findings: Findings, language: Language) -> Iterator[str]:
-    """Yield tables, verdict and remarks."""
+    """Yield the lines of the tables, the verdict and the remarks."""
     from regard.learn.lab.findings import OUTCOMES
 
     for table in findings.tables:
         yield words_by(table.title, language)
-        rows = [table.columns, *table.rows]
-        yield from _columns(
-            [[words_by(cell, language) for cell in row] for row in rows]
-        )
+        rows = [
+            [words_by(cell, language) for cell in row]
+            for row in (table.columns, *table.rows)
+        ]
+        yield from _columns(rows)
         yield ""
+
     verdict = findings.verdict
     change = Text("What would change this", "판단이 달라질 조건").by(language)
     outcome = OUTCOMES[verdict.outcome].by(language)
@@ -117,15 +116,13 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table; the first column is set to the left, the others to the right."""
+    """Yield the lines of a table, whose first column is aligned left and the others right."""
     widths = [
         max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))
     ]
     for row in rows:
-        cells = [
-            cell + " " * (width - text_width(cell))
-            if number == 0
-            else " " * (width - text_width(cell)) + cell
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        cells = []
+        for column, cell in enumerate(row):
+            padding = " " * (widths[column] - text_width(cell))
+            cells.append(cell + padding if column == 0 else padding + cell)
         yield "  ".join(cells).rstrip()

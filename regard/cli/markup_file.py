@@ -1,6 +1,4 @@
-"""A page of HTML or XML in `regard translate`: its sentences are translated as lines, and put back
-into the page.
-"""
+"""HTML and XML pages in `regard translate`: their sentences are the lines to translate."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Kind
 
 _LONGEST = 10_000_000
-"""Most characters of a line of a page, which is all in memory."""
+"""Most characters of a line of a page; the whole page is in memory."""
 _ENCODING = re.compile(
     r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
@@ -24,8 +22,10 @@ _ENCODING = re.compile(
 
 
 class Page(Lines):
-    """The sentences of a page as lines; called for the result of each, in order, it returns the
-    page with the last.
+    """The sentences of a page as lines.
+
+    The page is called with the result of each line, in order, and returns the translated page with
+    the last one.
     """
 
     def __init__(self, file: str, kind: Kind, sentences: bool = True) -> None:
@@ -42,16 +42,15 @@ class Page(Lines):
         self.typed = False
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._document.lines or ("",))  # a page without any is written, too
+        # With no sentence, an empty line makes sure that the page is written.
+        return iter(self._document.lines or ("",))
 
     def __call__(self, label: int | str, result: Any) -> str:  # noqa: ARG002
-        """Keep the translation of one sentence; return the translated page after the last, else
-        nothing.
+        """Add the translation of a sentence; return the translated page after the last one, and an
+        empty string before.
         """
         self._translations.append(AlignedLine(result.text, result.alignments))
         count = len(self._document.lines)
-        return (
-            self._document.render(self._translations[:count])
-            if len(self._translations) >= count
-            else ""
-        )
+        if len(self._translations) < count:
+            return ""
+        return self._document.render(self._translations[:count])

@@ -1,5 +1,5 @@
-"""Figures of a model: its architecture as a diagram, and the matrix of its attention score as a
-map.
+"""Figures of a model: a diagram of its architecture, and a map of the matrix of its attention
+score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.visualisation import Figure
 
 DEFAULT = "transformer-published"
-VOCABULARY = 8000  # tokens, if the tokenizer is to choose their number from the data
+VOCABULARY = 8000  # tokens to draw, if the recipe derives their number from the data
 
 
 def draw_model(
@@ -25,26 +25,27 @@ def draw_model(
     config: Path | None,
     settings: Sequence[str],
 ) -> Figure:
-    """Draw the architecture of a run, or of a preset or recipe with settings on top (without any:
-    as published).
+    """Draw the architecture of a run, or of a preset or recipe with changed settings.
+
+    By default it is that of the published Transformer.
     """
     from regard.visualisation.architecture_diagram import layout_architecture
 
-    return layout_architecture(
-        _of_run(run) if run is not None else _of_recipe(preset_name, config, settings)
-    )
+    if run is not None:
+        return layout_architecture(_run_architecture(run))
+    return layout_architecture(_recipe_architecture(preset_name, config, settings))
 
 
-def _of_run(run: Path) -> Any:
+def _run_architecture(run: Path) -> Any:
     from regard.explain.model_architecture import describe_architecture
     from regard.model_folder import load_settings, load_tokenizer
 
     settings = load_settings(run)
     tokenizer = load_tokenizer(run, settings)
     sizes = (len(tokenizer.source), len(tokenizer.target))
-    image = (
-        (settings.images.height, settings.images.width) if settings.images else (0, 0)
-    )
+    image = (0, 0)
+    if settings.images:
+        image = (settings.images.height, settings.images.width)
     return describe_architecture(
         settings.model,
         sizes,
@@ -54,11 +55,11 @@ def _of_run(run: Path) -> Any:
     )
 
 
-def _of_recipe(
+def _recipe_architecture(
     preset_name: str | None, config: Path | None, settings: Sequence[str]
 ) -> Any:
-    """Describe the model of a preset or TOML file, whose vocabulary has the size that its tokenizer
-    is to have.
+    """Describe the model of a preset or a TOML file, with the vocabulary size of its tokenizer
+    settings.
     """
     from regard.common.settings import merge, override, parse_assignments, read_toml
     from regard.data.images import ImageSizeSettings
@@ -68,23 +69,21 @@ def _of_recipe(
     from regard.training import preset
 
     values = read_toml(config) if config is not None else {}
-    name = (
-        preset_name
-        or values.pop("preset", None)
-        or ("" if "model" in values else DEFAULT)
-    )
-    values = override(
-        merge(preset(name) if name else {}, values), parse_assignments(settings)
-    )
-    where = str(config) if config is not None else f"preset {name}"
-    tokenizer = TokenizerSettings.parse(values.get("tokenizer", {}), where)
+    default = "" if "model" in values else DEFAULT
+    name = preset_name or values.pop("preset", None) or default
+    preset_values = preset(name) if name else {}
+    values = override(merge(preset_values, values), parse_assignments(settings))
+
+    origin = f"preset {name}" if config is None else str(config)
+    tokenizer = TokenizerSettings.parse(values.get("tokenizer", {}), origin)
     sizes = (tokenizer.size or VOCABULARY,) * 2
-    title = " · ".join([name or (config.name if config is not None else ""), *settings])
     images = values.get("data", {}).get("images", {})
-    image = ImageSizeSettings.parse(
-        {n: images[n] for n in ("height", "width") if n in images}, where
-    )
-    model = ModelSettings.parse(values["model"], where)
+    image_size = {key: images[key] for key in ("height", "width") if key in images}
+    image = ImageSizeSettings.parse(image_size, origin)
+    model = ModelSettings.parse(values["model"], origin)
+
+    file_name = "" if config is None else config.name
+    title = " · ".join([name or file_name, *settings])
     pixels = (image.height, image.width)
     return describe_architecture(model, sizes, tokenizer.joint, title, pixels)
 
@@ -92,11 +91,10 @@ def _of_recipe(
 def draw_map(
     translator: FolderTranslator, text: str, explanation: Explanation
 ) -> Figure:
-    """Draw the matrix of a general score as a map between the spaces of encoder and decoder, by the
-    states of a line.
+    """Draw the matrix W of a general score as a linear map between encoder and decoder states.
 
-    A word of several tokens is drawn by the mean of its states. Raises UsageError for a model with
-    another score.
+    The states are those of the words of a line; a word of several tokens has the mean of their
+    states. Raises UsageError for a model with another score.
     """
     import numpy as np
 
@@ -106,42 +104,53 @@ def draw_map(
     from regard.visualisation.linear_map import layout_linear_map
 
     attentions = [
-        each
-        for each in translator.model.modules()
-        if isinstance(each, Attention) and each.role == "cross"
+        module
+        for module in translator.model.modules()
+        if isinstance(module, Attention) and module.role == "cross"
     ]
     data = explanation.data
     score = attentions[0].score if len(attentions) == 1 else None
     states = data.states
     sizes = score.matrix.shape if isinstance(score, General) else ()
-    K, N, M = (
-        (0, 0, 0)
-        if states is None
-        else (*states.encoder.shape[1:], states.decoder.shape[1])
-    )
-    if states is None or not isinstance(score, General) or sizes != (1, M, K * N):
-        kinds = (
-            ", ".join(sorted({type(each.score).__name__ for each in attentions}))
-            or "no attention"
-        )
+    key_size = 0  # of all directions of the encoder together
+    query_size = 0
+    if states is not None:
+        _, directions, size = states.encoder.shape
+        key_size = directions * size
+        query_size = states.decoder.shape[1]
+    expected = (1, query_size, key_size)
+    if states is None or not isinstance(score, General) or sizes != expected:
+        kinds = sorted({type(attention.score).__name__ for attention in attentions})
         wanted = (
             "one matrix W between states of encoder and decoder belongs to the general score "
             "(preset rnn-luong)"
         )
-        raise UsageError(f"--view score: {wanted}; this model has {kinds}")
-    of_token = np.array(states.token_words)
-    vectors = states.encoder.reshape(-1, K * N)
-    keys = np.stack(
-        [vectors[of_token == word].mean(0) for word in (*range(len(data.source)), -1)]
-    )
-    steps = {
-        word: step - (states.order == "bahdanau")
-        for step, word in reversed([*enumerate(data.target_words)])
+        raise UsageError(
+            f"--view score: {wanted}; this model has {', '.join(kinds) or 'no attention'}"
+        )
+
+    token_words = np.array(states.token_words)
+    vectors = states.encoder.reshape(-1, key_size)
+    end = -1  # word index of the end of sentence
+    source_words = (*range(len(data.source)), end)
+    keys = np.stack([vectors[token_words == word].mean(0) for word in source_words])
+
+    # The query of a word is the state that predicts its first token; Bahdanau's attention reads
+    # with the state of the step before.
+    shift = 1 if states.order == "bahdanau" else 0
+    first_steps = dict[int, int]()
+    for step, word in reversed([*enumerate(data.target_words)]):
+        first_steps[word] = step
+    query_steps = {
+        word: step - shift
+        for word, step in first_steps.items()
+        if word >= 0 and step >= shift
     }
-    # The states that ask for a word's begin.
-    first = {word: step for word, step in steps.items() if word >= 0 <= step}
-    names = ((*data.source, words("(end)")), [data.target[word] for word in first])
-    queries = [*first.values()]
+    names = (
+        (*data.source, words("(end)")),
+        [data.target[word] for word in query_steps],
+    )
+    queries = list(query_steps.values())
     matrix = score.matrix[0].detach().float().cpu().numpy()
     title = f"{text.strip()} → {explanation.translation.text}"
     return layout_linear_map(matrix, keys, states.decoder[queries], names, title)

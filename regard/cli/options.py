@@ -1,5 +1,5 @@
-"""Options that several commands declare alike: device, threads, seed, precision, constraints,
-output format.
+"""Options that several commands share: device, threads, seed, precision, constraints and output
+format.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _FILE_NAME = re.compile(
     r"|ini|toml|ya?ml|dat|gz)",
     re.IGNORECASE,
 )
-"""A --keep that is meant as a file: a path that begins with its folder, or a name with the ending
+"""Values of --keep that look like files: absolute or relative paths, and names with the extension
 of a text file.
 """
 Debug = Annotated[
@@ -81,50 +81,55 @@ Debug = Annotated[
 def given_flags(
     context: typer.Context, names: Iterable[str], **usual: str
 ) -> list[str]:
-    """Return those of some options, as flags, that have another value than by default, or than the
-    `usual` one.
+    """Return the flags of the options among `names` whose values differ from the default, or from
+    the value in `usual`.
     """
     options = {param.name: param for param in context.command.params}
-    values = {name: context.params[name] for name in names}
-    return [
-        options[name].opts[0]
-        for name, value in values.items()
-        if value not in (usual.get(name, options[name].default), None, ())
-    ]
+    flags = []
+    for name in names:
+        default = usual.get(name, options[name].default)
+        if context.params[name] not in (default, None, ()):
+            flags.append(options[name].opts[0])
+    return flags
 
 
 def kept_patterns(given: Sequence[str], no_keep: bool = False) -> tuple[str, ...]:
-    """Return the patterns of --keep, those of files among them.
+    """Return the patterns that the values of --keep give, each a pattern or a file of patterns.
 
-    Raises UsageError for bad ones, for folders and what looks like the name of a missing file, and
-    with --no-keep; DataError for a pipe that nobody has opened, and a file that is no text.
+    Raises UsageError for invalid patterns, for folders, for names of missing files, and if
+    --no-keep is given too. Raises DataError for a pipe without a writer, and for a file that is not
+    text.
     """
     if given and no_keep:
         raise UsageError("--keep does not go with --no-keep: leave one of them out")
-    UsageError.raise_all(cause for each in given if (cause := _why_no_file(each)))
-    read = [read_file(each).lines if os.path.exists(each) else [each] for each in given]
-    patterns = tuple(pattern for lines in read for pattern in lines if pattern)
-    own_pattern(patterns)
-    return patterns
+    causes = map(_file_problem, given)
+    UsageError.raise_all(cause for cause in causes if cause)
+
+    patterns = list[str]()
+    for value in given:
+        lines = read_file(value).lines if os.path.exists(value) else [value]
+        patterns += [pattern for pattern in lines if pattern]
+    own_pattern(tuple(patterns))
+    return tuple(patterns)
 
 
-def _why_no_file(given: str) -> str:
-    """Return what is wrong with a --keep that is a folder, or looks like the name of a file that is
-    missing.
+def _file_problem(value: str) -> str:
+    """Return the problem with a value of --keep that is a folder or looks like a missing file, else
+    an empty string.
     """
-    if os.path.isdir(given):
+    if os.path.isdir(value):
         return (
-            f"--keep {given}: is a folder; give a file of patterns, or write '(?:{given})' for a "
+            f"--keep {value}: is a folder; give a file of patterns, or write '(?:{value})' for a "
             "pattern"
         )
-    is_name = _FILE_NAME.fullmatch(given) or (
-        _PATH.fullmatch(given) and os.path.isdir(os.path.dirname(given))
+    is_name = _FILE_NAME.fullmatch(value) or (
+        _PATH.fullmatch(value) and os.path.isdir(os.path.dirname(value))
     )
-    if not is_name or os.path.exists(given):
+    if not is_name or os.path.exists(value):
         return ""
-    pattern = given.replace(".", r"\.") if "." in given else f"(?:{given})"
-    hint = did_you_mean(Path(given))
-    return f"--keep {given}: no such file{hint}; for a pattern write '{pattern}'"
+    pattern = value.replace(".", r"\.") if "." in value else f"(?:{value})"
+    hint = did_you_mean(Path(value))
+    return f"--keep {value}: no such file{hint}; for a pattern write '{pattern}'"
 
 
 def select_device(name: str) -> str:
@@ -135,14 +140,12 @@ def select_device(name: str) -> str:
 
 
 def check_output(output: Path | None, *inputs: str | Path | None) -> None:
-    """Raise UsageError if an output, or a file that is written beside it first, is one of the
-    inputs, by any name.
-    """
+    """Raise UsageError if an output, or its part file, is the same file as one of the inputs."""
     final = os.path.realpath(output or os.devnull)
-    read = [
+    sources = [
         os.fspath(path) for path in inputs if path is not None and os.path.isfile(path)
     ]
-    for path, source in product((final, f"{final}.part"), read):
+    for path, source in product((final, f"{final}.part"), sources):
         if os.path.isfile(path) and os.path.samefile(path, source):
             raise UsageError(
                 f"--output {output}: would overwrite {source}, which is read; give another name"

@@ -1,6 +1,4 @@
-"""Figures that need no trained model: positional encoding and learning-rate schedules of given
-sizes.
-"""
+"""Figures that need no trained model: positional encodings and learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -15,17 +13,17 @@ if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure
     from regard.visualisation.charts import Series
 
-MAX_POSITIONS = 100  # that are drawn
+MAX_POSITIONS = 100  # rows of a figure
 SIZE = 512
 UPDATES = 20_000
 PUBLISHED = ((512, 4000), (512, 8000), (256, 4000))
-"""Sizes and warm-ups that are drawn if none are given: those of the well-known figure."""
+"""Default sizes and warm-ups: those of the well-known figure of the Noam schedule."""
 Kind = Literal["noam", "inverse_square_root", "constant"]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes that figures are drawn for; empty or None: the published ones."""
+    """Sizes to draw figures for; if empty or None, the published ones."""
 
     size: Sequence[int] = ()
     warmup: Sequence[int] = ()
@@ -39,20 +37,21 @@ USED = {
     "positions": {"--size", "--position"},
     "schedule": {"--size", "--warmup", "--schedule", "--peak", "--updates"},
 }
-"""Options that a view without a run takes."""
+"""Options of the views that are drawn without a run."""
 
 
 def sinusoid_rows(size: int, count: int) -> Any:
-    """Return the encoding of the first positions (count, size), columns in the paper's order."""
+    """Return the encodings (count, size) of the first positions, columns in the paper's order."""
     import torch
 
     from regard.layers.positional_encoding import interleaved, sinusoids
 
-    return sinusoids(torch.arange(count)[None], size)[0][:, interleaved(size)].numpy()
+    positions = torch.arange(count)[None]
+    return sinusoids(positions, size)[0][:, interleaved(size)].numpy()
 
 
 def draw_sinusoids(size: int) -> Figure:
-    """Draw the sinusoidal encoding of a size, columns in the paper's order."""
+    """Draw the sinusoidal encoding with `size` dimensions, with columns in the paper's order."""
     from regard.visualisation.language import words
     from regard.visualisation.position_figures import layout_sinusoids
 
@@ -61,8 +60,8 @@ def draw_sinusoids(size: int) -> Figure:
 
 
 def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
-    """Return the figure of one size, and the lines that print the vector of a position, if one was
-    asked for.
+    """Return the figure of positional encodings, and lines with the vector of one position, if it
+    is requested.
     """
     if len(sizes.size) > 1:
         raise UsageError(
@@ -75,82 +74,76 @@ def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
         lines = [f"position {sizes.position}, {size} dimensions"]
         for d, value in enumerate(vector):
             function = "sin" if d % 2 == 0 else "cos"
-            wave = f"{function}({sizes.position} / 10000^({d - d % 2}/{size}))"
-            lines.append(f"{d:>4}  {wave:<28} {f'{value:+.4f}'.replace('-', '−')}")
+            formula = f"{function}({sizes.position} / 10000^({d - d % 2}/{size}))"
+            number = f"{value:+.4f}".replace("-", "−")
+            lines.append(f"{d:>4}  {formula:<28} {number}")
     return draw_sinusoids(size), lines
 
 
 def draw_schedules(sizes: Sizes) -> Chart:
-    """Return the learning rates of given schedules in one figure; without any, the three that are
-    well known.
+    """Draw the learning rates of several schedules in one figure, by default those of `PUBLISHED`.
 
-    `size` and `warmup` are paired; one value stands for all. Raises UsageError if their numbers
-    differ.
+    `size` and `warmup` are paired; a single value is used for all pairs. Raises UsageError if their
+    numbers differ.
     """
     from regard.training.schedule import NOAM_WARMUP, ScheduleSettings
     from regard.visualisation import Chart, Panel
     from regard.visualisation.language import words
 
     kind = sizes.schedule or "noam"
-    pairs = (
-        _pairs(sizes, NOAM_WARMUP)
-        if sizes.size or sizes.warmup or sizes.schedule
-        else list(PUBLISHED)
-    )
+    pairs = list(PUBLISHED)
+    if sizes.size or sizes.warmup or sizes.schedule:
+        pairs = _pairs(sizes, NOAM_WARMUP)
     peak = {} if sizes.peak is None else {"peak": sizes.peak}
     last = sizes.updates or max(UPDATES, *(2 * warmup for _, warmup in pairs))
+
     lines = []
     for size, warmup in pairs:
-        schedule = ScheduleSettings.parse(
-            {"kind": kind, "warmup": warmup, **peak}, "the options"
-        )
+        values = {"kind": kind, "warmup": warmup, **peak}
+        schedule = ScheduleSettings.parse(values, "the options")
         name = words("size {size}, ", size=size) if kind == "noam" else ""
         name += words("warm-up {updates}", updates=f"{schedule.warmup:,}")
         lines.append(schedule_line(name, schedule, size, last))
-    caption = (
-        words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)")
-        if kind == "noam"
-        else ""
-    )
+
+    caption = ""
+    if kind == "noam":
+        caption = words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)")
     panel = Panel(words("learning rate"), words("updates"), tuple(lines))
-    return Chart(
-        words("Learning rate, {kind}", kind=kind.replace("_", " ")), (panel,), caption
-    )
+    title = words("Learning rate, {kind}", kind=kind.replace("_", " "))
+    return Chart(title, (panel,), caption)
 
 
-def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
-    """Pair sizes and warm-ups; one value stands for all."""
-    given = list(sizes.size) or [SIZE]
-    warmups = list(sizes.warmup) or [warmup]
-    count = max(len(given), len(warmups))
-    if not {len(given), len(warmups)} <= {1, count}:
+def _pairs(sizes: Sizes, default_warmup: int) -> list[tuple[int, int]]:
+    """Pair sizes and warm-ups; a single value is used for all pairs."""
+    vector_sizes = list(sizes.size) or [SIZE]
+    warmups = list(sizes.warmup) or [default_warmup]
+    count = max(len(vector_sizes), len(warmups))
+    if not {len(vector_sizes), len(warmups)} <= {1, count}:
         raise UsageError(
-            f"--size and --warmup: got {len(given)} and {len(warmups)}; give as many of both, or "
-            "one of either"
+            f"--size and --warmup: got {len(vector_sizes)} and {len(warmups)}; give as many of "
+            "both, or one of either"
         )
-    return list(
-        zip(
-            given * (count // len(given)),
-            warmups * (count // len(warmups)),
-            strict=True,
-        )
-    )
+    if len(vector_sizes) == 1:
+        vector_sizes *= count
+    if len(warmups) == 1:
+        warmups *= count
+    return list(zip(vector_sizes, warmups, strict=True))
 
 
 def schedule_line(
     name: str, schedule: ScheduleSettings, size: int, last: int
 ) -> Series:
-    """Return the learning rate against updates, its peak among them."""
+    """Return the learning rate against updates, at regular intervals and at its peak.
+
+    `size`: size of the decoder's vectors; `last`: the last update to draw.
+    """
     from regard.training.schedule import learning_rate
     from regard.visualisation import Series
 
-    updates = sorted(
-        {max(1, round(last * n / 400)) for n in range(401)}
-        | {max(1, min(last, schedule.warmup))}
+    updates = {max(1, round(last * n / 400)) for n in range(401)}
+    updates.add(max(1, min(last, schedule.warmup)))
+    points = tuple(
+        (float(update), learning_rate(schedule, update, size))
+        for update in sorted(updates)
     )
-    return Series(
-        name,
-        tuple(
-            (float(update), learning_rate(schedule, update, size)) for update in updates
-        ),
-    )
+    return Series(name, points)

@@ -1,5 +1,6 @@
-"""Progress of long work, with speed and time left: a live line on a terminal, plain lines
-elsewhere.
+"""Progress of long commands, with speed and remaining time.
+
+It is a live line on a terminal, and plain lines otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from regard.cli.app import is_quiet, say, warn
 
 EVERY = 30.0
-"""Seconds between two plain lines about a file that is being translated."""
+"""Seconds between two plain lines about the translation of a file."""
 _LINES = {
     "message": "{text}",
     "budget": "{minutes:.3g} minutes were {updates:,} updates, as train.toml says now",
@@ -24,13 +25,11 @@ _LINES = {
     "stopping": "stopping after this update or validation; a second signal stops at once",
     "end": "training ended after {update} updates and {duration}: {reason}",
 }
-"""Lines about the events of training, beside progress and validations."""
+"""Messages for the events of training other than progress and validation."""
 
 
 class _LiveLine:
-    """A line of a terminal that is written again and again, and removed when the `with` block
-    ends.
-    """
+    """A line of a terminal that is overwritten again and again."""
 
     def __init__(self, hidden: bool = False) -> None:
         self._is_live = sys.stderr.isatty() and not is_quiet() and not hidden
@@ -38,7 +37,7 @@ class _LiveLine:
     def _show(self, line: str) -> bool:
         """Replace the live line; return whether there is a terminal for it."""
         if self._is_live:
-            with suppress(OSError):  # as `say`
+            with suppress(OSError):  # a closed stderr must not stop the work
                 sys.stderr.write(f"\r\x1b[K{line}")
                 sys.stderr.flush()
         return self._is_live
@@ -49,68 +48,79 @@ class _LiveLine:
 
 
 class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
-    """Prints the events of a training run; on a terminal also its progress, elsewhere only the
-    first time.
+    """Prints the events of a training run.
 
-    Where training writes to a file, a line for each "train" event is enough, but the first should
-    not come late.
+    A terminal shows "train" and "progress" events in a live line. Elsewhere all "train" events are
+    printed, but only one "progress" event, as an early sign of life.
     """
 
     _has_shown = False
-    _loss = ""  # of the last "train" event
+    _loss = ""  # losses of the last "train" event
 
     def __exit__(self, *_: object) -> None:
         self._clear()
 
     def __call__(self, event: str, values: dict[str, Any]) -> None:
-        duration = format_duration(values.get("seconds", 0.0))
-        lines = {"train": self._train, "progress": self._progress, "valid": self._valid}
-        line = (
-            lines[event](values)
-            if event in lines
-            else _LINES[event].format(duration=duration, **values)
-        )
+        formatters = {
+            "train": self._train,
+            "progress": self._progress,
+            "valid": self._valid,
+        }
+        if event in formatters:
+            line = formatters[event](values)
+        else:
+            duration = format_duration(values.get("seconds", 0.0))
+            line = _LINES[event].format(duration=duration, **values)
+        if not line:
+            return
+
         is_progress = event in ("train", "progress")
-        if (
-            not line
-            or (is_progress and self._show(line))
-            or (event == "progress" and self._has_shown)
-        ):
+        if is_progress and self._show(line):
+            return
+        if event == "progress" and self._has_shown:
             return
         self._has_shown = self._has_shown or is_progress
         self._clear()
         say(line)
 
-    def _train(self, v: dict[str, Any]) -> str:
-        guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
-        self._loss = f" · loss {v['cross_entropy']:.3f}{guided}"
-        return self._progress(v)
+    def _train(self, values: dict[str, Any]) -> str:
+        self._loss = f" · loss {values['cross_entropy']:.3f}"
+        if "guided" in values:
+            self._loss += f" · guided {values['guided']:.3f}"
+        return self._progress(values)
 
-    def _progress(self, v: dict[str, Any]) -> str:
-        total = f"/{v['updates']}" if v["updates"] else ""
-        left = (
-            ""
-            if v["seconds_left"] is None
-            else f" · {format_duration(v['seconds_left'])} left"
-        )
-        speed = f"{v['tokens_per_second']:,.0f} tokens/s"
-        return f"update {v['update']}{total} · epoch {v['epoch'] + 1}{self._loss} · {speed}{left}"
+    def _progress(self, values: dict[str, Any]) -> str:
+        update = f"update {values['update']}"
+        if values["updates"]:
+            update += f"/{values['updates']}"
+        epoch = values["epoch"] + 1
+        speed = f"{values['tokens_per_second']:,.0f} tokens/s"
+        line = f"{update} · epoch {epoch}{self._loss} · {speed}"
+        if values["seconds_left"] is not None:
+            line += f" · {format_duration(values['seconds_left'])} left"
+        return line
 
-    def _valid(self, v: dict[str, Any]) -> str:
-        star = "  ← best so far" if v["best"] else ""
-        scores = f"loss {v['loss']:.3f} · chrF {v['chrf']:.1f} · BLEU {v['bleu']:.1f}"
-        scores += f" · CIDEr-D {v['cider']:.1f}" if "cider" in v else ""
+    def _valid(self, values: dict[str, Any]) -> str:
+        scores = [
+            f"loss {values['loss']:.3f}",
+            f"chrF {values['chrf']:.1f}",
+            f"BLEU {values['bleu']:.1f}",
+        ]
+        if "cider" in values:
+            scores.append(f"CIDEr-D {values['cider']:.1f}")
+        duration = format_duration(values["seconds"])
+        mark = "  ← best so far" if values["best"] else ""
         return (
-            f"validation at update {v['update']} after {format_duration(v['seconds'])}: "
-            f"{scores}{star}"
+            f"validation at update {values['update']} after {duration}: "
+            f"{' · '.join(scores)}{mark}"
         )
 
 
 class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
-    """Prints how many lines of a file are translated, of `total` if known, `before` of them in an
-    earlier run.
+    """Prints the number of translated lines of a file.
 
-    `hidden`: only warnings are printed, since the results are written to the same terminal.
+    `total`: number of all lines, if known; `before`: lines that an earlier run has translated;
+    `hidden`: print only warnings, because the results go to the same terminal.
     """
 
     def __init__(self, total: int | None, before: int, hidden: bool) -> None:
@@ -118,7 +128,8 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
         self._total = total
         self._before = before
         self._hidden = hidden
-        self._begin = self._last = time.monotonic()
+        self._begin = time.monotonic()
+        self._last = self._begin  # time of the last plain line
         self._lines = before
         self._printed = False
 
@@ -132,15 +143,13 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
             )
 
     def __call__(self, lines: int) -> None:
-        time_now = time.monotonic()
+        now = time.monotonic()
         self._lines = lines
-        if (
-            not self._hidden
-            and not self._show(self._line())
-            and time_now - self._last >= EVERY
-        ):
+        if self._hidden or self._show(self._line()):
+            return
+        if now - self._last >= EVERY:
             say(self._line())
-            self._last = time_now
+            self._last = now
             self._printed = True
 
     def warn(self, *messages: str) -> None:
@@ -152,21 +161,23 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
     def _line(self) -> str:
         speed = self._speed()
         total = f"/{self._total:,}" if self._total else ""
-        left = (
-            f" · {format_duration((self._total - self._lines) / speed)} left"
-            if self._total and speed
-            else ""
-        )
-        return f"line {self._lines:,}{total} · {speed:,.0f} sentences/s{left}"
+        line = f"line {self._lines:,}{total} · {speed:,.0f} sentences/s"
+        if self._total and speed:
+            seconds_left = (self._total - self._lines) / speed
+            line += f" · {format_duration(seconds_left)} left"
+        return line
 
     def _speed(self) -> float:
-        return (self._lines - self._before) / max(1e-9, time.monotonic() - self._begin)
+        seconds = max(1e-9, time.monotonic() - self._begin)
+        return (self._lines - self._before) / seconds
 
 
 def format_duration(seconds: float) -> str:
-    """Return seconds as text: `1 h 05 min`, `2 min 10 s` or `7 s`."""
-    minutes, rest = divmod(round(seconds), 60)
+    """Format a duration: `1 h 05 min`, `2 min 10 s` or `7 s`."""
+    minutes, whole_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    if minutes:
+        return f"{minutes} min {whole_seconds:02d} s"
+    return f"{whole_seconds} s"

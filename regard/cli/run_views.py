@@ -20,10 +20,10 @@ SCORES = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
 
 
 def draw_run(runs: Sequence[Path], view: str) -> Chart | Figure:
-    """Return one of RUN_VIEWS; a learning curve may be of several runs.
+    """Draw one of RUN_VIEWS; a learning curve may show several runs.
 
-    Raises ModelFolderError if a run folder lacks the file it is drawn from, UsageError for more
-    runs than a view shows.
+    Raises ModelFolderError if a run folder lacks the file that the view reads, and UsageError if
+    there are more runs than the view can show.
     """
     from regard.visualisation.colours import SERIES
 
@@ -43,81 +43,69 @@ def draw_run(runs: Sequence[Path], view: str) -> Chart | Figure:
 
 
 def _learning_curve(run: Path) -> Chart:
-    """Training and validation loss above, then validation scores, then attention entropy, against
-    updates.
+    """Draw losses, validation scores and attention entropy of a run against updates, in panels
+    below each other.
     """
     from regard.visualisation import Chart, Panel
 
     train, valid = _events(run)
-    losses = (
+    losses = [
         ("training", train, "cross_entropy"),
         ("validation", valid, "loss"),
         ("guided", train, "guided"),
-    )
-    scores = tuple((title, valid, key) for title, key in SCORES.items())
-    entropy = (("cross-attention", valid, "entropy"),)
-    panels = [
-        Panel(
-            words(title),
-            words("updates"),
-            tuple(
-                line
-                for name, events, key in sources
-                for line in _series(words(name), events, key)
-            ),
-        )
-        for title, sources in (
-            (LOSS, losses),
-            ("validation score", scores),
-            (ENTROPY, entropy),
-        )
     ]
+    scores = [(name, valid, key) for name, key in SCORES.items()]
+    entropy = [("cross-attention", valid, "entropy")]
+    curves_by_title = {LOSS: losses, "validation score": scores, ENTROPY: entropy}
+
+    panels = []
+    for title, curves in curves_by_title.items():
+        series: list[Series] = []
+        for name, events, key in curves:
+            series += _series(words(name), events, key)
+        if series:
+            panels.append(Panel(words(title), words("updates"), tuple(series)))
     caption = words(
         "Training loss is measured with dropout, validation loss without it: it may be the lower "
         "one."
     )
-    return Chart(
-        words("Learning curve of {run}", run=run.name),
-        tuple(each for each in panels if each.series),
-        caption,
-    )
+    title = words("Learning curve of {run}", run=run.name)
+    return Chart(title, tuple(panels), caption)
 
 
 def _learning_curves(runs: Sequence[Path]) -> Chart:
-    """The curves of several runs: a panel for each value, a line for each run."""
+    """Draw the learning curves of several runs: a panel for each value, a line for each run."""
     from regard.visualisation import Chart, Panel
 
     journals = [_events(run) for run in runs]
     names = [run.resolve().name for run in runs]
-    if len({*names}) < len(names):  # two are the same: with the folders above
+    if len({*names}) < len(names):  # prefix equal names with their parent folders
         names = ["/".join(run.resolve().parts[-2:]) for run in runs]
+
+    train_index = 0
+    valid_index = 1
     values = [
-        ("training loss in nats per token", 0, "cross_entropy"),
-        ("validation loss in nats per token", 1, "loss"),
+        ("training loss in nats per token", train_index, "cross_entropy"),
+        ("validation loss in nats per token", valid_index, "loss"),
     ]
-    values += [(f"validation {title}", 1, key) for title, key in SCORES.items()]
-    panels = [
-        Panel(
-            words(title),
-            words("updates"),
-            tuple(
-                line
-                for name, events in zip(names, journals, strict=True)
-                for line in _series(name, events[of], key)
-            ),
-        )
-        for title, of, key in (*values, (ENTROPY, 1, "entropy"))
-    ]
-    return Chart(
-        words("Learning curves"),
-        tuple(panel for panel in panels if panel.series),
-        columns=2,
-    )
+    for name, key in SCORES.items():
+        values.append((f"validation {name}", valid_index, key))
+    values.append((ENTROPY, valid_index, "entropy"))
+
+    panels = []
+    for title, index, key in values:
+        series: list[Series] = []
+        for name, journal in zip(names, journals, strict=True):
+            series += _series(name, journal[index], key)
+        if series:
+            panels.append(Panel(words(title), words("updates"), tuple(series)))
+    return Chart(words("Learning curves"), tuple(panels), columns=2)
 
 
 def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Read the training and validation events of a run; these with the mean entropy of
-    cross-attention.
+    """Read the training and the validation events of a run.
+
+    The mean entropy of cross-attention is added to each validation event.
     """
     from regard.common.reading import check_links
     from regard.training.journal import cross_attention_entropy, read
@@ -137,20 +125,21 @@ def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
-    """Return the finite values of a journal key against updates, or nothing if there are none."""
+    """Return a series of the finite values of a journal key against updates, or an empty list if
+    there are none.
+    """
     from regard.visualisation import Series
 
-    values = [
-        (event["update"], event[key]) for event in events if event.get(key) is not None
-    ]
-    points = [
-        (float(update), float(value)) for update, value in values if abs(value) < 1e300
-    ]
+    points = []
+    for event in events:
+        value = event.get(key)
+        if value is not None and abs(value) < 1e300:
+            points.append((float(event["update"]), float(value)))
     return [Series(name, tuple(points))] if points else []
 
 
 def _schedule(run: Path) -> Chart:
-    """The learning rate at each update: up during warm-up, then down."""
+    """Draw the learning rate of a run against updates."""
     from regard.common.reading import check_links
     from regard.common.settings import read_toml
     from regard.model_folder import load_folder
@@ -167,37 +156,37 @@ def _schedule(run: Path) -> Chart:
     schedule = recipe.schedule
     size = load_folder(run).model.decoder.output.weight.shape[1]
     last = recipe.training.updates or 10 * schedule.warmup
+    series = schedule_line(words("learning rate"), schedule, size, last)
+    panel = Panel(words("learning rate"), words("updates"), (series,))
+
     kind = schedule.kind.replace("_", " ")
     updates = f"{schedule.warmup:,}"
     caption = words("{kind}, warm-up of {updates} updates", kind=kind, updates=updates)
-    panel = Panel(
-        words("learning rate"),
-        words("updates"),
-        (schedule_line(words("learning rate"), schedule, size, last),),
-    )
     return Chart(words("Learning rate"), (panel,), caption)
 
 
 def _positions(run: Path) -> Figure:
-    """Sinusoidal encodings, or learned position embeddings up to the longest training sentence."""
+    """Draw the sinusoidal encoding, or the learned position embeddings up to the longest training
+    sentence.
+    """
     from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
     from regard.model_folder import load_folder
     from regard.visualisation.position_figures import layout_learned_positions
 
     loaded = load_folder(run)
     modules = [
-        (side, part)
+        (side, module)
         for side in ("encoder", "decoder")
-        for part in getattr(loaded.model, side).modules()
+        for module in getattr(loaded.model, side).modules()
     ]
     for _, module in modules:
         if isinstance(module, SinusoidalPositions):
             return draw_sinusoids(module.size)
     rows = min(MAX_POSITIONS, loaded.settings.search.longest_source or MAX_POSITIONS)
     embeddings = [
-        (side, m.weight.detach()[:rows].numpy())
-        for side, m in modules
-        if isinstance(m, LearnedPositions)
+        (side, module.weight.detach()[:rows].numpy())
+        for side, module in modules
+        if isinstance(module, LearnedPositions)
     ]
     if not embeddings:
         raise UsageError(

@@ -1,6 +1,4 @@
-"""Search options of the commands (`--beam`, `--top-p` …), generated from the fields of
-`SearchSettings`.
-"""
+"""Search options of the commands, generated from the fields of `SearchSettings`."""
 
 from __future__ import annotations
 
@@ -14,9 +12,12 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-_KEY = "regard.search"
-_OWN_ONLY = "regard.search.own_only"
-_ELSEWHERE = (  # of every command; facts of the data
+_OPTIONS_KEY = "regard.search"
+"""Key of the values of search options in the metadata of a context."""
+_UNUSED_KEY = "regard.search.unused"
+"""Key of a flag in the metadata of a context: the command line has no search option."""
+_EXCLUDED = (
+    # `--seed` is an option of every command; the others are learnt from the data.
     "seed",
     "longest_source",
     "line_sentences",
@@ -26,34 +27,33 @@ _ELSEWHERE = (  # of every command; facts of the data
 
 
 def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:
-    """Return a kind of command that takes settings of the search as options: `only` these, or all
-    but those `without`.
+    """Return a class of commands that take search settings as options.
 
-    Its function reads what was given with `search_options`.
+    `only`: names of these settings; by default all except those of `without`. The function of the
+    command reads their values by `search_options`.
     """
 
     class Command(_SearchCommand):
         names = only
-        excluded = (*_ELSEWHERE, *without)
+        excluded = (*_EXCLUDED, *without)
 
     return Command
 
 
 def search_options(context: typer.Context, seed: int | None = None) -> dict[str, Any]:
-    """Return the search settings that the command line gives, by name; `--seed` is one of them."""
-    return {
-        name: value
-        for name, value in {**context.meta[_KEY], "seed": seed}.items()
-        if value is not None
-    }
+    """Return the search settings of the command line by name, `seed` among them."""
+    values = {**context.meta[_OPTIONS_KEY], "seed": seed}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class _SearchCommand(TyperCommand):
-    """A command with search options; they are made when it is called or explained, since the
-    settings import PyTorch, for which `regard --help` need not wait.
+    """A command with search options.
+
+    The options are created late, when a command uses or describes them, because the settings
+    import PyTorch, which takes seconds.
     """
 
-    context_class = typer.Context  # as the functions of the commands declare it
+    context_class = typer.Context  # the type that the functions of commands declare
     names: tuple[str, ...]
     excluded: tuple[str, ...]
 
@@ -66,42 +66,39 @@ class _SearchCommand(TyperCommand):
         return _options({name: fields[name] for name in names})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; without any option but the command's own those of the search are not
-        made.
-        """
-        own = {option for param in super().get_params(ctx) for option in param.opts}
-        ctx.meta[_OWN_ONLY] = all(
-            arg.partition("=")[0] in own
-            for arg in args
-            if arg[:1] == "-" and arg != "-"
-        )
+        """Parse arguments; the search options are created only if an unknown option is used."""
+        known = {option for param in super().get_params(ctx) for option in param.opts}
+        used = [arg.partition("=")[0] for arg in args if arg[:1] == "-" and arg != "-"]
+        ctx.meta[_UNUSED_KEY] = known.issuperset(used)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the command, then those of the search."""
-        return [
-            *super().get_params(ctx),
-            *([] if ctx.meta.get(_OWN_ONLY) else self.search_params),
-        ]
+        """Return the options of the command, and then the search options."""
+        params = super().get_params(ctx)
+        if not ctx.meta.get(_UNUSED_KEY):
+            params = [*params, *self.search_params]
+        return params
 
     def invoke(self, ctx: Any) -> Any:
-        """Call the function of the command without the search options, which wait in the
-        context.
-        """
-        options = [] if ctx.meta.get(_OWN_ONLY) else self.search_params
-        ctx.meta[_KEY] = {
+        """Move the search options to the metadata of the context, and call the function."""
+        options = [] if ctx.meta.get(_UNUSED_KEY) else self.search_params
+        ctx.meta[_OPTIONS_KEY] = {
             option.name: ctx.params.pop(option.name) for option in options
         }
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: arguments, options, and search options below them."""
-        own = super().get_params(ctx)
+        """Write the help of arguments, options and search options, in sections."""
+        arguments = list[Any]()
+        options = list[Any]()
+        for param in super().get_params(ctx):
+            if param.param_type_name == "argument":
+                arguments.append(param)
+            else:
+                options.append(param)
         sections = {
-            "Arguments": [
-                param for param in own if param.param_type_name == "argument"
-            ],
-            "Options": [param for param in own if param.param_type_name == "option"],
+            "Arguments": arguments,
+            "Options": options,
             "Search options, each the model's own setting if left out": self.search_params,
         }
         for title, params in sections.items():
@@ -110,52 +107,47 @@ class _SearchCommand(TyperCommand):
 
 
 def _options(fields: dict[str, FieldInfo]) -> list[Any]:
-    """Make an option of each field: typer reads them from the signature of a function that takes
-    them all.
-    """
+    """Create an option for each field, which typer derives from the signature of a function."""
     annotations = {name: _annotation(name, field) for name, field in fields.items()}
 
-    def takes_all(**_: Any) -> None: ...
+    def command(**_: Any) -> None: ...
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    takes_all.__annotations__ = annotations
-    vars(takes_all)["__signature__"] = inspect.Signature(
-        [
-            inspect.Parameter(name, keyword, default=None, annotation=each)
-            for name, each in annotations.items()
-        ]
-    )
+    parameters = [
+        inspect.Parameter(name, keyword, default=None, annotation=annotation)
+        for name, annotation in annotations.items()
+    ]
+    command.__annotations__ = annotations
+    vars(command)["__signature__"] = inspect.Signature(parameters)
     parser = typer.Typer(add_completion=False, rich_markup_mode=None)
-    parser.command()(takes_all)
+    parser.command()(command)
     return list(typer.main.get_command(parser).params)
 
 
 def _annotation(name: str, field: FieldInfo) -> Any:
-    """Return the type of an option, None if it is not given, with the bounds and the description of
-    the field.
-    """
-    kinds = (
-        (field.annotation,)
-        if get_origin(field.annotation) is Literal
-        else get_args(field.annotation)
-    )
-    kind: Any = next(
-        (kind for kind in kinds if kind is not type(None)), field.annotation
-    )
-    bounds = {
-        bound: getattr(rule, bound)
-        for rule in field.metadata
-        for bound in ("ge", "le")
-        if hasattr(rule, bound)
-    }
-    text = field.description or ""
-    # Α stays small.
-    text = f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text
+    """Return the annotation of an option, with the bounds and the description of a field."""
+    option_type: Any = field.annotation
+    if get_origin(option_type) is not Literal:
+        members = [
+            member for member in get_args(option_type) if member is not type(None)
+        ]
+        if members:
+            option_type = members[0]
+
+    bounds = dict[str, Any]()
+    for constraint in field.metadata:
+        for bound in ("ge", "le"):
+            if hasattr(constraint, bound):
+                bounds[bound] = getattr(constraint, bound)
+
+    description = field.description or ""
+    if description[:1].isascii():  # a Greek letter such as α stays small
+        description = f"{description[:1].upper()}{description[1:]}"
     option = typer.Option(
         f"--{name.replace('_', '-')}",
         min=bounds.get("ge"),
         max=bounds.get("le"),
-        help=f"{text}.",
+        help=f"{description}.",
         show_default=False,
     )
-    return Annotated[kind | None, option]
+    return Annotated[option_type | None, option]

@@ -157,30 +157,20 @@ def serve(
     """
     from regard.serving.supervisor import LOOPBACK
 
-    limits = {
+    settings = {
         "char_limit": char_limit,
         "answer_limit": answer_limit,
         "deadline": deadline,
-    }
-    rates = {
         "requests_per_minute": requests_per_minute,
         "characters_per_minute": characters_per_minute,
-    }
-    switches = {
         "require_key": require_key,
         "page": page,
         "metrics": metrics,
         "log_texts": log_texts,
-    }
-    lists: dict[str, Any] = {
         "cors_origins": cors or (),
-        "hosts": allow_host or _names_of(host),
-    }
-    lists |= {
+        "hosts": allow_host or _host_names(host),
         "trusted_proxies": trusted_proxy or (),
         "keep": options.kept_patterns(keep or ()),
-    }
-    rest = {
         "key_file": str(keys or ""),
         "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", ""),
     }
@@ -188,18 +178,19 @@ def serve(
         warn(
             f"anybody who reaches {host} may use this server; `require_key=True` asks for keys"
         )
-    threads = threads or (1 if cluster is not None else max(1, available_cores()))
+    default_threads = 1 if cluster is not None else max(1, available_cores())
     service = {
         "precision": precision,
-        "threads": threads,
+        "threads": threads or default_threads,
         "most_lines": queue,
         "reload_seconds": reload_seconds,
+        "answer_limit": answer_limit,
     }
     configuration = {
         "models": list(map(str, models)),
         "languages": languages or [],
-        "settings": limits | rates | switches | lists | rest,
-        "service": service | {"answer_limit": answer_limit},
+        "settings": settings,
+        "service": service,
         "quiet": is_quiet(),
     }
     if cluster is not None:
@@ -215,10 +206,10 @@ def serve(
 def _serve_here(
     configuration: Mapping[str, Any], address: tuple[str, int], max_memory: int
 ) -> None:
-    """Supervise the processes that serve; this one imports nothing of the extra.
+    """Supervise the serving processes, which alone import the packages of the extra.
 
-    It becomes one that has not even read options (`regard.supervise`), unless it runs on Windows,
-    which cannot do that.
+    Except on Windows, `exec` replaces this process by `regard.supervise`, which is smaller, because
+    it does not import typer.
     """
     for package in EXTRA:
         if find_spec(package) is None:
@@ -235,12 +226,12 @@ def _serve_here(
         "port": port,
         "max_memory": max_memory,
     }
-    # Not on the command line, which others can see.
+    # The arguments contain a token, and other users can read a command line, so a file passes them.
     with tempfile.TemporaryFile() as file:
         file.write(json.dumps(arguments).encode())
         file.seek(0)
         os.set_inheritable(file.fileno(), True)
-        # Until they can be answered.
+        # Signals are blocked until the new program has installed its handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         command = module_command(
             "regard.supervise", str(file.fileno()), "regard", *sys.argv[1:]
@@ -249,7 +240,7 @@ def _serve_here(
 
 
 def _size(text: str) -> int:
-    """Return bytes, from a text such as 2GB or 500MiB. Raises UsageError."""
+    """Parse a size such as 2GB or 500MiB, and return its bytes. Raises UsageError."""
     try:
         return pydantic.TypeAdapter(pydantic.ByteSize).validate_python(text)
     except pydantic.ValidationError:
@@ -324,13 +315,14 @@ def revoke(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -
     revoke_key(file, name)
 
 
-def _names_of(host: str) -> list[str]:
-    """Return the names by which a server at an address may be called: also this machine's if it
-    listens at all.
+def _host_names(host: str) -> list[str]:
+    """Return the default host names of a server that listens at an address.
+
+    If it listens at all addresses, the name of the machine is one of them.
     """
     import socket
 
     from regard.serving.supervisor import LOOPBACK
 
-    every = [socket.gethostname()] if host in ("0.0.0.0", "::", "") else [host]
-    return list(dict.fromkeys([*LOOPBACK, *every]))
+    name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
+    return list(dict.fromkeys([*LOOPBACK, name]))

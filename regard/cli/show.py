@@ -1,6 +1,4 @@
-"""regard show: draw the attention of a translation or caption, or the learning curve or schedule of
-a run.
-"""
+"""regard show: draw the attention of a translation or caption, and figures of runs and models."""
 
 from __future__ import annotations
 
@@ -29,16 +27,16 @@ if TYPE_CHECKING:
     from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
 
-RUNLESS = ("positions", "schedule", "model")  # views that need no run
-# Options of one view alone.
-OF_HEADS, OF_MODEL = (
-    ("attention", "layer", "head", "word"),
-    ("preset", "config", "set_"),
-)
-# Views of what happens inside a model while it translates a line.
+RUNLESS = ("positions", "schedule", "model")
+"""Views that can be drawn without a run."""
+OF_HEADS = ("attention", "layer", "head", "word")
+"""Options of the view `heads`."""
+OF_MODEL = ("preset", "config", "set_")
+"""Options of the view `model`."""
 INNER = ("score", "residual")
-# Views that show no attention, and so translate nothing.
+"""Views of the states inside a model during the translation of a line."""
 UNATTENDED = (*RUN_VIEWS, "model")
+"""Views without attention, which need no translation."""
 View = Annotated[
     Literal[
         "heat",
@@ -176,15 +174,14 @@ def show(
     """
     from regard.visualisation.language import LANGUAGE
 
-    context.call_on_close(
-        partial(LANGUAGE.reset, LANGUAGE.set("ko" if korean else "en"))
-    )
-    view = view or (
-        "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
-    )
-    out = out or Path(
-        f"{view}.svg" if view in (*UNATTENDED, *INNER) else "attention.html"
-    )
+    token = LANGUAGE.set("ko" if korean else "en")
+    context.call_on_close(partial(LANGUAGE.reset, token))
+    if view is None:
+        is_animated = out is None or out.suffix.lower() in (".gif", ".html")
+        view = "player" if is_animated else "heat"
+    if out is None:
+        is_static = view in (*UNATTENDED, *INNER)
+        out = Path(f"{view}.svg" if is_static else "attention.html")
     _check_file(out, view)
     sizes = Sizes(
         tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position
@@ -192,23 +189,19 @@ def show(
     heads = HeadOptions(attention, layer, tuple(head or ()), word)
     _check_options(context, view, run)
     if view in UNATTENDED:
+        runs = [run, *(with_ or ())] if run else []
         model = (preset, config, set_ or ())
-        _draw_unattended([run, *(with_ or ())] if run else [], view, out, sizes, model)
+        _draw_unattended(runs, view, out, sizes, model)
     else:
-        _draw_output(
-            run,
-            text,
-            device,
-            _Drawing(
-                out, view, faithfulness, search_options(context).get("beam"), heads
-            ),
-        )
+        beam = search_options(context).get("beam")
+        drawing = _Drawing(out, view, faithfulness, beam, heads)
+        _draw_output(run, text, device, drawing)
     say(f"wrote {out}")
 
 
 def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
-    """Raise UsageError, with all causes, for options that belong to another view, and for a run
-    that is missing.
+    """Raise UsageError, with all causes, if options belong to another view, or if the run is
+    missing.
     """
     causes = []
     if run is None and view not in RUNLESS:
@@ -223,21 +216,20 @@ def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
         causes += [
             f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)
         ]
-    of_model = given_flags(context, OF_MODEL)
+    model_flags = given_flags(context, OF_MODEL)
     if view != "model":
-        causes += [f"{name}: only with --view model" for name in of_model]
+        causes += [f"{flag}: only with --view model" for flag in model_flags]
     elif run is not None:
         causes += [
-            f"{name}: a run has its architecture already; leave {name} or the run out"
-            for name in of_model
+            f"{flag}: a run has its architecture already; leave {flag} or the run out"
+            for flag in model_flags
         ]
+
     usable = USED.get(view, set()) if run is None else set()
-    for name in given_flags(context, [field.name for field in fields(Sizes)]):
-        if name not in usable:
-            views = " and ".join(
-                f"--view {other}" for other, names in USED.items() if name in names
-            )
-            causes.append(f"{name}: only with {views}, without a run")
+    for flag in given_flags(context, [field.name for field in fields(Sizes)]):
+        if flag not in usable:
+            views = [f"--view {name}" for name, flags in USED.items() if flag in flags]
+            causes.append(f"{flag}: only with {' and '.join(views)}, without a run")
     UsageError.raise_all(causes)
 
 
@@ -248,7 +240,7 @@ def _draw_unattended(
     sizes: Sizes,
     model: tuple[str | None, Path | None, Sequence[str]],
 ) -> None:
-    """Draw what shows no attention: views of runs, of models, and of sizes."""
+    """Draw a view without attention: of runs, of a model, or of given sizes."""
     from regard.visualisation import save
 
     lines = list[str]()
@@ -278,31 +270,32 @@ def _draw_output(
             "there is nothing to translate: give a line of text, or an image to caption"
         )
     pipeline = load(run, select_device(device))
-    if (
-        drawing.view != "player"
-        and not drawing.is_page
-        and not pipeline.cross_attention()
-    ):
+    is_player = drawing.view == "player" or drawing.is_page
+    if not is_player and not pipeline.cross_attention():
         raise UsageError(
             f"--view {drawing.view}: this model has no attention to draw; its states are played by "
             "--view player, or --out FILE.html or .gif"
         )
-    _check_input(isinstance(pipeline, Captioner), text)
-    if not isinstance(pipeline, Captioner) and (
-        spans := [span for span in find_spans(text) if span.kind in KEPT]
-    ):
-        named = ", ".join(repr(text[span.start : span.end]) for span in spans[:SHOWN])
-        warn(
-            f"{named}: given to the model as any word, so that all it reads can be seen; regard "
-            "translate keeps it"
-        )
+    is_captioner = isinstance(pipeline, Captioner)
+    _check_input(is_captioner, text)
+    if not is_captioner:
+        _warn_of_spans(text)
     typer.echo(_draw(pipeline, text, drawing))
 
 
+def _warn_of_spans(text: str) -> None:
+    """Warn if a text has placeholders, addresses and the like, which `regard translate` copies."""
+    spans = [span for span in find_spans(text) if span.kind in KEPT]
+    if spans:
+        names = ", ".join(repr(text[span.start : span.end]) for span in spans[:SHOWN])
+        warn(
+            f"{names}: given to the model as any word, so that all it reads can be seen; regard "
+            "translate keeps it"
+        )
+
+
 def _check_input(is_captioner: bool, text: str) -> None:
-    """Raise UsageError for a sentence given to a captioner, and for an image given to a
-    translator.
-    """
+    """Raise UsageError if the input is a sentence for a captioner, or an image for a translator."""
     from regard.data.images import SUFFIXES
 
     is_image = text.lower().endswith(SUFFIXES)
@@ -317,7 +310,7 @@ def _check_input(is_captioner: bool, text: str) -> None:
 
 
 def _check_file(out: Path, view: str) -> None:
-    """Raise UsageError for a kind of file that cannot be written, or cannot show this view."""
+    """Raise UsageError for a file format that is not supported, or that cannot show the view."""
     from regard.visualisation.saving import SUFFIXES
 
     suffix = out.suffix.lower()
@@ -325,9 +318,8 @@ def _check_file(out: Path, view: str) -> None:
         raise UsageError(
             f"--out {out}: a figure is written as {', '.join(SUFFIXES)}, .gif"
         )
-    if (suffix == ".gif" and view != "player") or (
-        suffix == ".png" and view == "player"
-    ):
+    is_animated = view == "player"
+    if (suffix == ".gif" and not is_animated) or (suffix == ".png" and is_animated):
         raise UsageError(
             f"--view {view}: cannot be written as {suffix}; only the player is animated"
         )
@@ -335,8 +327,9 @@ def _check_file(out: Path, view: str) -> None:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """The file to write, its view, and the beam of the search that it shows (None: the model's
-    own).
+    """A drawing to make: its file, its view and its options.
+
+    `beam`: beam width of the search, or None for that of the model's settings.
     """
 
     out: Path
@@ -351,9 +344,7 @@ class _Drawing:
 
 
 def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) -> str:
-    """Translate a line, or caption an image, and write a page, a player or a figure; return the
-    output.
-    """
+    """Translate a line or caption an image, write the drawing, and return the output text."""
     from regard.explain.explanation import (
         alignment_choice,
         explain,
@@ -373,9 +364,9 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     output: Translation | Caption
     if isinstance(pipeline, Captioner):
         if drawing.view in ("heads", *INNER) or drawing.faithfulness:
-            option = (
-                "--faithfulness" if drawing.faithfulness else f"--view {drawing.view}"
-            )
+            option = f"--view {drawing.view}"
+            if drawing.faithfulness:
+                option = "--faithfulness"
             raise UsageError(
                 f"{option}: only for translations; the page of a caption lets you choose among "
                 "heads"
@@ -384,15 +375,14 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
         facts = {words("image"): Path(text).name, **facts}
     else:
         warn(unknown_script(pipeline, "the text", [text])[1])
+        needs_attributions = drawing.is_page or drawing.faithfulness
         explanation = explain(
-            pipeline,
-            text,
-            drawing.beam,
-            attributions=drawing.is_page or drawing.faithfulness,
+            pipeline, text, drawing.beam, attributions=needs_attributions
         )
         data = explanation.data
         output = explanation.translation
     assert output.readings is not None, "readings were requested"
+
     if drawing.view in INNER and not isinstance(pipeline, Captioner):
         draw = draw_map if drawing.view == "score" else draw_residuals
         save(draw(pipeline, text, explanation), drawing.out)
@@ -401,12 +391,8 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     ):
         save(data, drawing.out, Meta(facts=facts))
     elif isinstance(pipeline, Captioner):
-        save(
-            overlay_of(
-                data, output.readings, alignment_choice(pipeline, output.readings)
-            ),
-            drawing.out,
-        )
+        choice = alignment_choice(pipeline, output.readings)
+        save(overlay_of(data, output.readings, choice), drawing.out)
     elif drawing.view == "heads":
         save(draw_heads(pipeline, explanation, drawing.heads), drawing.out)
     else:
@@ -417,8 +403,9 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
 
 
 def _alignment(translator: FolderTranslator, explanation: Explanation) -> Alignment:
-    """Return the chosen head as a heatmap; if measured, its agreement with attributions stands
-    below it.
+    """Return the heatmap of the head that is chosen for alignments.
+
+    If attributions were computed, the caption has its correlation with them.
     """
     from regard.explain.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment
@@ -445,9 +432,7 @@ def _agreement(attributions: Attributions) -> str:
     from regard.visualisation.language import words
 
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    correlations = (
+    values = ", ".join(
         f"{words(name)} {format_correlation(value)}" for name, value in pairs
     )
-    return words(
-        "rank correlation with attributions: {values}", values=", ".join(correlations)
-    )
+    return words("rank correlation with attributions: {values}", values=values)

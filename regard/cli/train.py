@@ -151,25 +151,19 @@ def train(
     from regard.training.compose_recipe import TrainRequest, data_table
 
     _check_dry_run(out, dry_run, processes)
-    text = {
-        "source": source,
-        "target": target,
-        "pairs": pairs,
-        "alignments": alignments,
-    }
-    valid = {
-        "valid_source": valid_source,
-        "valid_target": valid_target,
-        "valid_pairs": valid_pairs,
-    }
     data = data_table(
         images,
         languages,
         test,
         captions=captions,
         valid_captions=valid_captions,
-        **text,
-        **valid,
+        source=source,
+        target=target,
+        pairs=pairs,
+        alignments=alignments,
+        valid_source=valid_source,
+        valid_target=valid_target,
+        valid_pairs=valid_pairs,
     )
     settings = _card(licence, author, source_of_data) | parse_assignments(set_ or ())
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
@@ -191,7 +185,7 @@ def _say_how_to_use(run: Run) -> None:
 
 
 def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:
-    """Say how a run that a signal stopped is resumed, and end with the status of that signal."""
+    """Print how to resume a run that a signal has stopped, and exit with the signal's status."""
     options = "" if threads is None else f" --threads {threads}"
     say(f"to resume: regard train --out {shlex.quote(str(out))} --resume{options}")
     sys.exit(128 + signal)
@@ -200,13 +194,13 @@ def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:
 def _card(
     licence: str | None, author: str | None, origin: str | None
 ) -> dict[str, object]:
-    """Return the settings for the model card that are given."""
+    """Return the settings of the model card that have values."""
     values = {"data.licence": licence, "data.author": author, "data.origin": origin}
     return {name: text for name, text in values.items() if text is not None}
 
 
 def _check_dry_run(out: Path | None, dry_run: bool, processes: int) -> None:
-    """Raise UsageError for options that a dry run lacks, or that it alone has."""
+    """Raise UsageError if --out is missing, or if an option is only valid with --dry-run."""
     if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")
     if processes > 1 and not dry_run:

@@ -2,7 +2,7 @@
 """regard translate: translate a file or standard input line by line, streamed, resumed, or on a
 cluster.
 
-Of a runtime file, or the export of a model folder in the cache, nothing here imports PyTorch.
+PyTorch is not imported for a runtime file, nor for a model folder whose export is in the cache.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
 NOT_STREAMED = ("nbest", "alignments", "format", "keep", "output", "resume", "cluster")
+"""Options that `--stream` does not support."""
 NOT_FOR_PAGES = (
     "nbest",
     "alignments",
@@ -58,8 +59,9 @@ NOT_FOR_PAGES = (
     "column",
     "stream",
 )
+"""Options that the translation of a page does not support."""
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
-"""The options that need the whole of a translation before anything is printed."""
+"""Search options that need whole translations, and so do not support `--stream`."""
 CONDITIONS = (
     "prefix",
     "term",
@@ -70,12 +72,12 @@ CONDITIONS = (
     "chunk",
     "precision",
 )
-"""The options, beside those of the search, that results depend on: another value cannot be resumed
-with.
+"""Options, besides those of the search, on which results depend; `--resume` requires the same
+values.
 """
 
 LIMITS = ("max_line", "max_required", "max_forbidden")
-"""Search settings that lines are checked against before any is translated."""
+"""Search settings that limit the lines of the input, which are checked before the translation."""
 
 InputKind = Literal["text", "jsonl", "html", "xml"]
 InputFormat = Annotated[
@@ -178,6 +180,7 @@ def translate(
     runs = [run, *(with_ or ())]
     kept = list(options.kept_patterns(keep or (), no_keep)) or not no_keep
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
+
     model = _open_model(context, runs, device, precision, search)
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
     lines, parser, kind = _input(context, model, constraints, search)
@@ -185,10 +188,12 @@ def translate(
     if stream:
         _stream(context, model, kind, lines, constraints, search)
         return
+
+    is_page = callable(lines)
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {
         "nbest": nbest,
-        "alignments": alignments or form is lines,
+        "alignments": alignments or is_page,
         "keep": kept,
         **search,
     }
@@ -199,32 +204,35 @@ def translate(
         **_conditions(context),
         "input": kind,
     }
+    is_shown = output is None and sys.stdout.isatty()
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _chunk_results(context, translate_chunk, model, runs) as results,
-        LineReporter(
-            total,
-            sink.mark.lines,
-            hidden=lines.typed or (output is None and sys.stdout.isatty()),
-        ) as report,
+        LineReporter(total, sink.mark.lines, hidden=lines.typed or is_shown) as report,
     ):
-        size = 1 if lines.typed else sys.maxsize if form is lines else chunk
-        for done, result in results(remaining(chunks(lines, size), sink, lines.name)):
+        size = _chunk_size(lines, is_page, chunk)
+        new_chunks = remaining(chunks(lines, size), sink, lines.name)
+        for done, result in results(new_chunks):
             report.warn(*result.notes)
-            sink.add(
-                result.text,
-                sink.mark.after(
-                    done.end, done.digest, result.known, result.unknown, result.doubtful
-                ),
+            mark = sink.mark.after(
+                done.end, done.digest, result.known, result.unknown, result.doubtful
             )
+            sink.add(result.text, mark)
             report(done.end)
         _finish(sink, lines, run, report)
     model.keep_export()
 
 
 def _conditions(context: typer.Context) -> dict[str, Any]:
-    """Return the options, beside those of the search, that results depend on."""
+    """Return the options, besides those of the search, on which results depend."""
     return {name: context.params[name] for name in CONDITIONS}
+
+
+def _chunk_size(lines: Lines, is_page: bool, chunk: int) -> int:
+    """Return the lines of a chunk: one if a person types them, all of a page, else `chunk`."""
+    if lines.typed:
+        return 1
+    return sys.maxsize if is_page else chunk
 
 
 def _finish(
@@ -233,7 +241,9 @@ def _finish(
     run: Path,
     report: LineReporter,
 ) -> None:
-    """Finish the output, unless nothing in it can be right: no line was in a script that the model
+    """Finish the output.
+
+    Raises an error instead, and discards the output, if no line was in a script that the model
     knows.
     """
     from regard.pipeline.bulk.chunk_translator import doubt_note, unknown_script_only
@@ -248,42 +258,37 @@ def _finish(
 
 @dataclass(frozen=True)
 class _Model:
-    """The model that translates: how it is loaded, its settings, and its folder, if it is not a
-    file.
+    """The model of the command: how it is loaded, and what is known of it before.
+
+    `folder`: None for a runtime file; `encoder`: encodes constraints without loading the model of a
+    folder; `export_name`: name under which the export is cached for later calls without PyTorch, or
+    empty if it is not cached.
     """
 
     make: Callable[[], Translator]
     settings: Callable[[], SearchSettings]
     max_line: int
     device: str
-    folder: Path | None  # None: a runtime file
+    folder: Path | None
     languages: Callable[[], Languages]
-    # Of constraints; that of a folder is there before its model is.
     encoder: Callable[[], ConstraintEncoder]
-    export_name: str = (
-        # That it is kept by, to be opened without PyTorch the next time; empty: it is
-        # not.
-        ""
-    )
+    export_name: str = ""
 
     def keep_export(self) -> None:
-        """Write the export into the cache, after the output has been handed out: it takes as long
-        as some lines.
-        """
-        if self.export_name and self.folder:
-            from regard.interchange.runtime import keep_export
-            from regard.model_folder import ModelFolder
+        """Write the export to the cache; called after the output, because it takes some time."""
+        if not (self.export_name and self.folder):
+            return
+        from regard.interchange.runtime import keep_export
+        from regard.model_folder import ModelFolder
 
-            sys.stdout.flush()
-            translator = cast("FolderTranslator", self.make())
-            model = ModelFolder(
-                translator.settings,
-                translator.tokenizer,
-                cast("Model", translator.model),
-            )
-            keep_export(
-                self.folder, self.export_name, model, translator.engine.precision
-            )
+        sys.stdout.flush()
+        translator = cast("FolderTranslator", self.make())
+        model = ModelFolder(
+            translator.settings,
+            translator.tokenizer,
+            cast("Model", translator.model),
+        )
+        keep_export(self.folder, self.export_name, model, translator.engine.precision)
 
 
 def _open_model(
@@ -293,12 +298,10 @@ def _open_model(
     precision: options.Precision,
     search: dict[str, Any],
 ) -> _Model:
-    """Return what translates: a runtime file, the export of a model folder in the cache, or model
-    folders.
-    """
-    if (workers := context.params["workers"]) is not None and context.params[
-        "cluster"
-    ] is None:
+    """Return the model: a runtime file, the cached export of a model folder, or model folders."""
+    params = context.params
+    workers = params["workers"]
+    if workers is not None and params["cluster"] is None:
         why = (
             "threads of one process translate a file; say how many with --threads, or translate on "
             "a --cluster"
@@ -308,51 +311,48 @@ def _open_model(
         return _runtime_file(context, runs, device, precision)
     from regard.pipeline.export_cache import find_export
 
-    given = context.params
     name = ""
     export = None
-    if _suits_library(context, search):
-        name, export = find_export(runs[0], precision, device, given["threads"])
+    if _supports_export(context, search):
+        name, export = find_export(runs[0], precision, device, params["threads"])
     if export is not None:
-        # Settings that contradict each other are refused below.
+        # If settings contradict each other, the error is raised below.
         with suppress(RegardError):
             export.search.with_values(**search)
             return _library_model(export)
-    if given["file"] == "-" and sys.stdin.isatty():
-        say(f"opening {runs[0]} …")  # PyTorch takes some seconds
-    setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])
+    if params["file"] == "-" and sys.stdin.isatty():
+        say(f"opening {runs[0]} …")  # the import of PyTorch takes seconds
+    setup_process(params["threads"], params["quiet"], params["debug"], params["seed"])
     model = _model_folders(context, runs, device, precision)
-    return (
-        replace(model, make=cache(model.make), export_name=name)
-        if name and export is None
-        else model
-    )
+    if name and export is None:
+        return replace(model, make=cache(model.make), export_name=name)
+    return model
 
 
-def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
-    """Return whether a runtime file does what this call asks of a model folder; PyTorch does the
-    rest.
+def _supports_export(context: typer.Context, search: dict[str, Any]) -> bool:
+    """Return whether the export of a model folder supports all options of the call, so that PyTorch
+    is not needed.
     """
     from regard.pipeline.runtime_translator import UNSUPPORTED
 
-    given = context.params
-    others = any(given[name] for name in ("with_", "cluster", "stream"))
-    if others or not search.keys().isdisjoint(UNSUPPORTED):
+    params = context.params
+    if any(params[name] for name in ("with_", "cluster", "stream")):
         return False
-    with suppress(RegardError):  # raised again after what is wrong with the model
+    if not search.keys().isdisjoint(UNSUPPORTED):
+        return False
+    # An error of the input is raised again later, after errors of the model.
+    with suppress(RegardError):
         kind = _find_input(context)
-        # Alignments, which pages need, are read in float32 by PyTorch, whatever the precision of
-        # the search.
-        return given["precision"] == "float32" or not (
-            given["alignments"] or kind in ("html", "xml")
-        )
+        # PyTorch reads alignments in float32, whatever the precision of the search.
+        needs_alignments = params["alignments"] or kind in ("html", "xml")
+        return params["precision"] == "float32" or not needs_alignments
     return False
 
 
 def _model_folders(
     context: typer.Context, runs: list[Path], device: str, precision: options.Precision
 ) -> _Model:
-    """Return a model folder, or several as an ensemble."""
+    """Return the model of a folder, or the ensemble of several."""
     from regard.model_folder import load_settings
     from regard.pipeline import load_translator
 
@@ -368,20 +368,23 @@ def _model_folders(
     settings = load_settings(runs[0])
     search = settings.search
     return _Model(
-        make,
-        lambda: search,
-        search.max_line,
-        device,
-        runs[0],
-        lambda: settings.languages,
-        partial(_folder_encoder, runs[0], settings),
+        make=make,
+        settings=lambda: search,
+        max_line=search.max_line,
+        device=device,
+        folder=runs[0],
+        languages=lambda: settings.languages,
+        encoder=partial(_folder_encoder, runs[0], settings),
     )
 
 
 def _runtime_file(
     context: typer.Context, runs: list[Path], device: str, precision: options.Precision
 ) -> _Model:
-    """Return a runtime file. Raises UsageError for options that only model folders have."""
+    """Return the model of a runtime file.
+
+    Raises UsageError for options that only model folders support.
+    """
     from regard.pipeline import open_runtime
 
     if len(runs) > 1:
@@ -396,45 +399,48 @@ def _runtime_file(
 
 
 def _library_model(translator: RuntimeTranslator) -> _Model:
-    """Return what stands on the C library."""
+    """Return the model of a translator that runs on the C library."""
     return _Model(
-        lambda: translator,
-        lambda: translator.search,
-        translator.model.options().max_line,
-        "cpu",
-        None,
-        lambda: translator.languages,
-        lambda: translator.constraint_encoder,
+        make=lambda: translator,
+        settings=lambda: translator.search,
+        max_line=translator.model.options().max_line,
+        device="cpu",
+        folder=None,
+        languages=lambda: translator.languages,
+        encoder=lambda: translator.constraint_encoder,
     )
 
 
 def _find_input(context: typer.Context) -> InputKind:
-    """Return what the input is, `auto` resolved. Raises UsageError if FILE is a text, or other
-    options do not fit.
+    """Return the kind of the input, with `auto` resolved.
+
+    Raises UsageError if FILE is a text instead of a name, or if other options do not support the
+    kind.
     """
     from regard.data.file_kinds import input_kind
     from regard.data.text import data_path
 
     file = context.params["file"]
     is_stream = file == "-" or context.params["column"] is not None
-    if (
-        not is_stream
-        and not os.path.exists(file)
-        and not re.search(r"\.\w+$|://", file)
-    ):
-        how = f"to translate a text, pipe it: echo '…' | regard translate {context.params['run']}"
-        raise UsageError(f"{file[:80]}: no such file; {how}")
+    is_name = re.search(r"\.\w+$|://", file) is not None
+    if not is_stream and not is_name and not os.path.exists(file):
+        remedy = (
+            "to translate a text, pipe it: echo '…' | regard translate "
+            f"{context.params['run']}"
+        )
+        raise UsageError(f"{file[:80]}: no such file; {remedy}")
+
     kind = context.params["input"]
     if kind == "auto":
         kind = "text" if is_stream else input_kind(data_path(file))
-    if kind in ("html", "xml") and (
-        others := options.given_flags(context, NOT_FOR_PAGES)
-    ):
-        why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
-        raise UsageError(
-            f"{', '.join(others)}: {why}; leave them out, or give --input text to translate every "
-            "line as it stands"
-        )
+    if kind in ("html", "xml"):
+        flags = options.given_flags(context, NOT_FOR_PAGES)
+        if flags:
+            why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
+            raise UsageError(
+                f"{', '.join(flags)}: {why}; leave them out, or give --input text to translate "
+                "every line as it stands"
+            )
     return cast("InputKind", kind)
 
 
@@ -444,20 +450,17 @@ def _input(
     constraints: Constraints,
     search: dict[str, Any],
 ) -> tuple[Lines, LineParser, InputKind]:
-    """Return the lines of a file, what parses them, with the limits of the model or of `search`,
-    and their kind.
+    """Return the lines of the input, their parser, and their kind.
+
+    The parser checks the limits of the model, or those of `search`.
     """
     kind = _find_input(context)
     file = context.params["file"]
     column = context.params["column"]
     jsonl = kind == "jsonl"
     is_file = file != "-" and Path(file).is_file()
-    if (
-        file != "-"
-        and column is None
-        and kind == "text"
-        and context.params["input"] == "auto"
-    ):
+    is_detected_text = kind == "text" and context.params["input"] == "auto"
+    if file != "-" and column is None and is_detected_text:
         _warn_of_tabs(file)
     if context.params["cluster"] is not None and column is None and not is_file:
         raise UsageError(
@@ -467,23 +470,26 @@ def _input(
     from regard.pipeline.bulk import LineParser, Lines
 
     limits = None
-    max_line = search.get("max_line", model.max_line)
     if jsonl or model.folder is not None:
-        limits = model.settings().with_values(
-            **{name: search[name] for name in LIMITS if name in search}
-        )
-    read_line = max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line
+        changed_limits = {name: search[name] for name in LIMITS if name in search}
+        limits = model.settings().with_values(**changed_limits)
+    max_line = search.get("max_line", model.max_line)
+    if jsonl:
+        max_line = max(MAX_LINE, JSON_SIZE * max_line)
+
     if column is not None:
         from regard.serving.cluster.table_lines import TableLines
 
-        lines: Lines = TableLines(file, column, read_line)
+        lines: Lines = TableLines(file, column, max_line)
     elif kind in ("html", "xml"):
         from regard.cli.markup_file import Page
 
-        split = {name: search[name] for name in ("split",) if name in search}
-        lines = Page(file, kind, model.settings().with_values(**split).splits_sentences)
+        settings = model.settings()
+        if "split" in search:
+            settings = settings.with_values(split=search["split"])
+        lines = Page(file, kind, settings.splits_sentences)
     else:
-        lines = Lines(file, read_line)
+        lines = Lines(file, max_line)
         if lines.typed and not (jsonl or is_quiet()):
             lines.greet(str(context.params["run"]), model.languages().pair)
     encoder = None
@@ -507,26 +513,27 @@ def _warn_of_tabs(file: str) -> None:
 
 
 def _folder_encoder(run: Path, settings: FolderSettings) -> ConstraintEncoder:
-    """Load what tokenises the constraints of a model folder."""
+    """Load the encoder of constraints of a model folder."""
     from regard.data.letter_case import letter_case
     from regard.model_folder import load_tokenizer
     from regard.search import ConstraintEncoder
 
-    return ConstraintEncoder(
-        load_tokenizer(run, settings).target, letter_case(settings.languages.target)
-    )
+    vocabulary = load_tokenizer(run, settings).target
+    return ConstraintEncoder(vocabulary, letter_case(settings.languages.target))
 
 
 def _refuse_to_stream(
     context: typer.Context, kind: InputKind, search: dict[str, Any]
 ) -> None:
-    """Raise UsageError for options that need the whole of a translation."""
+    """Raise UsageError for options that need whole translations."""
     flags = options.given_flags(context, NOT_STREAMED)
-    flags += ["--input"] if kind != "text" else []
+    if kind != "text":
+        flags.append("--input")
     flags += [
         f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search
     ]
-    flags += ["--beam"] if search.get("beam", 1) != 1 else []
+    if search.get("beam", 1) != 1:
+        flags.append("--beam")
     if flags:
         raise UsageError(
             f"--stream and {', '.join(flags)}: text already printed cannot be changed; leave one "
@@ -542,7 +549,7 @@ def _stream(
     constraints: Constraints,
     search: dict[str, Any],
 ) -> None:
-    """Print each translation while it is being decoded."""
+    """Print each translation while it is decoded."""
     from regard.pipeline.bulk.chunk_translator import (
         unknown_script,
         unknown_script_only,
@@ -554,8 +561,10 @@ def _stream(
     unknown = 0
     for number, line in enumerate(lines, 1):
         is_unknown, note = unknown_script(translator, lines.name, [line], number)
-        unknown = unknown + is_unknown
-        known = known + (bool(line.strip()) and not is_unknown)
+        if is_unknown:
+            unknown += 1
+        elif line.strip():
+            known += 1
         warn(note)
         increments = translator.begin_stream(line, constraints, **search)
         while True:
@@ -580,11 +589,11 @@ def _chunk_results(
     model: _Model,
     runs: list[Path],
 ) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
-    """Load the model here or on a cluster; yield a function that returns chunks with their results,
-    in order.
+    """Load the model in this process or on a cluster; yield a function that returns chunks with
+    their results, in order.
     """
-    given = context.params
-    if given["cluster"] is None:
+    params = context.params
+    if params["cluster"] is None:
         translator = model.make()
         yield lambda chunks: (
             (chunk, translate_chunk(translator, chunk)) for chunk in chunks
@@ -592,14 +601,18 @@ def _chunk_results(
         return
     from regard.serving.cluster.cluster_workers import translate_on_cluster
 
-    model_options = {"precision": given["precision"], "threads": given["threads"] or 1}
     with translate_on_cluster(
-        given["cluster"], translate_chunk, runs, given["workers"], **model_options
+        params["cluster"],
+        translate_chunk,
+        runs,
+        params["workers"],
+        precision=params["precision"],
+        threads=params["threads"] or 1,
     ) as results:
         yield results
 
 
-def _opened_to_append(output: Path) -> TextIO:
+def _open_to_append(output: Path) -> TextIO:
     try:
         return output.open("a", encoding="utf-8", newline="\n")
     except OSError as problem:
@@ -610,10 +623,11 @@ def _opened_to_append(output: Path) -> TextIO:
 
 
 def _link_target(output: Path) -> Path:
-    """Return the file that a link leads to, which is written: the link stays. Raises UsageError for
-    a link that leads to itself.
+    """Return the file that a symbolic link leads to, so that the link itself is not replaced.
+
+    Raises UsageError for a link that leads to itself.
     """
-    # Of a link that leads to itself, before Python 3.13.
+    # Before Python 3.13, `resolve` raises an error for a link that leads to itself.
     with suppress(OSError, RuntimeError):
         output = output.resolve() if output.is_symlink() else output
     if output.is_symlink():
@@ -625,8 +639,10 @@ def _link_target(output: Path) -> Path:
 def _open_output(
     runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
-    """Open the output. A regular file appears complete at the end; an interrupted one is kept as
-    its part file.
+    """Open the output.
+
+    A regular file is written to a part file, which is renamed at the end and kept after an
+    interruption.
     """
     from regard.common.atomic import replaceable
     from regard.common.checksums import fingerprints
@@ -640,27 +656,22 @@ def _open_output(
     if output is None:
         yield StreamedOutput(sys.stdout)
         return
-    # Such as a pipe or /dev/stdout: results are written as they come.
+    # To a pipe or a device, results are written as they come.
     if not is_regular:
-        with _opened_to_append(output) as file:
+        with _open_to_append(output) as file:
             yield StreamedOutput(file)
         return
     output = _link_target(output)
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
-        files |= {
-            f"{name} of model {number}": digest
-            for name, digest in fingerprints(other).items()
-        }
+        for name, digest in fingerprints(other).items():
+            files[f"{name} of model {number}"] = digest
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
     with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:
-        if resume:
-            done = part.mark.lines
-            say(
-                f"continuing after line {done:,}"
-                if done
-                else "nothing to resume: starting at line 1"
-            )
+        if resume and part.mark.lines:
+            say(f"continuing after line {part.mark.lines:,}")
+        elif resume:
+            say("nothing to resume: starting at line 1")
         try:
             yield part
         except BaseException:

@@ -1,11 +1,9 @@
-"""regard walkthrough: a whole Transformer block with every number, as text or as a page that steps
-through it.
-"""
+"""regard walkthrough: compute a Transformer block and show every number, as text or as a page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -104,23 +102,21 @@ def walkthrough(
     from regard.common.atomic import write_text
     from regard.learn import walkthrough_block
 
-    options: dict[str, Any] = {
-        "size": size,
-        "heads": heads,
-        "feedforward": feedforward,
-        "norm": norm,
-        "score": score,
-    }
-    where = "cpu" if model is None else select_device(device)
-    options |= {"unprojected": unprojected, "causal": causal, "seed": seed}
     block = walkthrough_block(
         text,
         target,
         batch=batch or (),
         model=model,
         layer=layer,
-        device=where,
-        **options,
+        device="cpu" if model is None else select_device(device),
+        size=size,
+        heads=heads,
+        feedforward=feedforward,
+        norm=norm,
+        score=score,
+        unprojected=unprojected,
+        causal=causal,
+        seed=seed,
     )
     language: Language = "ko" if korean else "en"
     if out is None:

@@ -1,3 +1,3 @@
-"""Server: translation and captions over HTTP, for clients of LibreTranslate and DeepL, and
-endpoints of its own.
+"""HTTP server for translation and captioning, with the APIs of LibreTranslate and DeepL, and one of
+its own.
 """

@@ -1,5 +1,6 @@
-"""Sizes of answers, estimated before the work: attention, further hypotheses and the search outgrow
-any text.
+"""Estimate the size of an answer before the work begins.
+
+Attention weights, n-best lists and search traces can be far larger than the text itself.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from contextlib import contextmanager
 from regard.common.errors import UsageError
 from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 
-_TOKEN, _CANDIDATE, _ID = 40, 120, 8
-"""Bytes of a token with its log-probability, of a candidate of the search, and of an id in JSON,
-about.
-"""
+_TOKEN_BYTES = 40
+"""Approximate size in JSON of a token with its log-probability."""
+_CANDIDATE_BYTES = 120
+"""Approximate size in JSON of one candidate in a search trace."""
+_ID_BYTES = 8
+"""Approximate size in JSON of a token id."""
 _CANDIDATES = 9
-"""Candidates of each open hypothesis that a trace has, about."""
+"""Approximate number of candidates that a search trace records for each open hypothesis."""
 
 
 class AnswerLimit:
-    """The most bytes of an answer of a model, and of all its answers that are in the making
-    together.
+    """Limit on the bytes of one answer of a model, and of all its unfinished answers together.
 
-    `heads`: of all layers of the model, counted by role.
+    `heads`: number of attention heads of each role, summed over the layers of the model.
     """
 
     def __init__(self, most: int, heads: Mapping[str, int]) -> None:
@@ -40,25 +42,25 @@ class AnswerLimit:
         weight: float = 8,
         traced: int = 0,
     ) -> int:
-        """Estimate the bytes of an answer about lines of S source and T target tokens each, given
-        as (S, T).
+        """Estimate the bytes of an answer from `lengths`, the pair (S, T) of each line: its source
+        and target tokens.
 
-        `weight`: bytes of a weight of attention; `traced`: width of the beam if the search is
-        traced, else 0.
+        `weight`: bytes of one attention weight; `traced`: beam width if the search is traced, else
+        0.
         """
         heads = {role: self.heads.get(role, 0) for role in roles}
         size = 0.0
         for s, t in lengths:
             weights = {"encoder": s * s, "cross": s * t, "decoder": t * t}
-            size += nbest * (
-                t * _TOKEN
-                + weight * sum(count * weights[role] for role, count in heads.items())
-            )
-            size += t * traced * (t / 2 * _ID + _CANDIDATES * _CANDIDATE)
+            weight_count = sum(count * weights[role] for role, count in heads.items())
+            size += nbest * (t * _TOKEN_BYTES + weight * weight_count)
+
+            prefix_bytes = t / 2 * _ID_BYTES
+            size += t * traced * (prefix_bytes + _CANDIDATES * _CANDIDATE_BYTES)
         return int(size)
 
     def check(self, size: int) -> None:
-        """Raise UsageError if an answer is too large."""
+        """Raise UsageError if an answer of `size` bytes is too large."""
         if size > self.most:
             raise UsageError(
                 f"the answer would have about {size:,} bytes, and the server's `answer_limit` is "
@@ -68,8 +70,9 @@ class AnswerLimit:
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """Wait for the room that an answer needs, and hold it for the block. Raises UsageError, and
-        Stopped.
+        """Wait until `size` bytes are free, and reserve them while the block runs.
+
+        Raises UsageError if the answer is too large, and Stopped.
         """
         self.check(size)
         stop = STOP_EVENT.get()

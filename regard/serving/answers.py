@@ -1,8 +1,8 @@
-"""Answers in pieces: a client gets the next one when it has read the last, and all clients' answers
-have a limit.
+"""Middleware that sends bodies in pieces and limits the memory of unread answers.
 
-Starlette sends a body at once, so that all of it would wait in the buffer of a connection that
-nobody reads.
+Starlette writes a body at once, so all of it would wait in the buffer of a connection that its
+client does not read. Pieces give backpressure: each is written when the client has read the one
+before.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PIECE = 1 << 16
-"""Bytes that are written at once."""
+"""Bytes of a piece."""
 
 
 class AnswersInPieces:
-    """Send bodies in pieces. Of bodies that have more than `most` bytes together, those that were
-    begun first end.
+    """Send bodies in pieces, and cancel the oldest large answers if all together exceed `most`
+    bytes.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -36,8 +36,10 @@ class AnswersInPieces:
             body = message.get("body", b"")
             if message["type"] == "http.response.start":
                 size = int(Headers(raw=message["headers"]).get("content-length", 0))
-                if is_large := size > PIECE:
-                    self._make_room(task, size)
+                is_large = size > PIECE
+                if is_large:
+                    self._register(task, size)
+
             sent = 0
             while len(body) - sent > PIECE:
                 await send(
@@ -50,16 +52,19 @@ class AnswersInPieces:
         try:
             await self.app(scope, receive, send_pieces)
         except asyncio.CancelledError:
-            if not is_large or task in self._sizes:  # else it was ended by others
+            # `_register` removes a task from the table before it cancels it.
+            if not is_large or task in self._sizes:
                 raise
         finally:
             self._sizes.pop(task, None)
 
-    def _make_room(self, task: asyncio.Task[None], size: int) -> None:
+    def _register(self, task: asyncio.Task[None], size: int) -> None:
+        """Register the size of a large answer, and cancel the oldest ones until all fit."""
         self._sizes[task] = size
-        while (
-            sum(self._sizes.values()) > self.most
-            and (oldest := next(iter(self._sizes))) is not task
-        ):
+        while sum(self._sizes.values()) > self.most:
+            oldest = next(iter(self._sizes))
+            if oldest is task:
+                break
             del self._sizes[oldest]
-            oldest.cancel()  # its connection is closed, as its answer is not whole
+            # uvicorn closes the connection, because the answer is incomplete.
+            oldest.cancel()

@@ -41,8 +41,8 @@ _REASONS = {
     405: "this path does not take this method",
 }
 _COMPRESSED = 8_192
-"""Bytes of an answer from which on it is compressed."""
-_QUIET: Any = {
+"""Least number of bytes of an answer that is compressed."""
+_NO_TELEMETRY: Any = {
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -57,11 +57,11 @@ def create_app(
     lifespan: Callable[[FastAPI], Any] | None = None,
     calls: CallTable | None = None,
 ) -> FastAPI:
-    """Return the application that serves the models of `service`.
+    """Create the application that serves the models of `service`.
 
-    `calls`: the table in which open calls are noted. Limits and counters live in this process: run
-    one of it. Raises ConfigurationError for contradictory settings, DataError if the file of keys
-    is unusable.
+    `calls`: the table in which open calls are recorded. Rate limits and counters live in the memory
+    of this process, so run a single one. Raises ConfigurationError for contradictory settings, and
+    DataError if the key file is unusable.
     """
     limits = Limits(
         settings.requests_per_minute,
@@ -76,12 +76,12 @@ def create_app(
         description=DESCRIPTION,
         version=__version__,
         openapi_url="/spec",
-        docs_url=None,  # pages that load scripts from elsewhere
+        docs_url=None,  # FastAPI's pages load scripts from another host
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers={RegardError: _answer, HTTPException: _answer},
         lifespan=lifespan,
-        telemetry=_QUIET,  # texts would be in it
+        telemetry=_NO_TELEMETRY,  # it would contain the texts of users
     )
     for router in (libretranslate(server), deepl(server), own_endpoints(server)):
         app.include_router(router)
@@ -120,9 +120,9 @@ def _add_middlewares(
 
 
 def _add_page(app: FastAPI) -> None:
-    """Add the page at the root, one HTML answer that asks the endpoints under /v1, and nobody else.
+    """Add the page at the root: one HTML document, whose script calls only the endpoints under /v1.
 
-    Browsers may keep the page, and ask each time whether it is still the same.
+    Browsers may cache the page, and revalidate it by its ETag each time.
     """
 
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
@@ -138,7 +138,7 @@ def _add_page(app: FastAPI) -> None:
 def _page() -> tuple[str, dict[str, str]]:
     """Return the page and its headers.
 
-    It is made when it is first asked for, since a server has to start at once.
+    The page is rendered at the first request for it, so that it does not delay the start.
     """
     from regard.serving.server_page import render_server_page
 
@@ -154,7 +154,7 @@ def _page() -> tuple[str, dict[str, str]]:
 
 
 async def _answer(request: Request, problem: Exception) -> Response:
-    """Answer an error in the shape of the API that was called."""
+    """Return the response to an error, in the format of the API that was called."""
     if isinstance(problem, HTTPException):
         reason = _REASONS.get(problem.status_code, str(problem.detail))
         problem = HttpError(problem.status_code, reason, headers=problem.headers)

@@ -1,4 +1,4 @@
-"""Backlog of a model: what waits for it, and whether a further call would be done in time."""
+"""Admission control: the backlog of a model, and whether a further call would meet its deadline."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from regard.serving.service import Overloaded
 
 
 class Backlog:
-    """Characters that are waiting for one model, and the speed at which such are translated.
+    """Lines and characters that wait for one model, and the speed at which it translates.
 
-    The speed is measured only while there is enough to do, since a few sentences cannot share
-    steps: until then every call is let in that there is room for.
+    The speed, in characters per second, is measured only while the model is busy, because a few
+    sentences alone do not fill its batches. Until it is known, every call is admitted that fits.
     """
 
     BUSY = 16
-    """Lines from which on the model is believed to be busy."""
+    """Waiting lines with which the model counts as busy."""
 
     def __init__(self, most_lines: int) -> None:
         self.most_lines = most_lines
@@ -30,36 +30,40 @@ class Backlog:
         self._busy_since = 0.0
 
     def admit(self, lines: int, characters: int, deadline: float) -> None:
-        """Raise Overloaded, with the seconds after which there may be room, if a call has none, or
-        would be late.
+        """Raise Overloaded if the backlog is full, or if a call would miss its deadline.
+
+        The error says after how many seconds another attempt may succeed. `deadline`: seconds from
+        now.
         """
-        before = min(self.characters, characters * self.calls)  # open calls take turns
-        wait = (before + characters) / self.speed if self.speed else 0.0
+        # Open calls take turns, so each delays this one by no more than its own length.
+        ahead = min(self.characters, characters * self.calls)
+        wait = (ahead + characters) / self.speed if self.speed else 0.0
         excess = self.lines + lines - self.most_lines
         if self.lines and (excess > 0 or wait > deadline):
             until_room = wait * excess / (self.lines + lines) if self.speed else 1.0
-            raise Overloaded(
-                min(60, max(1, math.ceil(max(until_room, wait - deadline))))
-            )
+            seconds = math.ceil(max(until_room, wait - deadline))
+            raise Overloaded(min(60, max(1, seconds)))
 
     @contextlib.contextmanager
     def holding(self, lines: int, characters: int) -> Iterator[None]:
-        """Count a call while it is open."""
-        # Else one that is let in alone would leave no room to others.
+        """Count a call in the backlog while the block runs."""
+        # A single call that exceeds the limit is admitted; it must not block all others.
         lines = min(lines, self.most_lines // 2)
         self.calls += 1
         self.lines += lines
         self.characters += characters
         try:
             yield
-            self._note(characters)
+            self._update_speed(characters)
         finally:
             self.calls -= 1
             self.lines -= lines
             self.characters -= characters
 
-    def _note(self, characters: int) -> None:
-        """Measure the speed over a second or more of being busy, and follow its changes slowly."""
+    def _update_speed(self, characters: int) -> None:
+        """Update the speed, an exponential moving average over intervals of at least two busy
+        seconds.
+        """
         now = time.monotonic()
         if self.lines < self.BUSY or not self._busy_since:
             self._done = 0

@@ -1,4 +1,6 @@
-"""The way of a request through the server: read, identified, limited, noted as open, translated."""
+"""Path of a request through the server: it is read, authenticated, rate-limited, registered as open
+and translated.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,10 @@ from regard.text.text_format import PLAIN, TextFormat
 
 LOG = logging.getLogger("regard.serving")
 REQUEST_ID = "regard.request_id"
-"""Key of a request's id in the scope of ASGI."""
+"""Key of the request's id in the ASGI scope."""
 AT_END = "regard.at_end"
-"""Key of the functions in the scope of ASGI that are called with the status when a request has been
-answered.
+"""Key of a list of functions in the ASGI scope; each is called with the status once the request has
+been answered.
 """
 DEADLINE_HEADER = "x-deadline-ms"
 _AUTHORIZATION = re.compile(r"(?:Bearer|DeepL-Auth-Key) +(?P<key>\S+) *", re.IGNORECASE)
@@ -62,34 +64,32 @@ class Server:
     metrics: Metrics | None = None
     calls: CallTable | None = None
     suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by a suspect call: one runs at a time, so that the next crash tells which of them causes
-    it.
+    """Held by a suspect call while it runs: suspects run one at a time, so that the next crash
+    shows which of them causes it.
     """
 
     def pairs(self) -> LanguagePairs:
-        """Return the language pairs of all models that translate, also of those that are away."""
+        """Return the language pairs of all translation models, whether ready or not."""
         return LanguagePairs(self.service.models.values(), answers_probe=True)
 
     def client(self, request: Request, values: Mapping[str, Any]) -> str:
-        """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key
-        or a missing one.
+        """Return the name of the client: its key, or else its address.
 
-        A key comes in the header Authorization (Bearer, or as DeepL's clients send it) or as
-        `api_key` or `apiKey`. Unless keys are required, others than those of the key file are not
-        looked at: some clients always send one.
+        A key comes in the header Authorization (Bearer, or as DeepL's clients send it), or as the
+        parameter `api_key` or `apiKey`. Some clients always send a key, so an unknown one is
+        ignored unless keys are required. Raises HttpError (403) if the required key is unknown or
+        missing.
         """
         match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
-        text = (
-            match["key"]
-            if match
-            else values.get("api_key") or values.get("apiKey") or ""
-        )
+        text = values.get("api_key") or values.get("apiKey") or ""
+        if match:
+            text = match["key"]
         key = self.keys.check(str(text)) if self.keys is not None else None
         if key is not None:
             return f"{KEY}{key.hash}"
         address = address_group(request.client.host if request.client else "")
         if self.settings.require_key:
-            self.limits.take_request(address)  # guessing has its limit too
+            self.limits.take_request(address)  # guesses of keys are rate-limited too
             raise HttpError(
                 403, "this API key is not known" if text else "an API key is needed"
             )
@@ -98,41 +98,39 @@ class Server:
     async def read(
         self, request: Request, kind: type[P]
     ) -> tuple[str, dict[str, Any], bytes]:
-        """Read a request; return its client, its parameters, and a digest of it. Raises
-        HttpError.
+        """Read a request; return its client, its parameters and its digest.
+
+        Raises HttpError.
         """
         settings = self.settings
         scope = request.scope
         body = await read_body(request, settings.body_limit, settings.deadline)
         values = await request_values(request, body, kind, settings.batch_limit)
         client = self.client(request, values)
-        sent = b"\0".join((scope["path"].encode(), scope["query_string"], body))
         parameters = {name: value for name, value in values.items() if name not in KEYS}
-        return (
-            client,
-            parameters,
-            hashlib.blake2b(sent, digest_size=DIGEST_BYTES).digest(),
-        )
+
+        content = b"\0".join((scope["path"].encode(), scope["query_string"], body))
+        digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+        return client, parameters, digest
 
     async def admit(self, request: Request, kind: type[P]) -> Call[P]:
-        """Take a request that is to be answered by a model. Raises HttpError."""
+        """Admit a request that a model is to answer. Raises HttpError."""
         started = time.monotonic()
         client, values, digest = await self.read(request, kind)
         self.limits.take_request(client)
         parameters = parse(kind, values)
-        asked = getattr(parameters, "deadline_ms", None) or _milliseconds(
+
+        seconds = self.settings.deadline
+        deadline_ms = getattr(parameters, "deadline_ms", None) or _milliseconds(
             request.headers.get(DEADLINE_HEADER)
         )
-        seconds = (
-            min(asked / 1000, self.settings.deadline)
-            if asked
-            else self.settings.deadline
-        )
+        if deadline_ms:
+            seconds = min(deadline_ms / 1000, seconds)
         return Call(self, request, client, parameters, started, seconds, digest)
 
 
 def _milliseconds(text: str | None) -> int | None:
-    """Parse the header that limits the time. Raises HttpError (400)."""
+    """Parse the value of the header X-Deadline-Ms. Raises HttpError (400)."""
     if text is None:
         return None
     if not _MILLISECONDS.fullmatch(text) or int(text) == 0:
@@ -144,10 +142,10 @@ def _milliseconds(text: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class Call(Generic[P]):
-    """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may
-    take in all.
+    """An admitted request.
 
-    `digest`: of path, query and body; equal requests have the same.
+    `started`: when it arrived, on the clock of `time.monotonic`; `seconds`: the time that it may
+    take; `digest`: a hash of path, query and body, the same for equal requests.
     """
 
     server: Server
@@ -159,15 +157,16 @@ class Call(Generic[P]):
     digest: bytes
 
     def remaining(self) -> float:
-        """Return the seconds that are left. Raises DeadlineExceeded if there are none."""
+        """Return the seconds until the deadline. Raises DeadlineExceeded if it has passed."""
         left = self.started + self.seconds - time.monotonic()
         if left <= 0:
             raise DeadlineExceeded(self.seconds)
         return left
 
     def charge(self, texts: Sequence[str], prefix: int = 0) -> None:
-        """Count texts, and the size of a prefix, against all limits. Raises HttpError: 400, 413,
-        429 or 456.
+        """Charge the characters of texts and of a prefix against all limits.
+
+        `prefix`: length of the prefix. Raises HttpError: 400, 413, 429 or 456.
         """
         settings = self.server.settings
         count = sum(map(len, texts)) + prefix
@@ -191,7 +190,7 @@ class Call(Generic[P]):
 
     @contextlib.contextmanager
     def deadline(self) -> Iterator[None]:
-        """Give up what is awaited in the block when no time is left. Raises DeadlineExceeded."""
+        """Cancel the block at the deadline of the call. Raises DeadlineExceeded."""
         try:
             with anyio.fail_after(self.remaining()):
                 yield
@@ -201,7 +200,8 @@ class Call(Generic[P]):
     async def register(self) -> None:
         """Register the call as open until its answer is sent; suspect calls wait for each other.
 
-        Raises RegardError if it has brought down the process too often, and DeadlineExceeded.
+        Raises RegardError if the call was open at too many deaths of the process, and
+        DeadlineExceeded.
         """
         calls = self.server.calls
         suspects = self.server.suspects
@@ -222,8 +222,8 @@ class Call(Generic[P]):
         )
 
     def fail(self, problem: Exception) -> None:
-        """Note that the call has failed, its answer begun or not, and blame it for the death of its
-        model's process.
+        """Mark the call as failed, even if its answer has begun; blame it if the process of its
+        model has died.
         """
         self.request.state.is_whole = False
         if isinstance(problem, ProcessDied) and self.server.calls is not None:
@@ -238,12 +238,10 @@ class Call(Generic[P]):
         pairs: LanguagePairs | None = None,
         sentences: bool = False,
     ) -> list[ServedText]:
-        """Translate texts within the limits and the deadline of the request; `languages`: codes of
-        source and target.
+        """Translate texts within the limits and the deadline of the call.
 
-        `sentences`: the lines of the texts are wanted, each sentence as one.
-
-        Raises HttpError, and the service's errors.
+        `languages`: codes of source and target; `sentences`: return the lines of the texts too,
+        with each sentence as a line. Raises HttpError, and the errors of the service.
         """
         self.charge(texts)
         server = self.server
@@ -261,7 +259,7 @@ class Call(Generic[P]):
 
 @dataclass(frozen=True)
 class CallRoutes:
-    """Endpoints that models answer."""
+    """Registration of the endpoints that models answer."""
 
     server: Server
     router: APIRouter
@@ -274,11 +272,10 @@ class CallRoutes:
         responses: Responses,
         *media: str,
     ) -> None:
-        """Add an endpoint: `work` takes its calls and returns JSON or a response; its name and
-        docstring describe it.
+        """Add an endpoint, which OpenAPI describes by the name and the docstring of `work`.
 
-        `responses`: answers and errors as OpenAPI shows them; `media`: kinds of bodies, all if none
-        is named.
+        `work`: takes a call, and returns JSON or a response; `responses`: answers and errors as
+        OpenAPI shows them; `media`: accepted media types of the body, by default all.
         """
 
         async def endpoint(request: Request) -> Response:

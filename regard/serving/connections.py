@@ -1,9 +1,8 @@
-"""HTTP connections that do not wait for their clients for ever, and of which only so many wait at
-once.
+"""Time limits for slow clients, and limits on the number of open connections.
 
-uvicorn waits without end for heads that come byte by byte and for answers that nobody reads, offers
-no limit of the connections of an address, and goes on with the requests of clients that are gone.
-Bodies have the deadline of their request.
+uvicorn has no timeout for a head that arrives byte by byte or for an answer that is not read, no
+limit on the connections of an address, and does not cancel the requests of clients that have
+disconnected. Bodies have the deadline of their request.
 """
 
 from __future__ import annotations
@@ -18,18 +17,17 @@ from starlette.types import Message, Receive, Scope, Send
 from regard.serving.limits import address_group
 from regard.serving.server_settings import ServerSettings
 
-HEAD_SECONDS, IDLE_SECONDS = 10.0, 30.0
-"""Seconds in which a client sends the head of its first request, and of the next after an
-answer.
-"""
+HEAD_SECONDS = 10.0
+"""Time limit for the head of the first request of a connection."""
+IDLE_SECONDS = 30.0
+"""Time limit for the head of each later request of a connection."""
 
 
 class _CoalescingTransport:
-    """A transport that sends at once what is written in one iteration of the loop: the head of an
-    answer and its body.
+    """A transport that joins the writes of one iteration of the event loop: the head and the body
+    of an answer.
 
-    That saves each short answer a call of the system, a tenth of the time that the server needs for
-    it.
+    For a short answer this saves a system call, a tenth of the time that the server needs for it.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -60,12 +58,11 @@ class _CoalescingTransport:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that hands everything to uvicorn's protocol, and knows what its client has to do
-    next.
+    """A connection that delegates to uvicorn's protocol, and limits the time that its client takes.
 
-    The client has to ask while no request is open, to send while the application awaits the rest of
-    a body, and to read while a part of an answer is unsent; a time limit ends the connection of one
-    that does not. When the connection is lost, its open requests are cancelled.
+    The client has to send a request while none is open, the rest of a body while the application
+    awaits it, and has to read while a part of an answer is unsent. When the connection is lost, its
+    open requests are cancelled.
     """
 
     def __init__(self, protocol: Any, connections: Connections) -> None:
@@ -74,20 +71,21 @@ class Connection(asyncio.Protocol):
         self._app = protocol.app
         protocol.app = self._serve
         self._requests = set[asyncio.Task[Any]]()
-        self._has_asked = self._is_body_awaited = self._is_answer_unread = (
-            self._is_lost
-        ) = False
+        self._has_asked = False
+        self._is_body_awaited = False
+        self._is_answer_unread = False
+        self._is_lost = False
         self._awaited = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = _CoalescingTransport(transport)
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
-        # Whatever is unsent pauses the writer: of an answer, one piece waits here.
+        # Unsent bytes pause the writer, so that no more than one piece of an answer is buffered.
         transport.set_write_buffer_limits(0)
         self._protocol.connection_made(self.transport)
         self._connections.add(self)
-        self._note()
+        self._update_timer()
 
     def data_received(self, data: bytes) -> None:
         self._protocol.data_received(data)
@@ -98,61 +96,63 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
         self._is_answer_unread = True
-        self._note()
+        self._update_timer()
 
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
         self._is_answer_unread = False
-        self._note()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
         self._protocol.connection_lost(exc)
         self._connections.remove(self)
-        self._note()
+        self._update_timer()
         for request in self._requests:
             request.cancel()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, unless the connection is lost before."""
-        is_whole = False
+        """Serve a request, unless the connection has been lost."""
+        is_complete = False
 
-        async def receive_noted() -> Message:
-            nonlocal is_whole
-            self._is_body_awaited = not is_whole
-            self._note()
+        async def receive_tracked() -> Message:
+            nonlocal is_complete
+            self._is_body_awaited = not is_complete
+            self._update_timer()
+
             message = await receive()
-            is_whole = not message.get("more_body")
-            self._is_body_awaited = not is_whole
-            self._note()
+            is_complete = not message.get("more_body")
+            self._is_body_awaited = not is_complete
+            self._update_timer()
             return message
 
         task: Any = asyncio.current_task()
         self._requests.add(task)
         self._has_asked = True
-        self._note()
+        self._update_timer()
         try:
             if not self._is_lost:
-                await self._app(scope, receive_noted, send)
+                await self._app(scope, receive_tracked, send)
         except asyncio.CancelledError:
             if not self._is_lost:
                 raise
         finally:
             self._requests.discard(task)
             self._is_body_awaited = False
-            self._note()
+            self._update_timer()
 
-    def _note(self) -> None:
-        awaited = self._what_is_awaited()
+    def _update_timer(self) -> None:
+        """Start the timer of the step that the client has to take, if that step has changed."""
+        awaited = self._awaited_step()
         if awaited == self._awaited:
             return
         self._awaited = awaited
         if self._timer is not None:
             self._timer.cancel()
+
         head_seconds = IDLE_SECONDS if self._has_asked else HEAD_SECONDS
-        seconds = {"read": self._connections.write_seconds, "ask": head_seconds}.get(
-            awaited
-        )
+        limits = {"read": self._connections.write_seconds, "ask": head_seconds}
+        seconds = limits.get(awaited)  # "send" has the deadline of the request
         self._timer = None
         if seconds is not None:
             self._timer = asyncio.get_running_loop().call_later(
@@ -160,9 +160,9 @@ class Connection(asyncio.Protocol):
             )
         self._connections.note(self, is_waiting=awaited != "")
 
-    def _what_is_awaited(self) -> str:
-        """Return what the client is to do; nothing if it waits for the server. A body has the time
-        of its request.
+    def _awaited_step(self) -> str:
+        """Return the step that the client has to take: "ask", "send" or "read"; empty if it waits
+        for the server.
         """
         if self._is_lost:
             return ""
@@ -173,14 +173,15 @@ class Connection(asyncio.Protocol):
         return "" if self._requests else "ask"
 
 
-_Order = dict[Connection, None]
+_OrderedSet = dict[Connection, None]
 
 
 class Connections:
-    """All open connections, and those among them that wait for their clients.
+    """All open connections, and among them those that wait for their clients.
 
-    There may be `most` in all, and `waiting_connections` that wait for clients at one address,
-    proxies excepted. If there are more, the one that has waited longest is closed.
+    At most `most` are open, and at most `waiting_connections` (a setting) wait for the clients at
+    one address, unless it is that of a proxy. If there are more, the one that has waited longest is
+    closed.
     """
 
     def __init__(self, most: int, settings: ServerSettings) -> None:
@@ -188,42 +189,46 @@ class Connections:
         self._settings = settings
         self.write_seconds = settings.write_timeout
         self._open = set[Connection]()
-        self._waiting = _Order()
-        self._waiting_of = defaultdict[str, _Order](_Order)
+        self._waiting = _OrderedSet()
+        self._waiting_by_address = defaultdict[str, _OrderedSet](_OrderedSet)
 
     def attach(self, config: uvicorn.Config) -> None:
-        """Let a server have these connections."""
+        """Let the server of `config` create its connections here."""
         config.load()
         protocol: Any = config.http_protocol_class
-        config.http_protocol_class = lambda **given: Connection(protocol(**given), self)  # type: ignore[assignment]
+
+        def connection(**arguments: Any) -> Connection:
+            return Connection(protocol(**arguments), self)
+
+        config.http_protocol_class = connection  # type: ignore[assignment]
 
     def add(self, connection: Connection) -> None:
-        """Note a connection. If there are too many, close the one that has waited longest."""
+        """Add a connection. If there are too many, close the one that has waited longest."""
         self._open.add(connection)
         if len(self._open) > self.most and self._waiting:
             self._end(next(iter(self._waiting)))
 
     def note(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits from now on. If too many of its address do, close the
-        longest waiting one.
+        """Set whether a connection waits for its client.
+
+        If too many connections of its address wait, the one that has waited longest is closed.
         """
         address = address_group(connection.host)
-        of_address = self._waiting_of[address]
-        for order in (self._waiting, of_address):
-            order.pop(connection, None)
+        waiting_there = self._waiting_by_address[address]
+        for waiting in (self._waiting, waiting_there):
+            waiting.pop(connection, None)
             if is_waiting:
-                order[connection] = None
-        if not of_address:
-            del self._waiting_of[address]
-        elif len(
-            of_address
-        ) > self._settings.waiting_connections and not self._settings.is_proxy(
-            connection.host
-        ):
-            self._end(next(iter(of_address)))
+                waiting[connection] = None
+
+        if not waiting_there:
+            del self._waiting_by_address[address]
+            return
+        is_excess = len(waiting_there) > self._settings.waiting_connections
+        if is_excess and not self._settings.is_proxy(connection.host):
+            self._end(next(iter(waiting_there)))
 
     def remove(self, connection: Connection) -> None:
-        """Note that a connection is closed."""
+        """Remove a connection that is closed."""
         self.note(connection, is_waiting=False)
         self._open.discard(connection)
 

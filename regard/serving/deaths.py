@@ -1,5 +1,7 @@
-"""Calls that were open when a process died that answered them: after three deaths one is refused
-for ten minutes.
+"""Table of the calls that were open when their process died.
+
+A call that was open at three deaths is refused for ten minutes, so that a request that crashes the
+process cannot do so for ever.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ from pathlib import Path
 from regard.common.errors import RegardError
 
 MOST_DEATHS = 3
-"""Deaths at which a call was open, without an answer between them, after which it is refused."""
+"""Number of deaths at which a call was open, without an answer in between, before it is refused."""
 REFUSED_SECONDS = 600.0
 _SAME_DEATH_SECONDS = 1.0
-"""Seconds in which all calls that were open at a death of another process have said so; it takes
-longer to start.
+"""Seconds in which all calls blame the same death of another process, which takes longer to start
+again.
 """
 DIGEST_BYTES = 16
 _ROWS = 4096
-"""Calls that are noted at once; further ones are not."""
+"""Most calls in the table; further ones are not recorded."""
 _ROW = struct.Struct(f"{DIGEST_BYTES}sIId")
-"""A call, how often it is open, at how many deaths it was, and the time of the last one."""
-_NOBODY = bytes(DIGEST_BYTES)
+"""Digest of a call, number of its open requests, number of deaths, and time of the last death."""
+_EMPTY = bytes(DIGEST_BYTES)
+"""Digest in the rows that are free."""
 
 
 @dataclass
@@ -37,12 +40,12 @@ class _Call:
 
 
 class CallTable:
-    """The digests of open calls, and of those that were open at deaths, in a mapped file that
-    outlives the process.
+    """The digests of open calls, and of calls that were open at deaths, in a memory-mapped file
+    that outlives the process.
 
-    A row that was half written at a death matches no call, so it does no harm. The process that
-    serves calls `begin` and `end`, in one thread; the supervisor calls `note_end` while there is no
-    such process. The clock is that of the machine, not of a process.
+    A row that was half written at a death matches no call, so it does no harm. The serving process
+    uses `begin` and `end` in one thread, and the supervisor uses `note_end` while there is no
+    serving process. `clock` must be the same for all processes of the machine.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,17 +60,17 @@ class CallTable:
         self._free = list[int]()
         self._calls = dict[bytes, _Call]()
         for row, (digest, *state) in enumerate(_ROW.iter_unpack(self._file[:])):
-            if digest == _NOBODY or digest in self._calls:
+            if digest == _EMPTY or digest in self._calls:
                 self._free.append(row)
             else:
                 self._calls[digest] = _Call(row, *state)
 
     def is_suspect(self, digest: bytes) -> bool:
-        """Return whether a call will be refused if it is open at one death more."""
+        """Return whether one more death would make a call refused."""
         return self._deaths(digest) == MOST_DEATHS - 1
 
     def begin(self, digest: bytes) -> None:
-        """Note that a call is open. Raises RegardError if it is refused."""
+        """Record that a call is open. Raises RegardError if it is refused."""
         if self._deaths(digest) >= MOST_DEATHS:
             raise RegardError(
                 f"the server ended {MOST_DEATHS} times while it answered this; send something else"
@@ -79,23 +82,21 @@ class CallTable:
             self._write(digest, call)
 
     def end(self, digest: bytes, completed: bool) -> None:
-        """Note that a call is open no longer; if it was `completed`, its deaths are forgotten."""
+        """Record that a call has ended; if it was `completed`, its deaths are forgotten."""
         if call := self._calls.get(digest):
             call.open -= 1
             call.deaths = 0 if completed else call.deaths
             self._write(digest, call)
 
     def blame(self, digest: bytes) -> None:
-        """Count a death of another process for an open call, once for all equal calls that were
-        open at it.
-        """
+        """Count the death of another process against an open call, once for all equal calls."""
         call = self._calls.get(digest)
         if call and self._clock() - call.last_death >= _SAME_DEATH_SECONDS:
             self._count(call)
 
     def note_end(self, is_death: bool) -> None:
-        """Note that the process has ended, with all its calls; if it has died, count a death for
-        each of these.
+        """Record that the serving process has ended; if it died, count a death against each open
+        call.
         """
         self._read()
         for digest, call in list(self._calls.items()):
@@ -109,22 +110,20 @@ class CallTable:
         call.last_death = self._clock()
 
     def _deaths(self, digest: bytes) -> int:
-        """Return the number of deaths at which a call was open, if the last was within ten
-        minutes.
+        """Return the number of deaths at which a call was open, or 0 if the last one is more than
+        ten minutes ago.
         """
         call = self._calls.get(digest)
-        return (
-            call.deaths
-            if call and self._clock() - call.last_death < REFUSED_SECONDS
-            else 0
-        )
+        if call is None or self._clock() - call.last_death >= REFUSED_SECONDS:
+            return 0
+        return call.deaths
 
     def _write(self, digest: bytes, call: _Call) -> None:
-        """Write the row of a call, or free it if there is nothing to be known of the call."""
+        """Write the row of a call, or free it if the call is not open and has no recent deaths."""
         if not call.open and not self._deaths(digest):
             self._free.append(call.row)
             del self._calls[digest]
-            digest = _NOBODY
+            digest = _EMPTY
         _ROW.pack_into(
             self._file,
             call.row * _ROW.size,

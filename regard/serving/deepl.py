@@ -1,4 +1,4 @@
-"""The endpoints of DeepL's API that its own clients call, by its documented behaviour."""
+"""Endpoints of DeepL's API that its official clients call, implemented from its documentation."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ UNLIMITED = 1_000_000_000_000
 """The limit of characters that DeepL reports for accounts without one."""
 VARIANTS = {"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")}
 """Targets that DeepL's clients take only with a region; one model serves both."""
-_MOST_TAGS = 10_000
-"""Characters of all tags of a parameter together; every element of a text is looked up among
-them.
-"""
+_MOST_TAG_CHARACTERS = 10_000
+"""Most characters of all tags of a parameter together."""
 _REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
 
 
@@ -38,19 +36,22 @@ class DeeplError(Answer, frozen=True):
 
 
 def _tags(value: Any) -> Any:
-    """Split tags that come as one text with commas, as several of them, or as a list."""
-    tags = [value] if isinstance(value, str) else value
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+    """Split tags, which are sent as one text with commas, as several such texts, or as a list."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError(
             f"wanted names of tags, with commas or as a list, got {excerpt(value)}"
         )
-    if (size := sum(map(len, tags))) > _MOST_TAGS:
-        raise ValueError(f"wanted at most {_MOST_TAGS:,} characters, got {size:,}")
-    return [tag.strip() for text in tags for tag in text.split(",") if tag.strip()]
+    size = sum(map(len, texts))
+    if size > _MOST_TAG_CHARACTERS:
+        raise ValueError(
+            f"wanted at most {_MOST_TAG_CHARACTERS:,} characters, got {size:,}"
+        )
+    return [tag.strip() for text in texts for tag in text.split(",") if tag.strip()]
 
 
-def _written(value: Any) -> Any:
-    """Take the numbers 0 and 1 for the texts."""
+def _number_as_text(value: Any) -> Any:
+    """Convert the numbers 0 and 1, and JSON's false and true, to the texts "0" and "1"."""
     return str(int(value)) if isinstance(value, (bool, int)) else value
 
 
@@ -69,7 +70,7 @@ class TranslateParameters(Parameters):
     context: str = ""
     show_billed_characters: bool = False
     split_sentences: Annotated[
-        Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_written)
+        Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_number_as_text)
     ] = "1"
     preserve_formatting: bool = False
     formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = (
@@ -138,26 +139,27 @@ class Usage(Answer, frozen=True):
 
 
 def deepl(server: Server) -> APIRouter:
-    """Return the endpoints of version 2 of DeepL's API, and those lists that its clients ask of
-    version 3.
+    """Return the endpoints of version 2 of DeepL's API, and the lists of version 3 that its clients
+    request.
     """
     router = APIRouter(tags=["DeepL"])
-    known = answers(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
+    errors = answers(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
     CallRoutes(server, router).add(
-        "/v2/translate", translate, TranslateParameters, answers(DeeplAnswer) | known
+        "/v2/translate", translate, TranslateParameters, answers(DeeplAnswer) | errors
     )
-    known = answers(DeeplError, 400, 403, 408, 413, 415)
+    errors = answers(DeeplError, 400, 403, 408, 413, 415)
 
     async def languages(request: Request) -> Response:
         """List the languages; of type source or target."""
         _, values, _ = await server.read(request, LanguagesParameters)
         side = parse(LanguagesParameters, values).type
         formality = False if side == "target" else None
+        names = _names(server, side)
         return json_response(
-            [DeeplLanguage(*item, formality) for item in _names(server, side).items()]
+            [DeeplLanguage(code, name, formality) for code, name in names.items()]
         )
 
-    listed_languages = answers(list[DeeplLanguage]) | known
+    listed_languages = answers(list[DeeplLanguage]) | errors
     router.get(
         "/v2/languages", responses=listed_languages, operation_id="deepl_languages"
     )(languages)
@@ -167,17 +169,14 @@ def deepl(server: Server) -> APIRouter:
         operation_id="deepl_languages_by_post",
     )(languages)
 
-    @router.get("/v2/usage", responses=answers(Usage) | known)
+    @router.get("/v2/usage", responses=answers(Usage) | errors)
     async def usage(request: Request) -> Response:
         """Report the characters that this client has had translated since the server was
         started.
         """
         client = server.client(request, {})
-        return json_response(
-            Usage(
-                server.limits.used(client), server.settings.character_quota or UNLIMITED
-            )
-        )
+        quota = server.settings.character_quota or UNLIMITED
+        return json_response(Usage(server.limits.used(client), quota))
 
     @router.get(
         "/v3/languages",
@@ -192,15 +191,13 @@ def deepl(server: Server) -> APIRouter:
             return json_response([])
         sources = _names(server, "source")
         targets = _names(server, "target")
-        names = sorted((sources | targets).items())
-        return json_response(
-            [
-                LanguageOfResource(
-                    code, name, code in sources, code in targets, features={}
-                )
-                for code, name in names
-            ]
-        )
+        resource_languages = [
+            LanguageOfResource(
+                code, name, code in sources, code in targets, features={}
+            )
+            for code, name in sorted((sources | targets).items())
+        ]
+        return json_response(resource_languages)
 
     @router.get("/v2/glossary-language-pairs", include_in_schema=False)
     async def glossary_language_pairs() -> Response:
@@ -218,69 +215,63 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if
     keys are used.
     """
-    asked = call.parameters
-    texts = listed(call.parameters.text)
-    _refuse(asked)
+    parameters = call.parameters
+    texts = listed(parameters.text)
+    _check_offered(parameters)
+    languages = (parameters.source_lang or AUTO, parameters.target_lang)
     results = await call.translate(
-        texts,
-        (asked.source_lang or AUTO, asked.target_lang),
-        OWN_SEARCH,
-        _layout(asked),
-    )
-    return DeeplAnswer(
-        [
-            DeeplTranslation(
-                result.source.upper(),
-                result.text,
-                len(text) if asked.show_billed_characters else None,
-            )
-            for text, result in zip(texts, results, strict=True)
-        ]
+        texts, languages, OWN_SEARCH, _text_format(parameters)
     )
 
+    translations = []
+    for text, result in zip(texts, results, strict=True):
+        billed = len(text) if parameters.show_billed_characters else None
+        translation = DeeplTranslation(result.source.upper(), result.text, billed)
+        translations.append(translation)
+    return DeeplAnswer(translations)
 
-def _refuse(asked: TranslateParameters) -> None:
-    """Raise HttpError for wishes that no model here can fulfil; those that only prefer something
-    are passed over.
+
+def _check_offered(parameters: TranslateParameters) -> None:
+    """Raise HttpError if parameters require what no model here offers; mere preferences are
+    ignored.
     """
-    if asked.formality in ("more", "less"):
+    formality = parameters.formality
+    if formality in ("more", "less"):
         raise bad_request(
-            f"`formality`: no model of this server can be {asked.formality} formal; send "
-            f"prefer_{asked.formality} to take it as it comes"
+            f"`formality`: no model of this server can be {formality} formal; send "
+            f"prefer_{formality} to take it as it comes"
         )
-    if asked.glossary_id or asked.glossary_ids:
-        number = asked.glossary_id or asked.glossary_ids[0]
+    if parameters.glossary_id or parameters.glossary_ids:
+        number = parameters.glossary_id or parameters.glossary_ids[0]
         raise HttpError(
             404, f"there is no glossary {excerpt(number)}; this server has none yet"
         )
-    refused = [name for name in _REFUSED if getattr(asked, name) is not None]
-    if refused:
-        raise bad_request(
-            *(
-                f"`{name}` is not offered by this server; leave it out"
-                for name in refused
-            )
-        )
+    causes = [
+        f"`{name}` is not offered by this server; leave it out"
+        for name in _REFUSED
+        if getattr(parameters, name) is not None
+    ]
+    if causes:
+        raise bad_request(*causes)
 
 
-def _layout(asked: TranslateParameters) -> TextFormat:
+def _text_format(parameters: TranslateParameters) -> TextFormat:
     markup = MarkupOptions(
-        splitting_tags=frozenset(asked.splitting_tags),
-        non_splitting_tags=frozenset(asked.non_splitting_tags),
-        ignore_tags=frozenset(asked.ignore_tags),
-        outline=asked.outline_detection,
+        splitting_tags=frozenset(parameters.splitting_tags),
+        non_splitting_tags=frozenset(parameters.non_splitting_tags),
+        ignore_tags=frozenset(parameters.ignore_tags),
+        outline=parameters.outline_detection,
     )
-    return TextFormat(asked.tag_handling or "text", asked.split_sentences, markup)
+    kind = parameters.tag_handling or "text"
+    return TextFormat(kind, parameters.split_sentences, markup)
 
 
 def _names(server: Server, side: Literal["source", "target"]) -> dict[str, str]:
-    """Return the names of the languages that can be translated from or to, by DeepL's codes."""
+    """Return the names of the source or target languages, by DeepL's codes."""
     pairs = server.pairs()
     codes = sorted(pairs.sources)
     if side == "target":
-        codes = [
-            variant
-            for code in sorted(pairs.targets)
-            for variant in VARIANTS.get(code, (code,))
-        ]
+        codes = []
+        for code in sorted(pairs.targets):
+            codes.extend(VARIANTS.get(code, (code,)))
     return {code.upper(): language_name(code) for code in codes}

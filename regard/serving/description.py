@@ -1,4 +1,7 @@
-"""A model's own account of itself as requests see it, and the languages that it tells apart."""
+"""Convert the description that a model gives of itself to the data that the server needs.
+
+A description is the dictionary that the method `about` of a served model returns.
+"""
 
 from __future__ import annotations
 
@@ -12,69 +15,72 @@ from regard.serving.service import Pair, ServedModel
 
 
 def served_model(
-    name: str, about: Mapping[str, Any], languages: Pair | None
+    name: str, description: Mapping[str, Any], languages: Pair | None
 ) -> ServedModel:
-    """Return a model as requests see it; `languages`: the names that it is served under."""
-    card = about["card"]
+    """Return a model as requests see it.
+
+    `languages`: language codes that the operator gave it, in place of those of its model card.
+    """
+    card = description["card"]
     codes = dict[str, str]()
+    if languages is None:
+        for code in card.get("language_codes", ()):
+            language = code.strip("<>")
+            if code_exists(language):
+                language = canonical_code(language)
+            codes.setdefault(language, code)
+
     source, target = languages or card.get("languages") or ("", "")
-    for code in card.get("language_codes", ()) if languages is None else ():
-        language = code.strip("<>")
-        codes.setdefault(
-            canonical_code(language) if code_exists(language) else language, code
-        )
-    pairs = tuple((source, code) for code in codes) or ((source, target),)
+    pairs = tuple((source, language) for language in codes) or ((source, target),)
+    if description["kind"] == "captions":
+        pairs = (("", target),)
+
     facts = {
-        "engine": about["engine"],
+        "engine": description["engine"],
         "precision": card["precision"],
         "parameters": f"{card['parameters']:,}",
     }
-    facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
-    if about["kind"] == "captions":
-        pairs = (("", target),)
-    alignment = card.get("alignment")
+    for key in ("fingerprint", "regard"):
+        if key in card:
+            facts[key] = card[key]
     return ServedModel(
         name,
-        about["kind"],
+        description["kind"],
         pairs,
-        about["has_attention"],
+        description["has_attention"],
         codes,
         facts,
         card["readme"],
-        alignment,
+        card.get("alignment"),
     )
 
 
-def check_languages(about: Mapping[str, Any], languages: Pair | None) -> None:
-    """Raise UsageError if a model is not served under as many languages as it has: captions have
-    one.
-    """
+def check_languages(description: Mapping[str, Any], languages: Pair | None) -> None:
+    """Raise UsageError unless a captioner is given one language, and a translation model two."""
     if languages is None:
         return
     source, target = languages
-    if about["kind"] == "captions" and source:
+    if description["kind"] == "captions" and source:
         raise UsageError(
             f"--languages {source},{target}: this model captions images; give one code, such as en"
         )
-    if about["kind"] == "translation" and not source:
+    if description["kind"] == "translation" and not source:
         raise UsageError(
             f"--languages {target}: this model translates; give source and target, such as ko,en"
         )
 
 
-def known_languages(about: Mapping[str, Any], languages: Pair | None) -> LanguageId:
-    """Return how the languages of a model are told apart, by the names that it is served under."""
+def known_languages(
+    description: Mapping[str, Any], languages: Pair | None
+) -> LanguageId:
+    """Return the language identification of a model, for the codes that it is served under."""
+    language_id = LanguageId({})
     try:
-        language_id = (
-            LanguageId.parse(about["language_id"].encode())
-            if about["language_id"]
-            else LanguageId({})
-        )
+        if description["language_id"]:
+            language_id = LanguageId.parse(description["language_id"].encode())
     except ValueError:
         return LanguageId({})
-    own = about["card"].get("languages") or ("", "")
-    return (
-        language_id.renamed(dict(zip(own, languages, strict=True)))
-        if languages
-        else language_id
-    )
+    if languages is None:
+        return language_id
+    card_languages = description["card"].get("languages") or ("", "")
+    return language_id.renamed(dict(zip(card_languages, languages, strict=True)))

@@ -1,5 +1,5 @@
-"""The endpoints under /v1: translation with all that Regard knows of it, captions, explanations,
-models.
+"""Regard's own endpoints, under /v1: translations with scores and attention, captions, explanations
+and models.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def own_endpoints(server: Server) -> APIRouter:
     """Return the endpoints under /v1."""
     router = APIRouter(prefix="/v1", tags=["Regard"])
     add = CallRoutes(server, router).add
-    known = answers(Problem, *ERRORS)
+    errors = answers(Problem, *ERRORS)
     translations = answers(schemas.TranslateAnswer)
     translations[200]["description"] = (
         "The translations; with `stream`, events `delta`, then `result` or `error`"
     )
     translations[200]["content"][EVENTS] = {}
-    add("/translate", translate, schemas.TranslateRequest, translations | known, JSON)
+    add("/translate", translate, schemas.TranslateRequest, translations | errors, JSON)
     add(
         "/caption",
         caption,
         schemas.CaptionRequest,
-        answers(schemas.CaptionAnswer) | known,
+        answers(schemas.CaptionAnswer) | errors,
         JSON,
         MULTIPART,
     )
@@ -50,21 +50,21 @@ def own_endpoints(server: Server) -> APIRouter:
         "/explain",
         explain,
         schemas.ExplainRequest,
-        answers(schemas.ExplainAnswer) | known,
+        answers(schemas.ExplainAnswer) | errors,
         JSON,
     )
     add(
         "/continuations",
         continuations,
         schemas.ContinuationsRequest,
-        answers(schemas.ContinuationsAnswer) | known,
+        answers(schemas.ContinuationsAnswer) | errors,
         JSON,
     )
     add(
         "/explain_image",
         explain_image,
         schemas.ExplainImageRequest,
-        answers(schemas.ExplainImageAnswer) | known,
+        answers(schemas.ExplainImageAnswer) | errors,
         JSON,
         MULTIPART,
     )
@@ -76,19 +76,22 @@ async def translate(call: Call[schemas.TranslateRequest]) -> Any:
     """Translate a text or several; if asked, with scores, alternatives, alignments and attention,
     or streamed.
     """
-    asked = call.parameters
-    texts = listed(call.parameters.text)
-    pairs = LanguagePairs(
-        select_models(call.server.service.models, asked.model, "translation")
-    )
-    if asked.stream:
+    parameters = call.parameters
+    texts = listed(parameters.text)
+    models = call.server.service.models
+    pairs = LanguagePairs(select_models(models, parameters.model, "translation"))
+    if parameters.stream:
         return await stream_translations(call, texts, pairs)
-    languages = (asked.source, asked.target)
-    return asked.answer(
-        await call.translate(
-            texts, languages, asked.search, asked.form, pairs, asked.with_lines
-        )
+
+    results = await call.translate(
+        texts,
+        (parameters.source, parameters.target),
+        parameters.search,
+        parameters.form,
+        pairs,
+        parameters.with_lines,
     )
+    return parameters.answer(results)
 
 
 async def caption(call: Call[schemas.CaptionRequest]) -> Any:
@@ -103,9 +106,8 @@ async def caption(call: Call[schemas.CaptionRequest]) -> Any:
 async def explain_image(call: Call[schemas.ExplainImageRequest]) -> Any:
     """Describe an image and return what figures show of it: the cells that each word attends to."""
     service, name, image = _image_call(call)
-    return schemas.ExplainImageAnswer(
-        name, await service.explain_image(name, image, call.remaining())
-    )
+    explanation = await service.explain_image(name, image, call.remaining())
+    return schemas.ExplainImageAnswer(name, explanation)
 
 
 async def explain(call: Call[schemas.ExplainRequest]) -> Any:
@@ -123,34 +125,30 @@ async def continuations(call: Call[schemas.ContinuationsRequest]) -> Any:
     """List the tokens that may follow the beginning of a translation, and the translation that each
     leads to.
     """
-    asked = call.parameters
+    parameters = call.parameters
     choice, model, line = _line_call(call)
-    work = call.server.service.continuations(
-        model, line, asked.prefix, asked.count, call.remaining()
+    results = await call.server.service.continuations(
+        model, line, parameters.prefix, parameters.count, call.remaining()
     )
-    return schemas.ContinuationsAnswer(choice.source, choice.target, model, await work)
+    return schemas.ContinuationsAnswer(choice.source, choice.target, model, results)
 
 
 def _add_models(router: APIRouter, server: Server) -> None:
-    """Add the endpoints that tell of the models."""
-    few = (403, 408, 413)
+    """Add the endpoints that describe the models."""
+    errors = answers(Problem, 403, 408, 413)
 
-    @router.get(
-        "/models", responses=answers(schemas.ModelsAnswer) | answers(Problem, *few)
-    )
+    @router.get("/models", responses=answers(schemas.ModelsAnswer) | errors)
     async def models(request: Request) -> Response:
         """List the models that are ready."""
         server.client(request, {})
         await server.service.check()
-        return json_response(
-            schemas.ModelsAnswer(
-                [*map(schemas.model_info, server.service.models.values())]
-            )
-        )
+        served = server.service.models.values()
+        infos = [schemas.model_info(model) for model in served]
+        return json_response(schemas.ModelsAnswer(infos))
 
-    known = answers(schemas.ModelInfo) | answers(Problem, 404, *few)
+    responses = answers(schemas.ModelInfo) | answers(Problem, 404, 403, 408, 413)
 
-    @router.get("/models/{name}", responses=known, openapi_extra=_NAME)
+    @router.get("/models/{name}", responses=responses, openapi_extra=_NAME)
     async def model(request: Request) -> Response:
         """Return one model, with its model card."""
         server.client(request, {})
@@ -170,8 +168,8 @@ def _image_call(
 ) -> tuple[Models, str, bytes]:
     """Charge a request about an image; return the service, the name of the model, and the image.
 
-    The model is the first one of captions, or the one that is wanted; the image came as a file, or
-    as Base64, also as an address `data:`. Raises HttpError (400).
+    The model is the named one, or else the first captioner. The image is sent as a file, as Base64,
+    or as a `data:` URL. Raises HttpError (400).
     """
     service = call.server.service
     image = call.parameters.image
@@ -193,22 +191,24 @@ def _image_call(
 def _line_call(
     call: Call[schemas.ExplainRequest] | Call[schemas.ContinuationsRequest],
 ) -> tuple[Choice, str, str]:
-    """Charge a request about one line; return the choice of languages, the name of the model, and
-    the line it reads.
+    """Charge a request about one line; return the chosen languages, the name of the model, and the
+    line with its language code, if the model needs one.
 
     Raises HttpError (400).
     """
-    asked = call.parameters
+    parameters = call.parameters
     service = call.server.service
-    call.charge([asked.text], len(asked.prefix))
-    pairs = LanguagePairs(select_models(service.models, asked.model, "translation"))
-    choice = pairs.choose(service, asked.text, asked.source, asked.target)
+    call.charge([parameters.text], len(parameters.prefix))
+
+    models = select_models(service.models, parameters.model, "translation")
+    choice = LanguagePairs(models).choose(
+        service, parameters.text, parameters.source, parameters.target
+    )
     if choice.model is None:
         raise bad_request(
             f"source and target are both {choice.target}; there is nothing to explain"
         )
-    return (
-        choice,
-        choice.model.name,
-        f"{choice.prefix} {asked.text}" if choice.prefix else asked.text,
-    )
+    line = parameters.text
+    if choice.prefix:
+        line = f"{choice.prefix} {line}"
+    return choice, choice.model.name, line

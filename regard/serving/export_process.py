@@ -1,4 +1,4 @@
-"""Prepare a model folder for the server, in a process of its own: the server itself never loads
+"""Prepare a model folder for the server, in a process of its own, so that the server never imports
 PyTorch.
 """
 
@@ -16,15 +16,17 @@ from regard.pipeline.export_cache import are_kept, export_name, open_export
 
 
 def prepare(folder: Path, precision: Any) -> Path:
-    """Return what is opened: the folder's export in the cache, or the folder itself.
+    """Return the path to open: the cached export of the folder, or the folder itself.
 
-    PyTorch runs the folder if there can be no export, or the user switched exports off. Raises
-    ModelFolderError if the folder is damaged, or a link in it leads out of it.
+    The folder itself is run by PyTorch, if it cannot be exported or if the user has disabled the
+    cache of exports. Raises ModelFolderError if the folder is damaged, or if a link in it points
+    outside.
     """
     name = export_name(folder, precision)
     if not are_kept():
         return folder
-    if (export := open_export(name)) is not None:
+    export = open_export(name)
+    if export is not None:
         return export.model.path
     from regard.interchange.runtime import keep_export
     from regard.model_folder import load_folder
@@ -33,10 +35,10 @@ def prepare(folder: Path, precision: Any) -> Path:
 
 
 def main() -> None:
-    """Prepare the folder that the arguments name, and print what is opened, or what is wrong, as
-    JSON.
+    """Prepare the folder that the arguments name, and print the result as a line of JSON.
 
-    `error`: of the folder; `passing`: of the system, which may have room later.
+    Its key is `path` (the path to open), `error` (causes in the folder), or `passing` (a temporary
+    error of the system).
     """
     try:
         answer: dict[str, Any] = {"path": str(prepare(Path(sys.argv[1]), sys.argv[2]))}
@@ -46,6 +48,6 @@ def main() -> None:
         answer = {"error": [str(problem)]}
     except OSError as problem:
         answer = {"passing": str(problem)}
-    with suppress(BrokenPipeError):  # the server has ended
+    with suppress(BrokenPipeError):  # the server may have ended
         print(json.dumps(answer), flush=True)
     os._exit(0)

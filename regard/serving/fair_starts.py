@@ -1,6 +1,4 @@
-"""The order in which requests begin: those of different addresses in turns, however many one of
-them has sent.
-"""
+"""Fair scheduling of requests: client addresses take turns, however many requests one has sent."""
 
 from __future__ import annotations
 
@@ -13,25 +11,23 @@ from regard.serving.limits import address_group
 
 
 class FairStarts:
-    """A middleware that lets one request begin in each iteration of the event loop, and the others
-    wait.
+    """Middleware that starts one request in each iteration of the event loop, round-robin over
+    client addresses.
 
-    The addresses that wait take turns: a client that sends hundreds of requests at once, on
-    hundreds of connections, waits for itself, and the others wait for one of its requests at most.
-    Who is alone does not wait.
+    If a client sends hundreds of requests at once, each other client waits for at most one of them.
+    A single request starts at once.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._waiting = defaultdict[str, deque[asyncio.Future[None]]](deque)
-        self._has_begun = False  # one, in this iteration
+        self._has_begun = False  # whether a request has begun in this iteration
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._has_begun:
-            address = address_group((scope.get("client") or ("", 0))[0])
-            self._waiting[address].append(
-                turn := asyncio.get_running_loop().create_future()
-            )
+            host, _ = scope.get("client") or ("", 0)
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting[address_group(host)].append(turn)
             await turn
         else:
             self._begin()
@@ -50,6 +46,6 @@ class FairStarts:
             turn = requests.popleft()
             if requests:
                 self._waiting[address] = requests
-            if not turn.done():  # it was not given up
+            if not turn.done():  # a cancelled request has given its turn up
                 turn.set_result(None)
                 self._begin()

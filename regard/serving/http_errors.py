@@ -1,6 +1,4 @@
-"""Errors as the clients of each API understand them: a status, a sentence, and the shape that the
-API wraps it in.
-"""
+"""HTTP errors, in the format that the clients of each API expect."""
 
 from __future__ import annotations
 
@@ -18,13 +16,11 @@ from regard.serving.service import DeadlineExceeded, Overloaded
 DEEPL = ("v2", "v3")
 OWN = "v1"
 QUOTA_EXCEEDED = 456  # DeepL's own status
-CLIENT_GONE = 499  # in the log alone: nobody is there to read it
+CLIENT_GONE = 499  # nginx's status for the log: the client has closed the connection
 
 
 class HttpError(RegardError):
-    """A request that is answered with an error: `status`, the causes as sentences, and further
-    headers.
-    """
+    """An error response: its status, its causes as sentences, and further headers."""
 
     def __init__(
         self, status: int, *causes: str, headers: Mapping[str, str] | None = None
@@ -39,8 +35,8 @@ def bad_request(*causes: str) -> HttpError:
 
 
 def http_error(problem: Exception) -> HttpError:
-    """Return the status and sentences of an exception; of an unexpected one, nothing but that it
-    happened.
+    """Convert an exception to an error response; an unexpected exception is not described, since
+    its message may quote texts.
     """
     if isinstance(problem, HttpError):
         return problem
@@ -50,10 +46,10 @@ def http_error(problem: Exception) -> HttpError:
         )
     if isinstance(problem, DeadlineExceeded):
         return HttpError(504, *problem.causes)
-    # Of data, such as images, that the request holds.
+    # A DataError comes from data in the request, such as an image.
     if isinstance(problem, (UsageError, DataError)):
         return HttpError(400, *problem.causes)
-    if isinstance(problem, RegardError):  # a model that is gone, for instance
+    if isinstance(problem, RegardError):  # for instance, a model is not ready
         return HttpError(503, *problem.causes, headers={"Retry-After": "2"})
     return HttpError(
         500,
@@ -62,18 +58,19 @@ def http_error(problem: Exception) -> HttpError:
 
 
 def error_response(problem: Exception, path: str, request_id: str) -> Response:
-    """Return an exception in the shape of the API that the path belongs to.
+    """Return the response to an exception, in the format of the API that the path belongs to.
 
-    DeepL's clients take 429 for overload, and of the statuses from 500 they know 503 alone.
+    DeepL's clients expect 429 if the server is overloaded, and of the 5xx statuses only 503.
     """
     error = http_error(problem)
     status = error.status
     message = "; ".join(error.causes)
     api, _, _ = path.removeprefix("/").partition("/")
     if api in DEEPL:
-        status = (
-            429 if isinstance(problem, Overloaded) else 503 if status == 504 else status
-        )
+        if isinstance(problem, Overloaded):
+            status = 429
+        elif status == 504:
+            status = 503
         return json_response({"message": message}, status, error.headers)
     if api == OWN:
         content = problem_details(error, request_id)
@@ -83,9 +80,8 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
 
 def problem_details(error: HttpError, request_id: str) -> dict[str, Any]:
     """Return an error as problem details (RFC 9457)."""
-    title = (
-        HTTPStatus(error.status).phrase if error.status in set(HTTPStatus) else "Error"
-    )
+    is_standard = error.status in set(HTTPStatus)
+    title = HTTPStatus(error.status).phrase if is_standard else "Error"
     return {
         "title": title,
         "status": error.status,
@@ -100,10 +96,10 @@ def json_response(
     headers: Mapping[str, str] | None = None,
     media_type: str = "application/json",
 ) -> Response:
-    """Return JSON in UTF-8. Numbers that JSON lacks become null."""
+    """Return a response with JSON in UTF-8; NaN and infinities become null."""
     try:
         body = msgspec.json.encode(content)
     except UnicodeEncodeError:
-        # Half of a character, as in the name of a file that is not UTF-8.
+        # The content has a lone surrogate, such as a file name that is not UTF-8.
         body = json.dumps(msgspec.to_builtins(content)).encode()
     return Response(body, status, headers, media_type)

@@ -1,9 +1,8 @@
-"""API keys: a file with a hash of each, so that whoever reads the file has no key.
+"""API keys, stored in a file as hashes, so that the file discloses no key.
 
-A key has 256 random bits, so one round of SHA-256 suffices, without salt: slow and salted hashes
-such as scrypt protect passwords, which can be guessed and are chosen twice; nobody guesses 256
-bits, and each request would pay for the slowness. A key is looked up by its hash, so how long that
-takes tells nothing of the keys.
+A key has 256 random bits, so one round of SHA-256 without salt suffices: slow, salted hashes such
+as scrypt protect passwords, which can be guessed and are reused, and each request would pay for
+their cost. A key is looked up by its hash, so the time of the lookup discloses nothing about keys.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NAME = re.compile(r"[\w.@ -]{1,64}")
 
 
 class ApiKey(pydantic.BaseModel):
-    """A key as the file keeps it: its name, its hash, and the day it was made."""
+    """The entry of a key in the file: its name, its hash, and the date of its creation."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True)
     name: str = pydantic.Field(pattern=rf"^{_NAME.pattern}$")
@@ -46,11 +45,10 @@ class _File(pydantic.BaseModel):
 
 
 def add_key(path: str | Path, name: str) -> str:
-    """Make a key, add its hash to the file (which is made if missing), and return the key, which is
-    kept nowhere else.
+    """Create a key, add its hash to the file, and return the key, which is stored nowhere.
 
-    Raises UsageError for a name that is unusable or taken, DataError for a damaged file or one that
-    cannot be written.
+    A missing file is created. Raises UsageError if the name is unusable or taken, and DataError if
+    the file is damaged or cannot be written.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -69,21 +67,22 @@ def add_key(path: str | Path, name: str) -> str:
 
 
 def revoke_key(path: str | Path, name: str) -> None:
-    """Remove a key from the file; a running server refuses it from then on. Raises UsageError if
-    there is none.
+    """Remove a key from the file; a running server refuses it from then on.
+
+    Raises UsageError if there is no key of this name.
     """
     with _changing(path):
         keys = list_keys(path)
         if not any(key.name == name for key in keys):
-            known = ", ".join(key.name for key in keys) or "none"
+            names = ", ".join(key.name for key in keys) or "none"
             raise UsageError(
-                f"{path}: there is no key named {name[:80]!r}; there are: {known}"
+                f"{path}: there is no key named {name[:80]!r}; there are: {names}"
             )
         _write(path, [key for key in keys if key.name != name])
 
 
 def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
-    """Read a file of keys. Raises DataError if it is missing or damaged."""
+    """Read a key file. Raises DataError if it is missing or damaged."""
     remedy = "make it with `regard keys add`"
     try:
         content = _File.model_validate_json(file_bytes(Path(path)))
@@ -93,44 +92,47 @@ def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
         ) from None
     except pydantic.ValidationError as problem:
         first = problem.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the top"
-        what = f"at {where}: {first['msg']}"
+        location = ".".join(map(str, first["loc"])) or "the top"
+        cause = f"at {location}: {first['msg']}"
         raise DataError(
-            f"{path}: damaged, or not a file of keys of this version ({what}); {remedy}"
+            f"{path}: damaged, or not a file of keys of this version ({cause}); {remedy}"
         ) from None
     return tuple(content.keys)
 
 
 class KeyFile:
-    """The keys of a file that may change while the server runs. Raises DataError if it is unusable
-    at first.
+    """The keys of a file that may change while the server runs.
+
+    Raises DataError if the file is unusable when it is first read.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._state = self._changed()
-        self._keys = self._by_hash()
+        self._state = self._file_state()
+        self._keys = self._keys_by_hash()
 
     def check(self, text: str) -> ApiKey | None:
-        """Return the key that a request has sent, None if there is none such.
+        """Return the key that a request has sent, or None if the file has no such key.
 
-        The file is read again if it has changed; while it is missing or damaged, the keys before
-        are kept and the log says why.
+        The file is read again if it has changed; while it is missing or damaged, the previous keys
+        stay valid and the log says why.
         """
-        if (state := self._changed()) != self._state:
+        state = self._file_state()
+        if state != self._state:
             self._state = state
             try:
-                self._keys = self._by_hash()
+                self._keys = self._keys_by_hash()
             except DataError as problem:
                 _LOG.warning(
                     "the keys before it was changed are still used: %s", problem
                 )
         return self._keys.get(_hash(text))
 
-    def _by_hash(self) -> dict[str, ApiKey]:
+    def _keys_by_hash(self) -> dict[str, ApiKey]:
         return {key.hash: key for key in list_keys(self.path)}
 
-    def _changed(self) -> tuple[int, int, int]:
+    def _file_state(self) -> tuple[int, int, int]:
+        """Return time, size and inode of the file, one of which changes when it is written."""
         try:
             state = os.stat(self.path)
         except OSError:
@@ -151,9 +153,7 @@ def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:
 
 @contextlib.contextmanager
 def _changing(path: str | Path) -> Iterator[None]:
-    """Let one process at a time read and write a file of keys: otherwise one of two new keys would
-    be lost.
-    """
+    """Hold a lock while a key file is read and written, so that no concurrent change is lost."""
     try:
         with lock_folder(Path(os.path.realpath(path)).parent):
             yield

@@ -1,4 +1,4 @@
-"""The choice of a model for a pair of languages, with `auto` for an unknown source."""
+"""Choose a model for a pair of languages; the source language may be detected (`auto`)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ from regard.text.text_format import PLAIN, TextFormat, lay_out
 
 AUTO = "auto"
 STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
-"""Codes for the languages of a model that does not name them."""
+"""Placeholder codes for the languages of a model that does not name them."""
 PROBE = "test"
-"""The word by which Weblate tries a server, from English to German, whichever languages the server
-has.
-"""
+"""The text with which Weblate checks a server, from English to German, whatever its languages."""
 _DETECTED = 10_000
-"""Characters of a text by which its language is detected, at most."""
+"""Most characters of a text that are used to detect its language."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The model and languages of one text; without a model it comes back unchanged: its languages
-    are the same.
+    """The model and languages of one text.
 
-    `confidence`: the probability that the text is of this source, if it was not given.
+    `model`: None if both languages are the same, so that the text is returned unchanged;
+    `confidence`: probability of the source language, if it was detected.
     """
 
     source: str
@@ -42,7 +40,7 @@ class Choice:
 
     @property
     def prefix(self) -> str:
-        """The words that a line has to begin with for this target; most models need none."""
+        """The language token that a line must begin with for this target; most models need none."""
         return self.model.codes.get(self.target, "") if self.model else ""
 
     def answer(self, text: ServedText) -> ServedText:
@@ -57,14 +55,14 @@ class Choice:
         )
 
     def unchanged(self, text: str) -> ServedText:
-        """Return a text as it is, as its own translation."""
+        """Return a text as its own translation."""
         return self.answer(ServedText(text, "", "", None, alternatives=(), lines=()))
 
 
 class LanguagePairs:
-    """The pairs of languages of some models; if several models have a pair, it is the first one's.
+    """The language pairs of several models; a pair that several models have belongs to the first.
 
-    `answers_probe`: the text `PROBE` comes back unchanged if its pair is not served.
+    `answers_probe`: return the text `PROBE` unchanged if its pair is not served.
     """
 
     def __init__(
@@ -73,21 +71,22 @@ class LanguagePairs:
         self._answers_probe = answers_probe
         self._models: dict[tuple[str, str], ServedModel] = {}
         for model in models:
-            for source, target in model.pairs if model.kind == "translation" else ():
-                self._models.setdefault(
-                    (source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET), model
-                )
-        targets: dict[str, set[str]] = {
-            code: {code} for pair in self._models for code in pair
-        }
+            if model.kind != "translation":
+                continue
+            for source, target in model.pairs:
+                pair = (source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET)
+                self._models.setdefault(pair, model)
+
+        targets: dict[str, set[str]] = {}
         for source, target in self._models:
-            targets[source].add(target)
+            targets.setdefault(source, {source}).add(target)
+            targets.setdefault(target, {target})
         self.languages = {code: sorted(targets[code]) for code in sorted(targets)}
-        """All languages, each with those that it can be translated to, itself included."""
+        """All languages, each with its possible targets, itself included."""
         self.sources = list(dict.fromkeys(source for source, _ in self._models))
-        """The languages that can be translated from."""
+        """The source languages of the models."""
         self.targets = list(dict.fromkeys(target for _, target in self._models))
-        """The languages that can be translated to."""
+        """The target languages of the models."""
 
     def choose(
         self,
@@ -97,10 +96,10 @@ class LanguagePairs:
         target: str,
         form: TextFormat = PLAIN,
     ) -> Choice:
-        """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if
-        there is but one.
+        """Choose the model for a text.
 
-        Raises HttpError: 400 for languages that no model has, 503 if there is no model.
+        `source`: a code or "auto"; `target`: a code, or empty if the models have only one. Raises
+        HttpError: 400 for languages that no model has, 503 if there is no model.
         """
         if not self._models:
             raise HttpError(
@@ -118,23 +117,23 @@ class LanguagePairs:
     ) -> Choice:
         target = self._target(target)
         if source in (AUTO, ""):
-            return self._detected(service, _language_of(text, form), target)
-        code = _match(source, self._sources_of(target)) or _match(
-            source, self.languages
-        )
+            return self._choose_detected(service, _prose_of(text, form), target)
+
+        sources = self._sources_of(target)
+        code = _match(source, sources) or _match(source, self.languages)
         if code is None:
-            known = ", ".join(self.languages)
+            languages = ", ".join(self.languages)
             raise bad_request(
-                f"the source language {excerpt(source)} is not served; there are: {known}"
+                f"the source language {excerpt(source)} is not served; there are: {languages}"
             )
         if code == target:
             return Choice(code, target, None)
         model = self._models.get((code, target))
         if model is None:
-            sources = ", ".join(self._sources_of(target)) or "none"
+            names = ", ".join(sources) or "none"
             raise bad_request(
                 f"no model translates from {code} to {target}; there are models to {target} from: "
-                f"{sources}"
+                f"{names}"
             )
         return Choice(code, target, model)
 
@@ -152,44 +151,44 @@ class LanguagePairs:
         return code
 
     def _sources_of(self, target: str) -> list[str]:
-        return [source for source, other in self._models if other == target]
+        return [
+            source for source, model_target in self._models if model_target == target
+        ]
 
-    def _detected(self, service: Models, text: str, target: str) -> Choice:
-        """Choose the likeliest of the languages that this target has models from; or the target
-        itself.
+    def _choose_detected(self, service: Models, text: str, target: str) -> Choice:
+        """Choose the likeliest source language among those with a model to this target, and the
+        target itself.
         """
         sources = self._sources_of(target)
         if not sources:
             raise bad_request(
                 f"no model translates to {target}; there are models to: {', '.join(self.targets)}"
             )
-        likely = [
-            (code, share)
-            for code, share in service.detect(text)
+        candidates = [
+            (code, probability)
+            for code, probability in service.detect(text)
             if code in sources or code == target
         ]
-        code, share = max(likely, key=lambda item: item[1], default=("", 0.0))
-        if share <= 0:
-            code = sources[0]
-        return Choice(
-            code,
-            target,
-            self._models.get((code, target)) if code != target else None,
-            share,
+        code, probability = max(
+            candidates, key=lambda candidate: candidate[1], default=("", 0.0)
         )
+        if probability <= 0:
+            code = sources[0]
+        model = self._models.get((code, target)) if code != target else None
+        return Choice(code, target, model, probability)
 
 
-def _language_of(text: str, form: TextFormat) -> str:
-    """Return what is language in a text, up to a length."""
-    shown = " ".join(lay_out(text, form).lines)[:_DETECTED]
-    for span in reversed(find_spans(shown)):
+def _prose_of(text: str, form: TextFormat) -> str:
+    """Return the beginning of a text without markup, addresses, code and the like."""
+    prose = " ".join(lay_out(text, form).lines)[:_DETECTED]
+    for span in reversed(find_spans(prose)):
         if span.kind in KEPT:
-            shown = shown[: span.start] + shown[span.end :]
-    return shown
+            prose = prose[: span.start] + prose[span.end :]
+    return prose
 
 
 def _match(wanted: str, codes: Iterable[str]) -> str | None:
-    """Return the one of some codes that a client means; None: there is none."""
+    """Return the one of the codes that a client means, or None if there is none."""
     return _code_index(tuple(codes)).match(wanted)
 
 
@@ -201,8 +200,9 @@ def _code_index(codes: tuple[str, ...]) -> CodeIndex:
 def select_models(
     models: Mapping[str, ServedModel], name: str, kind: str
 ) -> list[ServedModel]:
-    """Return the models of a kind, or the one that is named. Raises HttpError (400) for an unknown
-    name.
+    """Return the models of a kind; if `name` is not empty, only the model of this name.
+
+    Raises HttpError (400) for an unknown name.
     """
     of_kind = [model for model in models.values() if model.kind == kind]
     if not name:

@@ -1,6 +1,4 @@
-"""The endpoints of LibreTranslate, by its documented behaviour: its clients work with this server
-as they are.
-"""
+"""Endpoints of LibreTranslate's API, implemented from its documentation."""
 
 from __future__ import annotations
 
@@ -83,26 +81,25 @@ def libretranslate(server: Server) -> APIRouter:
 
     async def languages() -> Response:
         """List the languages, each with those it can be translated to."""
-        known = server.pairs().languages.items()
-        return json_response(
-            [Language(code, language_name(code), targets) for code, targets in known]
-        )
+        language_list = [
+            Language(code, language_name(code), targets)
+            for code, targets in server.pairs().languages.items()
+        ]
+        return json_response(language_list)
 
     async def not_offered(request: Request) -> Response:
         """Refuse a function that is not offered: translation of files, and suggestions of better
         translations.
         """
-        function = (
-            "translation of files"
-            if request.url.path == "/translate_file"
-            else "suggesting translations"
-        )
+        function = "suggesting translations"
+        if request.url.path == "/translate_file":
+            function = "translation of files"
         raise HttpError(403, f"{function} is not offered by this server")
 
     add = CallRoutes(server, router).add
-    known = answers(LibreError, *ERRORS)
-    add("/translate", translate, TranslateParameters, answers(LibreAnswer) | known)
-    add("/detect", detect, DetectParameters, answers(list[Detection]) | known)
+    errors = answers(LibreError, *ERRORS)
+    add("/translate", translate, TranslateParameters, answers(LibreAnswer) | errors)
+    add("/detect", detect, DetectParameters, answers(list[Detection]) | errors)
     listed_languages = answers(list[Language])
     router.get("/languages", responses=listed_languages, operation_id="languages")(
         languages
@@ -118,14 +115,15 @@ def libretranslate(server: Server) -> APIRouter:
 
 async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate a text or a list of texts, plain or HTML. Parameters may also come in the query."""
-    asked = call.parameters
-    search = SearchRequest(
-        nbest=1 + (asked.alternatives if asked.format == "text" else 0)
-    )
+    parameters = call.parameters
+    alternatives = parameters.alternatives if parameters.format == "text" else 0
     results = await call.translate(
-        listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format)
+        listed(parameters.q),
+        (parameters.source, parameters.target),
+        SearchRequest(nbest=1 + alternatives),
+        TextFormat(parameters.format),
     )
-    return _answer(asked, results)
+    return _answer(parameters, results)
 
 
 async def detect(call: Call[DetectParameters]) -> Any:
@@ -133,14 +131,15 @@ async def detect(call: Call[DetectParameters]) -> Any:
     server = call.server
     text = call.parameters.q
     call.charge([text])
-    detected = server.service.detect(text) or [
-        (next(iter(server.pairs().languages), ""), 0.0)
-    ]
-    return [_detection(code, share) for code, share in detected]
+    detected = server.service.detect(text)
+    if not detected:
+        first_language = next(iter(server.pairs().languages), "")
+        detected = [(first_language, 0.0)]
+    return [_detection(code, probability) for code, probability in detected]
 
 
 def _add_states(router: APIRouter, server: Server) -> None:
-    """Add the endpoints that tell of the server itself."""
+    """Add the endpoints that report the state of the server itself."""
 
     @router.get("/frontend/settings", responses=answers(dict[str, Any]))
     async def frontend_settings() -> Response:
@@ -163,9 +162,8 @@ def _add_states(router: APIRouter, server: Server) -> None:
         await server.service.check()
         if server.service.is_ready:
             return json_response({"status": "ok"})
-        away = [
-            model.name for model in server.service.models.values() if not model.is_ready
-        ]
+        models = server.service.models.values()
+        away = [model.name for model in models if not model.is_ready]
         return json_response({"status": "not ready", "away": away}, 503)
 
     metrics = server.metrics
@@ -188,27 +186,29 @@ def _add_states(router: APIRouter, server: Server) -> None:
         )
 
 
-def _answer(asked: TranslateParameters, results: Sequence[ServedText]) -> LibreAnswer:
-    """Return LibreTranslate's answer: lists if a list was sent, and only those fields that were
-    asked for.
+def _answer(
+    parameters: TranslateParameters, results: Sequence[ServedText]
+) -> LibreAnswer:
+    """Return LibreTranslate's answer to a request.
+
+    Each field is a list if the request has a list of texts, and a single value otherwise.
     """
     columns: dict[str, list[Any]] = {
         "translated_text": [result.text for result in results]
     }
-    if asked.source == AUTO:
+    if parameters.source == AUTO:
         columns["detected_language"] = [
             _detection(result.source, result.confidence or 0.0) for result in results
         ]
-    if asked.alternatives:
+    if parameters.alternatives:
         columns["alternatives"] = [result.alternatives or () for result in results]
-    is_list = isinstance(asked.q, list)
-    return LibreAnswer(
-        **{name: column if is_list else column[0] for name, column in columns.items()}
-    )
+    if isinstance(parameters.q, list):
+        return LibreAnswer(**columns)
+    return LibreAnswer(**{name: column[0] for name, column in columns.items()})
 
 
-def _detection(code: str, share: float) -> Detection:
-    return Detection(round(100 * share, 1), code)
+def _detection(code: str, probability: float) -> Detection:
+    return Detection(round(100 * probability, 1), code)
 
 
 def _frontend_settings(server: Server) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Rate limits: a token bucket (refilled steadily, full after a minute) for the requests and
-characters of a client.
+"""Rate limits: token buckets for the requests and the characters of each client.
 
-By hand, since `limits` and `pyrate-limiter` remember an entry for each unit of cost, here a
-character, refuse for ever a text that is larger than the limit of a minute, and do not bound the
-number of addresses.
+A bucket is refilled continuously, and fully within a minute. The libraries `limits` and
+`pyrate-limiter` do not fit: they store an entry for each unit of cost, here a character, always
+refuse a text that exceeds the limit of a minute, and do not bound the number of addresses.
 """
 
 from __future__ import annotations
@@ -18,20 +17,19 @@ from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
 
 MINUTE = 60.0  # seconds
 MOST_ADDRESSES = 10_000
-"""Addresses that are remembered; of more, those whose last request is longest ago are forgotten. No
-key is.
+"""Most addresses with a bucket; the least recently used one is evicted. Buckets of keys are kept.
 """
-_NAME = 64
-"""Characters of what a proxy names a client by, if it is no address."""
+_MOST_NAME_CHARACTERS = 64
+"""Characters that count of a client name that a proxy sends in the place of an address."""
 KEY = "key "
-"""Beginning of the names of clients that have a key."""
+"""Prefix of the names of clients that have a key."""
 
 
 class TokenBucket:
-    """Requests or characters that a client has left of `size`, and that come back within a minute;
-    0: no limit.
+    """A token bucket, whose tokens are requests or characters.
 
-    `taken`: all of them so far.
+    `size`: tokens of the full bucket, which refills within a minute; 0: no limit. `taken`: sum of
+    all tokens taken so far.
     """
 
     def __init__(self, size: int, unit: str, now: float) -> None:
@@ -42,9 +40,10 @@ class TokenBucket:
         self._time = now
 
     def take(self, count: int, now: float) -> None:
-        """Take `count` at a time in seconds; a full bucket suffices for any, and is in debt then.
+        """Take `count` tokens at the time `now`, in seconds.
 
-        Raises HttpError (429) if there is not enough.
+        A full bucket satisfies any request, and goes into debt if the request is larger than the
+        bucket. Raises HttpError (429) if there are too few tokens.
         """
         refilled = self._left + max(now - self._time, 0.0) / MINUTE * self.size
         self._left = min(refilled, self.size)
@@ -68,24 +67,25 @@ class Limits:
         quota: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        def buckets(_: str) -> tuple[TokenBucket, TokenBucket]:
-            return TokenBucket(requests, "requests", clock()), TokenBucket(
-                characters, "characters", clock()
+        def new_buckets(_: str) -> tuple[TokenBucket, TokenBucket]:
+            return (
+                TokenBucket(requests, "requests", clock()),
+                TokenBucket(characters, "characters", clock()),
             )
 
         self.quota = quota
         self._clock = clock
-        self._of_key = cache(buckets)
-        self._of_address = lru_cache(MOST_ADDRESSES)(buckets)
+        self._buckets_of_key = cache(new_buckets)
+        self._buckets_of_address = lru_cache(MOST_ADDRESSES)(new_buckets)
 
     def take_request(self, client: str) -> None:
-        """Count a request. Raises HttpError (429) if the client has made too many."""
+        """Charge a request. Raises HttpError (429) if the client has made too many."""
         requests, _ = self._buckets(client)
         requests.take(1, self._clock())
 
     def take_characters(self, client: str, count: int) -> None:
-        """Count the characters of a request. Raises HttpError: 429, or 456 if the quota does not
-        suffice.
+        """Charge the characters of a request. Raises HttpError: 429, or 456 if the quota is
+        exceeded.
         """
         left = max(self.quota - self.used(client), 0)
         if self.quota and count > left:
@@ -98,25 +98,26 @@ class Limits:
         characters.take(count, self._clock())
 
     def used(self, client: str) -> int:
-        """Return the characters that a client has had translated."""
+        """Return the number of characters that a client has been charged."""
         _, characters = self._buckets(client)
         return characters.taken
 
     def _buckets(self, client: str) -> tuple[TokenBucket, TokenBucket]:
-        return (
-            self._of_key(client) if client.startswith(KEY) else self._of_address(client)
-        )
+        if client.startswith(KEY):
+            return self._buckets_of_key(client)
+        return self._buckets_of_address(client)
 
 
 @lru_cache(4096)
 def address_group(host: str) -> str:
-    """Return what an address is counted as: itself, or the network of 64 bits that one owner of
-    IPv6 addresses has.
+    """Return the name under which an address is rate-limited.
+
+    An IPv6 address stands for its /64 network, since a single client usually has the whole network.
     """
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
-        return host[:_NAME]
+        return host[:_MOST_NAME_CHARACTERS]
     if isinstance(address, ipaddress.IPv4Address):
         return host
     return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))

@@ -1,6 +1,4 @@
-"""Files of the models that are served: their names, the exports of folders, and whether they have
-changed.
-"""
+"""Files of served models: names of models, exports of model folders, and detection of changes."""
 
 from __future__ import annotations
 
@@ -16,35 +14,32 @@ from regard.common.errors import ModelFolderError, WorkerError
 from regard.common.processes import module_command
 from regard.pipeline.export_cache import export_files, mark_used
 
-_NEEDED = {"config.json", "model.safetensors"}
-"""Files without which a folder is no model folder."""
+_REQUIRED = {"config.json", "model.safetensors"}
+"""Files that every model folder has."""
 
 
 def model_names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each model: that of its file or folder; a number tells equal ones apart."""
+    """Return a unique name for each model: that of its file or folder, with a number if needed."""
     names: list[str] = []
     for path in paths:
-        stem = (
-            re.sub(
-                r"[^\w.-]",
-                "-",
-                path.resolve().name if path.is_dir() else path.resolve().stem,
-            )
-            or "model"
-        )
+        resolved = path.resolve()
+        file_name = resolved.name if path.is_dir() else resolved.stem
+        stem = re.sub(r"[^\w.-]", "-", file_name) or "model"
+
         name = stem
         number = 2
         while name in names:
             name = f"{stem}-{number}"
-            number = number + 1
+            number += 1
         names.append(name)
     return names
 
 
 async def prepare(folder: Path, precision: str) -> Path:
-    """Return what is opened for a model folder; see `regard.serving.export_process`.
+    """Return the path to open for a model folder; see `regard.serving.export_process`.
 
-    Raises ModelFolderError for a damaged folder, and WorkerError or OSError for what may pass.
+    Raises ModelFolderError if the folder is damaged, and WorkerError or OSError for errors that may
+    be temporary.
     """
     pipe = asyncio.subprocess.PIPE
     command = module_command("regard.serving.export_process", str(folder), precision)
@@ -68,33 +63,30 @@ async def prepare(folder: Path, precision: str) -> Path:
 
 
 def files_state(path: Path) -> tuple[Any, ...]:
-    """Return what changes when the files of a model do: inode, size and time of each; nothing while
-    one is missing.
+    """Return inode, size and time of the files of a model, which change when the files do.
+
+    Returns an empty tuple while a file is missing.
     """
     try:
         is_file = path.is_file()
-        status = {
-            file.name: os.stat(file)
-            for file in ([path] if is_file else export_files(path))
-        }
+        files = [path] if is_file else export_files(path)
+        stats = {file.name: os.stat(file) for file in files}
     except (OSError, ModelFolderError):
         return ()
-    if not is_file and not status.keys() >= _NEEDED:
+    if not is_file and not stats.keys() >= _REQUIRED:
         return ()
     return tuple(
-        (name, item.st_ino, item.st_size, item.st_mtime_ns)
-        for name, item in status.items()
+        (name, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        for name, stat in stats.items()
     )
 
 
 def is_kept(export: Path) -> bool:
-    """Return whether an export is still there, and keep it from being removed as one that nobody
-    uses.
-    """
+    """Return whether an export still exists, and mark it as used, so that the cache keeps it."""
     try:
         mark_used(export)
     except FileNotFoundError:
         return False
-    except OSError:  # such as that of a file system which can only be read
+    except OSError:  # for instance, the file system is read-only
         pass
     return True

@@ -1,6 +1,4 @@
-"""The models that are served: opened, watched, replaced when their files change, and called in
-threads.
-"""
+"""The models of a server: opened, reloaded when their files change, and called in threads."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +40,27 @@ from regard.serving.service import (
 )
 
 LONG_TEXT = 10_000
-"""Characters from which on a text is long: then it may not take the threads of others."""
+"""Characters above which a text counts as long; long texts have a thread pool of their own."""
 _IMAGE = (1, 200)
-"""Lines and characters of text that an image counts as, in the backlog."""
-_SHORT_CALLS, _LONG_CALLS = 128, 4
-"""Calls of a model that are open in threads at the same time; further ones wait."""
+"""Size of an image in the backlog: lines and characters of text."""
+_SHORT_CALLS = 128
+"""Threads of a model for short calls; further calls wait."""
+_LONG_CALLS = 4
+"""Threads of a model for calls with long texts or large answers; further calls wait."""
 _PATIENCE = 5.0
-"""Seconds after which a model that says nothing is believed to be as it was."""
+"""Seconds that a check of a model, or a call for one that is still being opened, may wait."""
 _LONGEST_PAUSE = 60.0
-"""Most seconds between two attempts to open a model that is away for a reason that may pass by
-itself.
-"""
+"""Most seconds between two attempts to open a model after a temporary error."""
 Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings of the models: `threads` that translate, `most_lines` that wait for a model."""
+    """Settings of the models.
+
+    `threads`: threads that translate; `most_lines`: lines that may wait for a model;
+    `reload_seconds`: interval between checks for changed files, or 0 for no checks.
+    """
 
     precision: str = "int8"
     threads: int = 1
@@ -69,22 +71,22 @@ class ServiceSettings:
 
 @dataclass
 class _Host:
-    """One model: the file or folder it was named by, the model itself if it is open, and what is
-    known of it.
+    """One model with its state: its file or folder, its backlog and threads, and whether it is
+    open.
     """
 
     path: Path
     languages: Pair | None
     backlog: Backlog
-    about: ServedModel
+    served: ServedModel
     language_id: LanguageId = field(default_factory=lambda: LanguageId({}))
     model: Any = None
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
     is_whole: bool = False
-    # Of its files, as they were opened or found unusable.
+    # State of the files when they were opened or found unusable (see `files_state`).
     state: tuple[Any, ...] | None = None
-    export: Path | None = None  # that is open in the place of a folder
-    problem: str = ""  # why it could not be opened the last time
+    export: Path | None = None  # cached export that is open in the place of a folder
+    problem: str = ""  # cause if the last attempt to open it failed
     reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
     short_calls: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_SHORT_CALLS, "call")
@@ -95,16 +97,16 @@ class _Host:
 
 
 class Models:
-    """The models of a server: each call names one, and runs in a thread of it.
+    """The models of a server; each call names one, and runs in one of its threads.
 
-    What needs PyTorch is opened by `open_pytorch`.
+    `open_pytorch`: opens the model folders that need PyTorch; `descriptions`: a file that keeps the
+    descriptions of all models for the next process, so that it can accept requests for models that
+    it is still opening.
 
-    `descriptions`: a file in which those of all models are kept for the next process, if this one
-    dies: requests for a model that is still being opened can wait for it then.
-
-    Requests raise UsageError for options that the model cannot do, LineError for lines that it
-    cannot translate (with their numbers), Overloaded, DeadlineExceeded, and RegardError if the
-    model is away. `deadline`: seconds from now. A call that is cancelled is given up.
+    The `deadline` of a call is in seconds from now, and a call that is cancelled stops its thread.
+    Calls raise UsageError for options that the model does not support, LineError with the numbers
+    of lines that it cannot translate, Overloaded, DeadlineExceeded, and RegardError if the model is
+    not open.
     """
 
     def __init__(
@@ -127,29 +129,31 @@ class Models:
     async def start(
         self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True
     ) -> None:
-        """Open all models. Raises ModelFolderError, with all causes, if one cannot be.
+        """Open all models.
 
-        Not `strict`: such a model is away, and folders are opened beside, while the others serve:
-        they take longer.
+        If `strict`, raises ModelFolderError, with all causes, if a model cannot be opened. If not
+        `strict`, such a model is not ready, and folders, which take longer, are opened while the
+        other models serve.
         """
         for name, path, pair in zip_longest(model_names(paths), paths, languages):
-            away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
-            self._hosts[name] = _Host(
-                path, pair, Backlog(self._settings.most_lines), away
+            served = ServedModel(
+                name, "translation", (pair or ("", ""),), is_ready=False
             )
+            backlog = Backlog(self._settings.most_lines)
+            self._hosts[name] = _Host(path, pair, backlog, served)
+
         hosts = list(self._hosts.values())
         if strict:
-            causes = await asyncio.gather(*map(self._open, hosts))
-            ModelFolderError.raise_all(cause for of_host in causes for cause in of_host)
+            causes_by_host = await asyncio.gather(*map(self._open, hosts))
+            ModelFolderError.raise_all(chain.from_iterable(causes_by_host))
         else:
-            self._recall()
-            await asyncio.gather(
-                *(self._reload(host) for host in hosts if not host.path.is_dir())
-            )
+            self._restore_descriptions()
+            files = [host for host in hosts if not host.path.is_dir()]
+            await asyncio.gather(*map(self._reload, files))
         self._watchers = [asyncio.create_task(self._watch(host)) for host in hosts]
 
     async def close(self) -> None:
-        """Give up what is open; files are no longer watched."""
+        """Stop watching files, and cancel the calls that have not begun."""
         for watcher in self._watchers:
             watcher.cancel()
         for host in self._hosts.values():
@@ -157,13 +161,11 @@ class Models:
             host.long_calls.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
-        """Tell readiness checks that the server is about to end; open calls go on."""
+        """Refuse further calls and report not to be ready; open calls go on."""
         self._is_draining = True
 
     async def check(self) -> None:
-        """Check that the files of all models are whole, so that `models` and `is_ready` are up to
-        date.
-        """
+        """Check the files of all models, so that `models` and `is_ready` are up to date."""
         await asyncio.gather(*map(self._check, self._hosts.values()))
 
     async def _check(self, host: _Host) -> None:
@@ -181,21 +183,23 @@ class Models:
     @property
     def models(self) -> Mapping[str, ServedModel]:
         """The models, by name."""
-        return {
-            name: host.about if host.is_whole else replace(host.about, is_ready=False)
-            for name, host in self._hosts.items()
-        }
+        models = {}
+        for name, host in self._hosts.items():
+            models[name] = host.served
+            if not host.is_whole:
+                models[name] = replace(host.served, is_ready=False)
+        return models
 
     @property
     def is_ready(self) -> bool:
-        """True if all models are open and whole, and requests are taken."""
+        """True if all models are open and whole, and calls are accepted."""
         return not self._is_draining and all(
             host.is_whole for host in self._hosts.values()
         )
 
     @property
     def backlog(self) -> Mapping[str, tuple[int, int]]:
-        """Lines and characters that are not done, by model."""
+        """Lines and characters of open calls, by model."""
         return {
             name: (host.backlog.lines, host.backlog.characters)
             for name, host in self._hosts.items()
@@ -204,7 +208,7 @@ class Models:
     async def translate(
         self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
     ) -> list[ServedText]:
-        """Translate texts. LineErrors have the numbers of these."""
+        """Translate texts. A LineError has the indices of texts in the place of lines."""
         is_large = request.search.nbest > 1 or request.search.attention != "none"
         size = _size(texts)
         result: list[ServedText] = await self._call(
@@ -222,8 +226,9 @@ class Models:
     async def caption(
         self, model: str, image: bytes, search: SearchRequest, deadline: float
     ) -> list[ServedHypothesis]:
-        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are
-        none.
+        """Caption an image, the bytes of a PNG, JPEG or WebP file.
+
+        Raises DataError if the bytes are no such image.
         """
         result: list[ServedHypothesis] = await self._call(
             model, "caption", _IMAGE, deadline, image, search
@@ -233,8 +238,8 @@ class Models:
     async def explain(
         self, model: str, text: str, options: ExplanationRequest, deadline: float
     ) -> msgspec.Raw:
-        """Return a translation with attention, alignments, log-probabilities and search, as
-        js/regard.d.ts has it.
+        """Return a translation with attention, alignments, log-probabilities and search trace, in
+        the format of js/regard.d.ts.
         """
         result: msgspec.Raw = await self._call(
             model, "explain", _size([text]), deadline, text, options, is_large=True
@@ -249,8 +254,8 @@ class Models:
         count: int,
         deadline: float,
     ) -> list[Continuation]:
-        """Return the tokens that may follow a prefix of the translation, likeliest first, and what
-        each leads to.
+        """Return the likeliest next tokens after a prefix of the translation, best first, each with
+        the translation that it leads to.
         """
         size = (1 + count, len(text) * (1 + count))
         result: list[Continuation] = await self._call(
@@ -261,8 +266,8 @@ class Models:
     async def explain_image(
         self, model: str, image: bytes, deadline: float
     ) -> msgspec.Raw:
-        """Return a caption as data for figures: the image as the model sees it, and the cells of
-        each word.
+        """Return a caption as data for figures: the image as the model sees it, and the cells that
+        each word attends to.
         """
         result: msgspec.Raw = await self._call(
             model, "explain_image", _IMAGE, deadline, image, is_large=True
@@ -278,8 +283,10 @@ class Models:
         *arguments: Any,
         is_large: bool = False,
     ) -> Any:
-        """Call a method of a model in a thread; `size`: lines and characters that it counts as in
-        the backlog.
+        """Call a method of a model in a thread.
+
+        `size`: size of the call in the backlog, as lines and characters; `is_large`: whether its
+        answer is large.
         """
         host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
@@ -292,8 +299,8 @@ class Models:
     async def stream(
         self, model: str, text: str, request: TextRequest, deadline: float
     ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
-        """Yield what the translation of a text grows by, with the number of the line, greedily; at
-        last the whole.
+        """Yield increments of a greedy translation with the index of their line, and finally the
+        whole text.
         """
         host = await self._opened(model, "stream", deadline)
         size = _size([text])
@@ -307,14 +314,13 @@ class Models:
                 yield part
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Return the languages of the models with the probability that the text is of each,
-        likeliest first.
-        """
+        """Return the languages of the models with their probabilities, likeliest first."""
         return self._language_id.detect(text)
 
     async def _opened(self, name: str, method: str, deadline: float) -> _Host:
-        """Return the model of a name for a call, once it is open. Raises UsageError, Overloaded,
-        RegardError.
+        """Wait until the model for a call is open, and return it.
+
+        Raises UsageError, Overloaded and RegardError.
         """
         host = self._hosts[name]
         if self._is_draining:
@@ -336,131 +342,128 @@ class Models:
         return host
 
     async def reload(self) -> None:
-        """Open again the models whose files have changed; one that cannot be opened stays as it
-        was.
+        """Reload the models whose files have changed; the old model stays if the new one cannot be
+        opened.
         """
         await asyncio.gather(*map(self._reload, self._hosts.values()))
 
     async def _watch(self, host: _Host) -> None:
-        """Open a model that is away, and again whenever its files change."""
+        """Reload a model whenever its files change, and retry after temporary errors."""
         pause = 0.0
         while True:
-            is_again = await self._reload(host)
-            pause = (
-                min(_LONGEST_PAUSE, 2 * pause + 1)
-                if is_again
-                else self._settings.reload_seconds
-            )
+            needs_retry = await self._reload(host)
+            if needs_retry:
+                pause = min(_LONGEST_PAUSE, 2 * pause + 1)
+            else:
+                pause = self._settings.reload_seconds
             if not pause:
                 return
             await asyncio.sleep(pause)
 
     async def _reload(self, host: _Host) -> bool:
-        """Open a model if its files have changed. Return True if that failed for a reason that may
-        pass by itself.
+        """Open a model if its files have changed, and return True if that failed for a temporary
+        reason.
 
-        At most one reload of a model runs at a time: a signal may come while files are looked at
-        anyway.
+        The lock prevents concurrent reloads, by a signal and by the regular check.
         """
         async with host.reloading:
-            # Without which no process could start again.
+            # If its export was removed, a new process could not start: export the folder again.
             if host.export is not None and not is_kept(host.export):
-                host.export = host.state = None
+                host.export = None
+                host.state = None
+
             state = files_state(host.path)
             if state == host.state or (host.model is not None and not state):
                 return False
             if host.state is not None:
                 await asyncio.sleep(min(1.0, self._settings.reload_seconds))
                 if files_state(host.path) != state:
-                    return False  # is still being written
+                    return False  # the files are still being written
+
             was_open = host.model is not None
             problem = "; ".join(await self._open(host))
             if problem and problem != host.problem:
                 await self._check(host)
-                rest = "stays as it was" if host.is_whole else "is away"
+                consequence = "stays as it was" if host.is_whole else "is away"
                 self._log(
-                    f"{host.about.name}: cannot be opened, so the model {rest}: {problem}"
+                    f"{host.served.name}: cannot be opened, so the model {consequence}: {problem}"
                 )
             if not problem and (was_open or host.problem):
-                self._log(f"{host.about.name}: loaded again")
+                self._log(f"{host.served.name}: loaded again")
             host.problem = problem
             return problem != "" and host.state != state
 
     async def _open(self, host: _Host) -> list[str]:
-        """Open a model, in the place of the one before, which ends with its last call. Return why
-        it cannot be opened.
+        """Open a model, or replace the open one, and return the causes if that fails.
 
-        The state of its files is noted, unless it fails for a reason that may pass by itself.
+        A replaced model is released after its last call. The state of the files is stored, unless
+        the error is temporary.
         """
         state = files_state(host.path)
         try:
-            model, about = await self._load(host)
-            check_languages(about, host.languages)
-            self._describe(host, about)
+            model, description = await self._load(host)
+            check_languages(description, host.languages)
+            self._describe(host, description)
         except Exception as problem:
-            causes = (
-                problem.causes
-                if isinstance(problem, RegardError)
-                else (f"{type(problem).__name__}: {problem}",)
-            )
-            if isinstance(problem, RegardError) and not isinstance(
-                problem, WorkerError
-            ):
-                host.state = state
+            causes: Sequence[str] = [f"{type(problem).__name__}: {problem}"]
+            if isinstance(problem, RegardError):
+                causes = problem.causes
+                if not isinstance(problem, WorkerError):
+                    host.state = state
             return [
                 cause if str(host.path) in cause else f"{host.path}: {cause}"
                 for cause in causes
             ]
+
         host.model = model
         host.state = state
         host.is_whole = True
         host.is_open.set()
-        # Then the next process has to wait for what the model says.
+        # If the file cannot be written, the next process waits for the models' own descriptions.
         with contextlib.suppress(OSError):
             self._descriptions.write_bytes(msgspec.json.encode(self._described))
         return []
 
     async def _load(self, host: _Host) -> tuple[Any, Mapping[str, Any]]:
-        """Return the model of a file or folder as it is now, and what it says of itself.
+        """Load the model of a file or folder; return it with its description.
 
-        Raises WorkerError or OSError if it is not the files that are to blame, else RegardError.
+        Raises RegardError if the files are unusable, and WorkerError or OSError for other causes.
         """
         settings = self._settings
         path = host.path
         if not path.exists():
             raise ModelFolderError("there is no such file or folder")
         opened = path if path.is_file() else await prepare(path, settings.precision)
-        in_thread = partial(
-            asyncio.get_running_loop().run_in_executor, host.short_calls
-        )
+        loop = asyncio.get_running_loop()
+        in_thread = partial(loop.run_in_executor, host.short_calls)
         if opened.is_dir():
-            options = (
+            folder = Folder(
+                opened,
                 settings.precision,
                 settings.threads,
                 settings.answer_limit,
                 host.languages or (),
+                version=time.time_ns(),
             )
-            model = await in_thread(
-                self._open_pytorch, Folder(opened, *options, time.time_ns())
-            )
+            model = await in_thread(self._open_pytorch, folder)
         else:
             model = await in_thread(_open_file, opened, settings, host.languages)
         host.export = opened if opened != path and opened.is_file() else None
         return model, await in_thread(model.about)
 
-    def _describe(self, host: _Host, about: Mapping[str, Any]) -> None:
-        """Take what a model says of itself."""
-        name = host.about.name
-        self._described[name] = about
-        host.about = served_model(name, about, host.languages)
-        host.language_id = known_languages(about, host.languages)
+    def _describe(self, host: _Host, description: Mapping[str, Any]) -> None:
+        """Store the description that a model gives of itself."""
+        name = host.served.name
+        self._described[name] = description
+        host.served = served_model(name, description, host.languages)
+        host.language_id = known_languages(description, host.languages)
         self._language_id = LanguageId.merge(
-            each.language_id for each in self._hosts.values()
+            other.language_id for other in self._hosts.values()
         )
 
-    def _recall(self) -> None:
-        """Take what models said of themselves in a process that has died."""
-        # It died before it wrote, or meanwhile.
+    def _restore_descriptions(self) -> None:
+        """Read the descriptions of the models that the process before this one has written."""
+        # That process may have died before it had written the file, or while it wrote it.
         with contextlib.suppress(OSError, msgspec.DecodeError):
             described = msgspec.json.decode(self._descriptions.read_bytes())
             for name in self._hosts.keys() & described.keys():
@@ -469,9 +472,9 @@ class Models:
 
 @contextlib.contextmanager
 def _stopping_threads(deadline: float) -> Iterator[threading.Event]:
-    """Yield a stop event for the threads that work for the block, and set it when the block ends.
+    """Yield a stop event for the threads of a block, and set it when the block ends.
 
-    Raises DeadlineExceeded in the place of a timeout.
+    Raises DeadlineExceeded instead of TimeoutError.
     """
     stop = threading.Event()
     try:
@@ -494,7 +497,7 @@ async def _in_thread(
     """
 
     def run() -> Any:
-        # Then nobody waits for the result.
+        # After `stop` is set, nobody waits for the result.
         with stopped_by(stop), contextlib.suppress(Stopped):
             check_stop(stop)
             return work(*arguments)
@@ -507,21 +510,21 @@ async def _in_thread(
 def _open_file(
     path: Path, settings: ServiceSettings, languages: Pair | None
 ) -> ServedFile:
-    path.open("rb").close()  # an error of the system is none of the file
-    return ServedFile(
-        RuntimeTranslator(path, settings.threads),
-        settings.answer_limit,
-        languages or (),
-    )
+    # This raises OSError for errors of the system, which do not make the file unusable.
+    path.open("rb").close()
+    translator = RuntimeTranslator(path, settings.threads)
+    return ServedFile(translator, settings.answer_limit, languages or ())
 
 
 def _open_here(folder: Folder) -> Any:
-    """Open a folder in this process, where there is no other for PyTorch."""
+    """Open a folder in this process, if there is no PyTorch process."""
     from regard.serving.pytorch_models import open_folder
 
     return open_folder(*folder[:-1])
 
 
 def _size(texts: Sequence[str]) -> tuple[int, int]:
-    """Return the lines and characters that texts count as, in the backlog."""
-    return sum(text.count("\n") + 1 for text in texts), sum(map(len, texts))
+    """Return the size of texts in the backlog: their lines and characters."""
+    lines = sum(text.count("\n") + 1 for text in texts)
+    characters = sum(map(len, texts))
+    return lines, characters

@@ -1,5 +1,6 @@
-"""Descriptions of endpoints for OpenAPI: bodies that are read by hand, and answers by their
-types.
+"""Descriptions of endpoints for OpenAPI, with the schemas of request bodies and answers.
+
+FastAPI cannot derive them, because the server parses bodies and encodes answers itself.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _REASONS = {
     504: "Not done before the deadline",
 }
 ERRORS = (400, 403, 408, 413, 415, 429, 456, 503, 504)
-"""Statuses of errors of every endpoint that translates."""
+"""Error statuses of every endpoint that translates."""
 _REFERENCE = "#/components/schemas/{name}"
 Responses = dict[int | str, dict[str, Any]]
 
@@ -43,11 +44,10 @@ class Problem(Answer, frozen=True):
 
 
 def answers(kind: Any, *statuses: int) -> Responses:
-    """Describe the answers of some statuses, of 200 if none is given, by the type of their JSON."""
+    """Describe the answers with the given statuses (by default 200) and JSON of type `kind`."""
     (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
-    content = {
-        "application/problem+json" if kind is Problem else JSON: {"schema": schema}
-    }
+    media_type = "application/problem+json" if kind is Problem else JSON
+    content = {media_type: {"schema": schema}}
     return {
         status: {"description": _REASONS[status], "content": content}
         for status in statuses or (200,)
@@ -55,22 +55,23 @@ def answers(kind: Any, *statuses: int) -> Responses:
 
 
 def example(**values: Any) -> pydantic.ConfigDict:
-    """Return the configuration of a model of parameters that OpenAPI shows with an example."""
+    """Return the configuration of a pydantic model that OpenAPI shows with an example."""
     return pydantic.ConfigDict(json_schema_extra={"example": values})
 
 
 def body(parameters: type[pydantic.BaseModel], *media: str) -> dict[str, Any]:
-    """Describe the body of an endpoint, as JSON or as a form."""
+    """Describe the body of an endpoint, whose media types are by default JSON and forms."""
     schema = parameters.model_json_schema()
-    content = {kind: {"schema": schema} for kind in media or (JSON, FORM, MULTIPART)}
+    media_types = media or (JSON, FORM, MULTIPART)
+    content = {media_type: {"schema": schema} for media_type in media_types}
     return {"requestBody": {"required": True, "content": content}}
 
 
 class DescribedApp(FastAPI):
-    """An application whose OpenAPI document has the types of answers."""
+    """An application whose OpenAPI document contains the schemas of answers."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document: all endpoints, and all kinds of `Answer`."""
+        """Return the document: all endpoints, and the schemas of all subclasses of `Answer`."""
         _, components = msgspec.json.schema_components(
             Answer.__subclasses__(), ref_template=_REFERENCE
         )

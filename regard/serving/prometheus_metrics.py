@@ -1,4 +1,4 @@
-"""Measurements for Prometheus, in a registry of their own; no label tells who asked, or what."""
+"""Metrics for Prometheus, in a registry of their own; no label identifies a client or a text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0,
 
 
 class Metrics:
-    """Counters of requests and texts, and the lines that wait for the models of `service`."""
+    """Counters of requests and texts, and gauges of open requests and of lines in the backlog."""
 
     def __init__(self, service: Models) -> None:
         # The series `*_created` double the number of series and say little.
@@ -59,24 +59,25 @@ class Metrics:
     def count_request(
         self, route: str, method: str, status: int, seconds: float
     ) -> None:
-        """Count a request that was answered. `route`: a path as declared, never as sent; `method`:
-        one of few.
+        """Count an answered request.
+
+        The number of label values is bounded: `route` is a path as declared, never as sent, and
+        `method` one of a fixed set.
         """
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route, method).observe(seconds)
 
     def count_texts(self, texts: Sequence[str], results: Sequence[ServedText]) -> None:
-        """Count translated texts by their languages, which are those of models: there are few."""
+        """Count translated texts by the languages of the models, of which there are few."""
         for text, result in zip(texts, results, strict=True):
             if result.model is None:
                 continue
             labels = (result.source, result.target)
             self._texts.labels(*labels).inc()
             self._characters.labels(*labels).inc(len(text))
-            self._tokens.labels(*labels).inc(
-                sum(len(line.hypotheses[0].tokens) for line in result.lines or ())
-            )
+            tokens = sum(len(line.hypotheses[0].tokens) for line in result.lines or ())
+            self._tokens.labels(*labels).inc(tokens)
 
     def exposition(self) -> bytes:
-        """Write all measurements in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,5 +1,5 @@
-"""Model folders that only PyTorch can run, as they are served: captioners, and translators without
-native code.
+"""Served model folders that only PyTorch can run: captioners, and translators that cannot be
+exported.
 """
 
 from __future__ import annotations
@@ -32,38 +32,39 @@ def open_folder(
 ) -> ServedFolder | ServedCaptioner:
     """Load a model folder. Raises ModelFolderError if it is damaged.
 
-    `languages`: codes of source and target by whose rules capitals are read and written; none: the
-    folder's own.
+    `languages`: codes of source and target, whose casing rules apply; by default those of the
+    folder.
     """
     torch.set_num_threads(threads)
     pipeline = load(path, precision=precision)
-    warnings.simplefilter("ignore")  # what is wrong with a line is in its notes
-    about = _about(path, pipeline, precision)
+    warnings.simplefilter("ignore")  # the notes of each line say the same
+    description = _describe(path, pipeline, precision)
     if isinstance(pipeline, Captioner):
-        return ServedCaptioner(pipeline, about)
-    return ServedFolder(pipeline, about, most_bytes, languages)
+        return ServedCaptioner(pipeline, description)
+    return ServedFolder(pipeline, description, most_bytes, languages)
 
 
-def _about(
+def _describe(
     path: Path, pipeline: FolderTranslator | Captioner, precision: str
 ) -> dict[str, Any]:
-    """Return kind, card and attention of a model."""
-    readme = path / "README.md"
+    """Return the description of a model, in the same format as that of a runtime file."""
     languages = folder_languages(path)
-    identification = load_language_id(path)
+    language_id = load_language_id(path)
+    readme = path / "README.md"
+    card = {
+        "parameters": sum(
+            parameter.numel() for parameter in pipeline.model.parameters()
+        ),
+        "precision": precision,
+        "languages": [languages.source, languages.target],
+        "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",
+    }
     return {
         "kind": "captions" if isinstance(pipeline, Captioner) else "translation",
         "engine": "pytorch",
-        "card": {
-            "parameters": sum(
-                parameter.numel() for parameter in pipeline.model.parameters()
-            ),
-            "precision": precision,
-            "languages": [languages.source, languages.target],
-            "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",
-        },
+        "card": card,
         "has_attention": True,
-        "language_id": identification.to_json() if identification else "",
+        "language_id": language_id.to_json() if language_id else "",
     }
 
 
@@ -73,48 +74,49 @@ class ServedFolder(ServedTranslator):
     def __init__(
         self,
         translator: FolderTranslator,
-        about: dict[str, Any],
+        description: dict[str, Any],
         most_bytes: int,
         languages: Sequence[str],
     ) -> None:
         super().__init__(
             translator, translator.attention_heads(), most_bytes, languages
         )
-        self._about = about
+        self._description = description
 
     def about(self) -> dict[str, Any]:
-        """Return kind, card and attention of the model."""
-        return self._about
+        """Return the description of the model."""
+        return self._description
 
 
 class ServedCaptioner:
-    """A captioner; it runs on PyTorch, in whichever thread calls it."""
+    """A captioner, which runs on PyTorch in the thread of its caller."""
 
-    def __init__(self, captioner: Captioner, about: dict[str, Any]) -> None:
+    def __init__(self, captioner: Captioner, description: dict[str, Any]) -> None:
         self._captioner = captioner
-        self._about = about
+        self._description = description
 
     def about(self) -> dict[str, Any]:
-        """Return kind, card and attention of the model."""
-        return self._about
+        """Return the description of the model."""
+        return self._description
 
     def check(self) -> None:
-        """Do nothing: the model lies in memory, whatever becomes of its files."""
+        """Do nothing: the model is in memory, so changes of its files do not matter."""
 
     def caption(self, image: bytes, search: SearchRequest) -> list[ServedHypothesis]:
-        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are
-        none, and Stopped.
+        """Caption an image, the bytes of a PNG, JPEG or WebP file.
+
+        Raises DataError if the bytes are no such image, and Stopped.
         """
         options = search.given_options(self._captioner.settings.search.beam)
-        reads = search.attention != "none"
+        needs_attention = search.attention != "none"
         (caption,) = self._captioner.caption(
-            [image], nbest=search.nbest, readings=reads, **options
+            [image], nbest=search.nbest, readings=needs_attention, **options
         )
         return served_hypotheses(caption, search)
 
     def explain_image(self, image: bytes) -> msgspec.Raw:
-        """Return a caption as data for figures: the image as the model sees it, and the cells of
-        each word.
+        """Return a caption as data for figures: the image as the model sees it, and the cells that
+        each word attends to.
         """
         caption, data = explain_caption(self._captioner, image)
         return msgspec.Raw(msgspec.json.encode(page_data(data, caption.text, ("", ""))))

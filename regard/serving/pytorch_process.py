@@ -1,9 +1,8 @@
-"""Process of the models that only PyTorch can run: the serving process never imports it, nor ends
-with its errors.
+"""Process of the models that only PyTorch can run.
 
-A call is a connection (`multiprocessing.connection`): the caller sends what is to be done with
-which model, and gets the results, or an error. A caller that closes the connection gives the call
-up.
+The serving process never imports PyTorch, and survives its crashes. Each call is a connection
+(`multiprocessing.connection`): the caller sends the model folder, the name of a method and its
+arguments, and receives the results or an error. A caller cancels a call by closing its connection.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from regard.serving.child_process import BEAT_SECONDS, status_pipe
 
 
 class Folder(NamedTuple):
-    """A model folder as it is to be opened; `version` grows with its changes. The arguments of
-    `open_folder`.
+    """A model folder with the arguments of `open_folder`; `version` grows whenever its files
+    change.
     """
 
     path: Path
@@ -38,8 +37,8 @@ class Folder(NamedTuple):
     version: int = 0
 
 
-_TRIES = 1200
-"""Tries to reach the process while it starts, of a tenth of a second each."""
+_ATTEMPTS = 1200
+"""Attempts to reach the process while it starts, one in a tenth of a second."""
 _CALL = "call"
 """Name of the threads that answer calls."""
 
@@ -64,8 +63,9 @@ class ProcessDied(WorkerError):
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """A model in the process at `address`, with the methods of a served model. Any number of
-    threads may call it.
+    """A proxy of a model in the process at `address`, with the methods of a served model.
+
+    Several threads may call it at the same time.
     """
 
     address: str
@@ -80,8 +80,9 @@ class RemoteModel:
         return lambda *arguments: next(self._results(method, *arguments))
 
     def _results(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Make a call, and yield its results. Raises its error, Stopped, ProcessAway, and
-        ProcessDied.
+        """Make a call, and yield its results.
+
+        Raises the error of the call, Stopped, ProcessAway and ProcessDied.
         """
         stop = STOP_EVENT.get()
         try:
@@ -105,23 +106,25 @@ class RemoteModel:
 
 
 class PyTorchProcess:
-    """The PyTorch process as the serving process sees it; `start` asks the supervisor for it, any
-    number of times.
+    """The client of the PyTorch process, in the serving process.
+
+    `start`: asks the supervisor to start the PyTorch process, unless it runs.
     """
 
     def __init__(self, address: str, authkey: str, start: Callable[[], None]) -> None:
-        """`authkey`: hexadecimal digits of the key without which nobody may call."""
+        """Create the client; `authkey`: the key that authenticates callers, in hexadecimal."""
         self._address = address
         self._key = bytes.fromhex(authkey)
         self._start = start
 
     def open(self, folder: Folder) -> RemoteModel:
-        """Open a folder there, once the process has started. Raises ModelFolderError, ProcessAway,
-        ProcessDied.
+        """Open a folder in the process, once that has started.
+
+        Raises ModelFolderError, ProcessAway and ProcessDied.
         """
         self._start()
         model = RemoteModel(self._address, self._key, folder)
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             with contextlib.suppress(ProcessAway):
                 model.about()
                 return model
@@ -130,16 +133,17 @@ class PyTorchProcess:
 
 
 class _OpenFolders:
-    """The folders that are open, each in its latest version."""
+    """The open model folders, each in its latest version."""
 
     def __init__(self) -> None:
         self._open = dict[Folder, tuple[int, Any]]()
         self._opening = dict[Folder, threading.Lock]()
 
     def get(self, folder: Folder) -> Any:
-        """Return the model of a folder, opened. Raises ModelFolderError.
+        """Return the model of a folder, which is opened if this version is new.
 
-        Only the first calls of a version wait while it is opened.
+        Calls of a new version wait while it is opened; those of older versions do not. Raises
+        ModelFolderError.
         """
         key = folder._replace(version=0)
         if self._version(key) < folder.version:
@@ -155,13 +159,13 @@ class _OpenFolders:
 
 
 def serve_calls(listener: Listener) -> None:
-    """Answer calls, each in a thread of its own, until the listener is closed."""
+    """Answer calls, each in a thread of its own, as long as the process lives."""
     folders = _OpenFolders()
     while True:
         try:
             connection = listener.accept()
         except (OSError, EOFError):
-            # Of a caller who has gone, or of the system, or it is closed.
+            # The caller has disconnected, the system lacks resources, or the listener is closed.
             time.sleep(PATIENCE)
             continue
         threading.Thread(target=_answer, args=(folders, connection), name=_CALL).start()
@@ -179,14 +183,14 @@ def _answer(folders: _OpenFolders, connection: Connection) -> None:
             connection.send(([], None))
         except RegardError as problem:
             connection.send(([], problem))
-        except Exception as problem:  # the calls of others go on
+        except Exception as problem:  # other calls of the process go on
             connection.send(([], RegardError(f"{type(problem).__name__}: {problem}")))
         finally:
             stop.set()
 
 
 def _watch(connection: Connection, stop: threading.Event) -> None:
-    """Give a call up if its caller has gone: nothing else comes from there."""
+    """Set `stop` once the caller closes the connection, on which it sends nothing else."""
     with contextlib.suppress(OSError):
         while not stop.is_set():
             if connection.poll(PATIENCE):
@@ -194,30 +198,33 @@ def _watch(connection: Connection, stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Answer calls until standard input ends, whose first line is the configuration; then finish
-    those that are open.
+    """Answer calls until the end of standard input, and then finish the open ones.
 
-    `end_seconds` of the configuration: in which they have to be done.
+    The first line of standard input is the configuration; its `end_seconds` is the time limit for
+    finishing open calls.
     """
     report = status_pipe()
     configuration = json.loads(sys.stdin.readline())
     address = configuration["pytorch"]["address"]
     key = bytes.fromhex(configuration["pytorch"]["authkey"])
-    Path(address).unlink(missing_ok=True)  # of a process that has died
+    Path(address).unlink(
+        missing_ok=True
+    )  # a process that died may have left its socket
     with Listener(address, authkey=key) as listener:
         threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()
         threading.Thread(target=_beat, args=(report,), daemon=True).start()
         report(ready=True)
         sys.stdin.read()
+
     limit = time.monotonic() + configuration["end_seconds"]
     for thread in threading.enumerate():
         if thread.name == _CALL:
             thread.join(max(0.0, limit - time.monotonic()))
-    os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
+    os._exit(0)  # a normal exit would wait for threads whose results nobody needs
 
 
 def _beat(report: Callable[..., None]) -> None:
-    """Say once a second that Python is not held up."""
+    """Send a heartbeat every second, as long as no thread holds the interpreter lock."""
     while True:
         report(beat=True)
         time.sleep(BEAT_SECONDS)

@@ -1,9 +1,8 @@
-"""Parameters of a request: query, form and JSON merged, then checked against a pydantic model,
-errors as sentences.
+"""Parse the parameters of a request: merge query, form and JSON, and validate them with a pydantic
+model.
 
-JSON is read by msgspec into a structure of the known names: what else is sent is passed over in the
-time it takes to read it, or refused at once, and nothing is nested. Forms in parts are read by
-Starlette.
+msgspec parses JSON into a flat structure with the known names; it skips or refuses all others
+without building objects. Starlette parses multipart forms.
 """
 
 from __future__ import annotations
@@ -30,28 +29,31 @@ from regard.common.settings import TOKENS
 from regard.serving.http_errors import CLIENT_GONE, HttpError, bad_request
 
 MOST_FIELDS = 100
-"""Fields of a form that are no texts, and names of a request."""
+"""Most names of a request, and most fields of a form besides its texts."""
 _LONG_FORM = 10_000
-"""Bytes of a form from which on it is read in a thread."""
-_MEDIA = 500
-"""Characters of the media type of a form in parts, which is read in quadratic time."""
-_FEW, _NAMED = 5, 20
-"""Wrong texts that an error lists, and wrong parameters."""
-_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+"""Bytes above which a form is parsed in a thread."""
+_MOST_MEDIA_CHARACTERS = 500
+"""Characters of the media type of a multipart form, which Starlette parses in quadratic time."""
+_LISTED_TEXTS = 5
+"""Most wrong texts that an error lists."""
+_LISTED_PARAMETERS = 20
+"""Most wrong parameters that an error lists."""
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
 KEYS = ("api_key", "apiKey")
-"""Names that a key may have among the parameters."""
+"""Names of the parameter that holds the API key."""
 
 P = TypeVar("P", bound="Parameters")
 _Value = None | bool | int | float | str
 
 
 class Parameters(pydantic.BaseModel):
-    """Parameters of LibreTranslate and DeepL: forms send numbers as text, and clients send more
-    than is documented.
+    """Parameters of LibreTranslate and DeepL.
+
+    Validation is lenient: forms send numbers as text, and clients send undocumented parameters.
     """
 
     model_config = pydantic.ConfigDict(
@@ -60,24 +62,25 @@ class Parameters(pydantic.BaseModel):
 
 
 class StrictParameters(Parameters):
-    """Parameters of Regard's own API: JSON of the right types, and an unknown name is an error."""
+    """Parameters of Regard's own API, which must have the right JSON types and known names."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
 
 
 def _check_texts(value: Any) -> Any:
-    if isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(text, str) for text in value)
-    ):
+    if isinstance(value, str):
         return value
-    if isinstance(value, list):
-        wrong = (
-            f"text {n} is {excerpt(text)}"
-            for n, text in enumerate(value, 1)
-            if not isinstance(text, str)
-        )
-        raise ValueError(f"{', '.join(islice(wrong, _FEW))}; give texts")
-    raise ValueError(f"wanted a text or a list of texts, got {excerpt(value)}")
+    if not isinstance(value, list):
+        raise ValueError(f"wanted a text or a list of texts, got {excerpt(value)}")
+    causes = (
+        f"text {number} is {excerpt(text)}"
+        for number, text in enumerate(value, 1)
+        if not isinstance(text, str)
+    )
+    listed_causes = list(islice(causes, _LISTED_TEXTS))
+    if listed_causes:
+        raise ValueError(f"{', '.join(listed_causes)}; give texts")
+    return value
 
 
 Texts = Annotated[str | list[str], pydantic.BeforeValidator(_check_texts)]
@@ -89,17 +92,17 @@ def listed(texts: str | list[str]) -> list[str]:
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
-    """Read the body of a request, and no more than `limit` bytes of it.
+    """Read the body of a request, which may have at most `limit` bytes.
 
-    Raises HttpError: 413 if there is more, 408 if it takes longer than `seconds`, 499 if the client
-    is gone.
+    Raises HttpError: 413 if the body is larger, 408 if it takes longer than `seconds`, 499 if the
+    client has disconnected.
     """
     refusal = HttpError(
         413,
         f"the request has more than {limit:,} bytes; send less at once",
         headers=CLOSE,
     )
-    # H11 has checked that it is a number.
+    # h11 has validated that the length is a number.
     if int(request.headers.get("content-length", 0)) > limit:
         raise refusal
     body = bytearray()
@@ -123,11 +126,10 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
 async def request_values(
     request: Request, body: bytes, kind: type[Parameters], most_texts: int
 ) -> dict[str, Any]:
-    """Merge the parameters of query, form and JSON; if several have a name, the last of these has
-    it.
+    """Merge the parameters of the query with those of the body, which take precedence.
 
-    A name that a query or form repeats gets a list. Files of a form are bytes. Raises HttpError:
-    400 for what cannot be read, 415 for bodies of another kind.
+    If a query or form repeats a name, its value is a list. Files of a form are bytes. Raises
+    HttpError: 400 if a part cannot be parsed, 415 if the body has an unsupported media type.
     """
     most = most_texts + MOST_FIELDS
     query = request.scope.get("query_string", b"")
@@ -152,9 +154,7 @@ async def request_values(
 
 
 def parse(kind: type[P], values: dict[str, Any]) -> P:
-    """Check values against a model. Raises HttpError (400) with a sentence for each that is
-    wrong.
-    """
+    """Validate parameters. Raises HttpError (400) with a sentence for each wrong one."""
     if len(values) > MOST_FIELDS:
         raise bad_request(
             f"the request has {len(values):,} names, more than {MOST_FIELDS}; send known "
@@ -167,8 +167,9 @@ def parse(kind: type[P], values: dict[str, Any]) -> P:
 
 
 def parse_json_object(body: bytes, kind: type[Parameters], most: int) -> dict[str, Any]:
-    """Parse a JSON object of the names of a model. Raises HttpError (400) with a sentence that says
-    what is wrong.
+    """Parse a JSON object with the names of a pydantic model.
+
+    `most`: the most values of a list. Raises HttpError (400) with a sentence about the error.
     """
     try:
         values = _decoder(kind, most).decode(body.removeprefix(codecs.BOM_UTF8))
@@ -181,19 +182,21 @@ def parse_json_object(body: bytes, kind: type[Parameters], most: int) -> dict[st
     except msgspec.ValidationError as problem:
         raise bad_request(_json_sentence(kind, str(problem), most)) from None
     except msgspec.DecodeError as problem:
-        if half := _HALF.search(body):
+        if match := _LONE_SURROGATE.search(body):
             raise bad_request(
-                f"a text has half of a character, {half[0].decode()}, which UTF-8 cannot hold"
+                f"a text has half of a character, {match[0].decode()}, which UTF-8 cannot hold"
             ) from None
         message = str(problem).removeprefix("JSON is malformed: ")
         raise bad_request(f"no valid JSON: {message[0].lower()}{message[1:]}") from None
-    present: dict[str, Any] = msgspec.to_builtins(values)
-    return present
+    parameters: dict[str, Any] = msgspec.to_builtins(values)
+    return parameters
 
 
 @lru_cache
 def _decoder(kind: type[Parameters], most: int) -> msgspec.json.Decoder[Any]:
-    """Return the reader of the JSON of a model: single values, and lists of no more than `most`."""
+    """Return the JSON decoder of a pydantic model: its values are scalars, or lists of at most
+    `most` scalars.
+    """
     value = (
         _Value
         | Annotated[list[_Value], msgspec.Meta(max_length=most)]
@@ -207,42 +210,42 @@ def _decoder(kind: type[Parameters], most: int) -> msgspec.json.Decoder[Any]:
     )
 
 
-async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
-    def read() -> list[tuple[str, str]]:
+async def _urlencoded(data: bytes, part: str, most: int) -> dict[str, Any]:
+    def decode() -> list[tuple[str, str]]:
         return parse_qsl(
             data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most
         )
 
     try:
-        return _grouped(
-            await asyncio.to_thread(read) if len(data) > _LONG_FORM else read()
-        )
+        is_long = len(data) > _LONG_FORM
+        fields = await asyncio.to_thread(decode) if is_long else decode()
+        return _grouped(fields)
     except UnicodeDecodeError:
-        raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
+        raise bad_request(f"the {part} is not UTF-8; send it in UTF-8") from None
     except ValueError:
         raise bad_request(
-            f"the {where} has more than {most:,} fields; send fewer texts at once"
+            f"the {part} has more than {most:,} fields; send fewer texts at once"
         ) from None
 
 
-class _InMemory(MultiPartParser):
-    """Starlette's reader of forms in parts, which would else write files above a size to the
-    disk.
-    """
+class _InMemoryParser(MultiPartParser):
+    """Starlette's parser of multipart forms, which must not write large files to the disk."""
 
     spool_max_size = 0
 
 
 async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]:
-    """Read a form in parts, in UTF-8 alone: Starlette would take any codec, some of which need
-    quadratic time.
+    """Parse a multipart form in UTF-8.
 
-    What is not of that codec it takes for Latin-1, which would be wrong.
+    Starlette would accept any codec, some of which need quadratic time, and would decode bytes that
+    are invalid in that codec as Latin-1.
     """
     media = request.headers["content-type"]
-    if len(media) > _MEDIA:
+    if len(media) > _MOST_MEDIA_CHARACTERS:
         raise HttpError(
-            415, f"Content-Type has {len(media):,} characters; send at most {_MEDIA}"
+            415,
+            f"Content-Type has {len(media):,} characters; send at most "
+            f"{_MOST_MEDIA_CHARACTERS}",
         )
     if "charset" in media.lower().replace('"', "").replace("charset=utf-8", ""):
         raise HttpError(415, "the form is not UTF-8; send it in UTF-8")
@@ -252,22 +255,30 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
 
     limits = {"max_fields": most, "max_files": 1, "max_part_size": len(body)}
     try:
-        form = await _InMemory(request.headers, stream(), **limits).parse()
+        form = await _InMemoryParser(request.headers, stream(), **limits).parse()
     except MultiPartException as problem:
         raise bad_request(f"the form cannot be read: {problem.message}") from None
-    fields = [
-        (name, await value.read() if isinstance(value, UploadFile) else value)
-        for name, value in form.multi_items()
-    ]
+
+    has_file = False
+    fields = list[tuple[str, Any]]()
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            has_file = True
+            fields.append((name, await value.read()))
+        else:
+            fields.append((name, value))
     await form.close()
+
     try:
-        _ = any(isinstance(value, bytes) for _, value in fields) or body.decode()
+        if not has_file:
+            body.decode()
     except UnicodeDecodeError:
         raise bad_request("the form is not UTF-8; send it in UTF-8") from None
     return _grouped(fields)
 
 
 def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the value of each name, as a list if the name is repeated."""
     lists = dict[str, list[Any]]()
     for name, value in fields:
         lists.setdefault(name, []).append(value)
@@ -278,8 +289,9 @@ def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> list[str]:
-    """Return a sentence for each parameter that is wrong."""
-    sentences = dict[str, str]()  # a union reports each of its kinds
+    """Return a sentence for each wrong parameter."""
+    # By name, since pydantic reports an error for each member of a union.
+    sentences = dict[str, str]()
     unknown = list[str]()
     for error in problem.errors(include_url=False, include_context=False):
         name = str(error["loc"][0]) if error["loc"] else ""
@@ -294,47 +306,50 @@ def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> lis
         else:
             sentence = f"`{name}`: {message[0].lower()}{message[1:]}, got {excerpt(error['input'])}"
         sentences.setdefault(name, sentence)
-    return [*sentences.values(), *_unknown(kind, unknown)][:_NAMED]
+    return [*sentences.values(), *_unknown_names(kind, unknown)][:_LISTED_PARAMETERS]
 
 
 def _json_sentence(kind: type[Parameters], message: str, most: int) -> str:
-    """Return what msgspec says in the words of the others: it names Python's types."""
-    what, _, place = message.removesuffix("`").partition(" - at `$.")
-    if match := re.fullmatch("Object contains unknown field `(.*)", what, re.DOTALL):
-        return _unknown(kind, [match[1]])[0]
-    got = re.search(r"got `(\w+)", what)
-    if not place:
-        return f'wanted a JSON object, as {{"name": …}}, got {got[1] if got else what}'
-    if "of length" in what:
-        return f"`{place}` has more than {most:,} values; send fewer texts at once"
-    what = (
-        f"wanted a text, a number or a list of these, got an {got[1]}" if got else what
-    )
-    return f"`{place}`: {what[0].lower()}{what[1:]}"
+    """Reword an error message of msgspec, which names Python's types."""
+    cause, _, name = message.removesuffix("`").partition(" - at `$.")
+    if match := re.fullmatch("Object contains unknown field `(.*)", cause, re.DOTALL):
+        return _unknown_names(kind, [match[1]])[0]
+
+    match = re.search(r"got `(\w+)", cause)
+    got = match[1] if match else ""
+    if not name:
+        return f'wanted a JSON object, as {{"name": …}}, got {got or cause}'
+    if "of length" in cause:
+        return f"`{name}` has more than {most:,} values; send fewer texts at once"
+    if got:
+        cause = f"wanted a text, a number or a list of these, got an {got}"
+    return f"`{name}`: {cause[0].lower()}{cause[1:]}"
 
 
-def _unknown(kind: type[Parameters], names: Sequence[str]) -> list[str]:
-    """Return a sentence for each unknown name that is like a known one, and one for all others."""
-    known = list(kind.model_fields)
+def _unknown_names(kind: type[Parameters], names: Sequence[str]) -> list[str]:
+    """Return a sentence for each unknown name that is similar to a parameter, and one for all
+    others.
+    """
+    parameters = list(kind.model_fields)
     sentences = list[str]()
     others = list[str]()
-    for name in names[:_NAMED]:
-        if close := difflib.get_close_matches(name[:50], known, 1):
+    for name in names[:_LISTED_PARAMETERS]:
+        if matches := difflib.get_close_matches(name[:50], parameters, 1):
             sentences.append(
-                f"unknown parameter {excerpt(name)}; did you mean `{close[0]}`?"
+                f"unknown parameter {excerpt(name)}; did you mean `{matches[0]}`?"
             )
         else:
             others.append(excerpt(name))
     if others:
         noun = "parameter" if len(others) == 1 else "parameters"
         sentences.append(
-            f"unknown {noun} {', '.join(others)}; there are: {', '.join(known)}"
+            f"unknown {noun} {', '.join(others)}; there are: {', '.join(parameters)}"
         )
     return sentences
 
 
 def excerpt(value: Any) -> str:
-    """Return how a value is written, shortened."""
+    """Return a shortened representation of a value for messages."""
     if isinstance(value, bytes):
         return f"a file of {len(value):,} bytes"
     if isinstance(value, list):

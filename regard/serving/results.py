@@ -1,4 +1,4 @@
-"""Translations and captions as they are sent, with attention weights as JSON."""
+"""Convert translations and captions to the structures that the server sends as JSON."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ if TYPE_CHECKING:
     from regard.pipeline import Caption
 
 WordIndices = Callable[[Sequence[int]], list[int]]
-"""Returns the word that each token id of a target belongs to."""
-_DIGITS, _TOGETHER = 5, 4096
-"""Digits after the point of an attention weight, and weights of a flat array that are written at
-once.
-"""
+"""Function that returns the index of the word to which each target token belongs."""
+_DIGITS = 5
+"""Decimal places of an attention weight."""
+_PART = 4096
+"""Weights of a flat array that are encoded at once."""
 
 
 def served_text(
     text: TranslatedText, search: SearchRequest, words: WordIndices | None = None
 ) -> ServedText:
-    """Return a translated text with what was asked for; the languages and the name of the model are
-    not known here.
+    """Convert a translated text; the caller fills in the languages and the name of the model.
 
-    `words`: for the words of tokens and their log-probabilities; None: nobody can tell them.
+    `words`: maps tokens to words; if None, words and log-probabilities are left out.
     """
     lines = [
         ServedLine(source, line.source_tokens, served_hypotheses(line, search, words))
@@ -54,7 +53,7 @@ def served_text(
 def served_hypotheses(
     line: Translation | Caption, search: SearchRequest, words: WordIndices | None = None
 ) -> list[ServedHypothesis]:
-    """Return the hypotheses of a translation, or a caption, with what was asked for."""
+    """Convert the hypotheses of a translation or a caption, with the fields that were requested."""
     return [
         _hypothesis(hypothesis, search, words) for hypothesis in line.nbest or (line,)
     ]
@@ -63,46 +62,43 @@ def served_hypotheses(
 def _hypothesis(
     hypothesis: Translation | Caption, search: SearchRequest, words: WordIndices | None
 ) -> ServedHypothesis:
-    rest = dict[str, Any]()
+    optional = dict[str, Any]()
     if hypothesis.readings is not None and hypothesis.readings.weights:
-        weights = {
+        layers = {
             name: weights_json(weights)
             for name, weights in hypothesis.readings.weights.items()
         }
-        rest["attention"] = msgspec.Raw(msgspec.json.encode(weights))
-    if search.alignments and isinstance(hypothesis, Translation):
-        rest["alignments"] = hypothesis.alignments
-    if (
-        search.log_probs
-        and words is not None
-        and isinstance(hypothesis, Translation)
-        and hypothesis.log_probs
-    ):
-        rest |= {"log_probs": hypothesis.log_probs, "words": words(hypothesis.ids)}
+        optional["attention"] = msgspec.Raw(msgspec.json.encode(layers))
+    if isinstance(hypothesis, Translation):
+        if search.alignments:
+            optional["alignments"] = hypothesis.alignments
+        if search.log_probs and words is not None and hypothesis.log_probs:
+            optional["log_probs"] = hypothesis.log_probs
+            optional["words"] = words(hypothesis.ids)
     return ServedHypothesis(
-        hypothesis.text, hypothesis.score, hypothesis.tokens, **rest
+        hypothesis.text, hypothesis.score, hypothesis.tokens, **optional
     )
 
 
 def weights_json(weights: Any) -> msgspec.Raw:
-    """Return an array of numbers from 0 to 1 as JSON, lists in lists.
+    """Encode an array of numbers from 0 to 1 as nested lists in JSON.
 
-    It is written in parts: other threads wait while one is.
+    It is encoded in parts, between which other threads can run.
     """
     import numpy as np  # late, as in regard.runtime.model
 
     rounded = np.nan_to_num(np.asarray(weights, np.float64)).clip(0, 1).round(_DIGITS)
     if rounded.ndim > 1:
         return array_json(part.tolist() for part in rounded)
+
     parts = (
-        rounded[start : start + _TOGETHER].tolist()
-        for start in range(0, len(rounded), _TOGETHER)
+        rounded[start : start + _PART].tolist()
+        for start in range(0, len(rounded), _PART)
     )
-    return msgspec.Raw(
-        b"[" + b",".join(msgspec.json.encode(part)[1:-1] for part in parts) + b"]"
-    )
+    without_brackets = (msgspec.json.encode(part)[1:-1] for part in parts)
+    return msgspec.Raw(b"[" + b",".join(without_brackets) + b"]")
 
 
 def array_json(items: Iterable[Any]) -> msgspec.Raw:
-    """Return a list as JSON whose items are written one by one."""
+    """Encode a list as JSON, one item at a time."""
     return msgspec.Raw(b"[" + b",".join(map(msgspec.json.encode, items)) + b"]")

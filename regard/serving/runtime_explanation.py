@@ -1,4 +1,4 @@
-"""Explanations of a runtime file as the JavaScript module returns them (js/regard.d.ts), which the
+"""Explanations of a runtime file, in the format of the JavaScript module (js/regard.d.ts) that the
 pages read.
 """
 
@@ -25,16 +25,23 @@ from regard.serving.results import array_json, weights_json
 from regard.text.doubtful_sentences import DoubtfulSentences
 
 MOST_NBEST = 5
-"""Hypotheses of an explanation if nobody says how many, and the beam has as many."""
-# The last two as in regard.visualisation.states.
-_EOS, _PACKED, _DRAWN, _SCALE = 3, 65_535, 64, 127
+"""Default number of hypotheses of an explanation, unless the beam is narrower."""
+_EOS = 3
+"""Id of the end-of-sentence token."""
+_WEIGHT_SCALE = 65_535
+"""Packed value of the attention weight 1."""
+_STATE_UNITS = 64
+"""Units of a recurrent state that are shown, as in `regard.visualisation.states`."""
+_STATE_SCALE = 127
+"""Packed value of the state 1, as in `regard.visualisation.states`."""
 
 
 @dataclass(frozen=True)
 class Explainer:
-    """Converts results of a model; JSON has bytes as Base64.
+    """Converts the results of a model to explanations; msgspec encodes bytes as Base64.
 
-    `is_packed`: weights as bytes of 16-bit numbers, those of the encoder only once.
+    `is_packed`: return weights as bytes of 16-bit numbers, and those of the encoder only for the
+    first hypothesis.
     """
 
     model: RuntimeModel
@@ -42,7 +49,7 @@ class Explainer:
     is_packed: bool = False
 
     def explanation(self, line: RuntimeLine) -> dict[str, Any]:
-        """Return a line with all its hypotheses; what is large is JSON already."""
+        """Return the explanation of a line; its large lists are already encoded as JSON."""
         first = self._hypothesis(line.hypotheses[0], 0)
         others = (
             self._hypothesis(hypothesis, rank)
@@ -54,7 +61,11 @@ class Explainer:
             part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
             for part in line.parts
         ]
-        rest = {
+
+        explanation = dict(first)
+        if self.is_packed:
+            explanation["attention"] = []  # `nbest` has the weights
+        explanation |= {
             "sourceTokens": self.model.tokens(line.source, False),
             "sourceWords": self._words(line.source, False),
             "nbest": array_json(itertools.chain([first], others)),
@@ -63,16 +74,15 @@ class Explainer:
             "notes": line.notes,
             "steps": array_json(map(self._step, line.steps)),
         }
-        return first | ({"attention": []} if self.is_packed else {}) | rest
+        return explanation
 
     def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> dict[str, Any]:
         repetition = next(iter(hypothesis.repetitions), None)
         roles = {layer.name: layer.role for layer in self.model.layers}
-        layers = [
-            name
-            for name in hypothesis.weights
-            if not (self.is_packed and rank and roles[name] == "encoder")
-        ]
+        names = list(hypothesis.weights)
+        if self.is_packed and rank > 0:
+            names = [name for name in names if roles[name] != "encoder"]
+        attention = [self._attention(hypothesis, name, roles[name]) for name in names]
         return {
             "text": hypothesis.text,
             "score": hypothesis.score,
@@ -81,9 +91,7 @@ class Explainer:
             "logProbs": hypothesis.log_probs,
             "targetWords": self._words((*hypothesis.ids, _EOS), True),
             "alignments": hypothesis.links,
-            "attention": [
-                self._attention(hypothesis, name, roles[name]) for name in layers
-            ],
+            "attention": attention,
             "states": _packed_states(hypothesis.states),
             "repetition": repetition
             and {"text": repetition[0], "times": repetition[1]},
@@ -96,31 +104,29 @@ class Explainer:
         weights = hypothesis.weights[name]
         scores = hypothesis.scores[name]
         heads, rows, columns = weights.shape
-        sums = (
-            {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()}
-            if role == "cross"
-            else {}
-        )
+        values: Any
         if self.is_packed:
-            values: Any = (
-                (weights * _PACKED).round().clip(0, _PACKED).astype("<u2").tobytes()
-            )
+            scaled = (weights * _WEIGHT_SCALE).round().clip(0, _WEIGHT_SCALE)
+            values = scaled.astype("<u2").tobytes()
         else:
             values = weights_json(weights.ravel())
-        return {
+
+        attention = {
             "name": name,
             "role": role,
             "heads": heads,
             "rows": rows,
             "columns": columns,
             "weights": values,
-            **sums,
         }
+        if role == "cross":
+            log_sums = np.logaddexp.reduce(scores, -1)
+            attention["logSums"] = log_sums.ravel().tolist()
+        return attention
 
     def _step(self, step: SearchStep) -> dict[str, Any]:
-        tokens = self.model.tokens(
-            [candidate.token for candidate in step.candidates], True
-        )
+        ids = [candidate.token for candidate in step.candidates]
+        tokens = self.model.tokens(ids, True)
         candidates = [
             {
                 "beam": candidate.beam,
@@ -143,13 +149,13 @@ class Explainer:
 
 
 def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
-    """Return the first numbers of each state as signed bytes; None of an encoder that is not
+    """Return the first units of each state as signed bytes, or None if the encoder is not
     recurrent.
     """
     if states is None or states.encoder is None:
         return None
-    encoder = states.encoder[..., :_DRAWN]
-    decoder = states.decoder[..., :_DRAWN]
+    encoder = states.encoder[..., :_STATE_UNITS]
+    decoder = states.decoder[..., :_STATE_UNITS]
     return {
         "directions": encoder.shape[1],
         "encoderSize": encoder.shape[2],
@@ -161,15 +167,17 @@ def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
 
 
 def _signed_bytes(numbers: npt.NDArray[np.float32]) -> bytes:
-    return (numbers.clip(-1, 1) * _SCALE).round().astype("i1").tobytes()
+    return (numbers.clip(-1, 1) * _STATE_SCALE).round().astype("i1").tobytes()
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
-    """Change options to those of a greedy search that is recorded, and goes one token beyond a
-    prefix.
-    """
-    options.beam = options.nbest = options.trace = 1
-    options.attention = options.alignments = options.min_length = 0
+    """Change options to those of a traced greedy search that ends one token after a prefix."""
+    options.beam = 1
+    options.nbest = 1
+    options.trace = 1
+    options.attention = 0
+    options.alignments = 0
+    options.min_length = 0
     options.max_length = len(prefix) + 1
     return options
 
@@ -177,16 +185,16 @@ def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
 def likely_tokens(
     line: RuntimeLine, prefix: Sequence[int], count: int
 ) -> list[Candidate]:
-    """Return the likeliest tokens after a prefix, of a search with `next_step_options`; the end of
-    sentence is none.
+    """Return the likeliest tokens after a prefix, except the end of sentence.
+
+    `line`: result of a search with `next_step_options`.
     """
-    step = next(iter(line.steps[len(prefix) :]), None)
-    candidates = (
-        [candidate for candidate in step.candidates if candidate.token != _EOS]
-        if step
-        else []
-    )
-    likely = [
-        candidate for candidate in candidates if math.isfinite(candidate.log_prob)
+    if len(line.steps) <= len(prefix):
+        return []
+    step = line.steps[len(prefix)]
+    candidates = [
+        candidate
+        for candidate in step.candidates
+        if candidate.token != _EOS and math.isfinite(candidate.log_prob)
     ]
-    return sorted(likely, key=lambda candidate: -candidate.log_prob)[:count]
+    return sorted(candidates, key=lambda candidate: -candidate.log_prob)[:count]

@@ -64,18 +64,20 @@ class TranslateRequest(SearchRequest, _TextParameters):
 
     @property
     def form(self) -> TextFormat:
-        """The kind of the texts."""
+        """The format of the texts."""
         return TextFormat(self.format, "1" if self.split else "0")
 
     @property
     def with_lines(self) -> bool:
-        """True if the answer is to show each line with its hypotheses."""
-        wants = self.alignments or self.scores or self.log_probs
-        return wants or self.nbest > 1 or self.attention != "none"
+        """True if the answer has each line with its hypotheses."""
+        needs_scores = self.alignments or self.scores or self.log_probs
+        return needs_scores or self.nbest > 1 or self.attention != "none"
 
     def answer(self, texts: Sequence[ServedText]) -> TranslateAnswer:
-        """Return the answer, without what was not asked for."""
-        left_out: dict[str, None] = {} if self.with_lines else {"lines": None}
+        """Return the answer, without the fields that were not requested."""
+        left_out = dict[str, None]()
+        if not self.with_lines:
+            left_out["lines"] = None
         if self.nbest == 1:
             left_out["alternatives"] = None
         return TranslateAnswer(
@@ -207,7 +209,7 @@ class ModelsAnswer(Answer, frozen=True):
 
 
 def model_info(model: ServedModel, readme: str | None = None) -> ModelInfo:
-    """Return what is told of a model; `readme`: its model card, if that is to be told, too."""
+    """Return the public description of a model; `readme`: its model card, if it is wanted."""
     pairs = [LanguagePair(source, target) for source, target in model.pairs]
     return ModelInfo(
         model.name,

@@ -1,7 +1,7 @@
-"""The outermost middleware: what is refused by its head alone, the log with request ids, metrics,
-security headers.
+"""The outermost middleware: checks of the request head, log with request ids, metrics, and security
+headers.
 
-Starlette's TrustedHostMiddleware cannot accept every IP address while it restricts names.
+Starlette's TrustedHostMiddleware cannot accept every IP address and restrict host names at once.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
-"""Headers of every answer that does not set them itself, as the page does."""
+"""Default headers of every answer; the page of the server sets some of them itself."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset(
     ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 )
-"""Methods that log and metrics name; a client may send any word, of any length."""
-_FRAMES = 12  # innermost calls that the log shows of an unexpected exception
+"""Methods that appear in log and metrics; a client may send any word of any length."""
+_FRAMES = 12  # innermost stack frames of an unexpected exception that the log shows
 HEAD_BYTES = 1 << 18
-"""Most bytes of a request's head: some clients send the text in the address."""
+"""Most bytes of a request head; some clients send the text in the URL."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 
@@ -53,15 +53,15 @@ class HeadCheck:
     def check(self, scope: Scope, headers: Headers) -> None:
         """Raise HttpError if a request is refused.
 
-        A length that is said twice may let a proxy see the end of a request elsewhere (RFC 9112,
-        section 6.3). A page that lets its own name lead to this machine ("DNS rebinding") gets no
-        answer: IP addresses are allowed, since no name leads to them. Requests of other pages would
-        use the server without being able to read.
+        With both Content-Length and Transfer-Encoding, a proxy might see another end of the request
+        (request smuggling; RFC 9112, section 6.3). Unknown host names are refused because of DNS
+        rebinding; IP addresses are allowed, since no name is involved. Requests of pages of other
+        origins are refused, because they would use the server even if they could not read the
+        answers.
         """
         size = len(scope["raw_path"]) + len(scope["query_string"])
-        size += sum(
-            len(name) + len(value) + len(": \r\n") for name, value in headers.raw
-        )
+        for name, value in headers.raw:
+            size += len(name) + len(value) + len(": \r\n")
         if size > HEAD_BYTES:
             raise HttpError(
                 431,
@@ -71,20 +71,20 @@ class HeadCheck:
         if "content-length" in headers and "transfer-encoding" in headers:
             sentence = "the request has both Content-Length and Transfer-Encoding; send one of them"
             raise HttpError(400, sentence, headers=CLOSE)
-        if "host" not in headers:  # h11 refuses more than one
+        if "host" not in headers:  # h11 refuses several
             raise HttpError(400, "wanted one header Host, got 0")
         if not self._is_own(headers["host"]):
             raise HttpError(
                 421,
                 f"this server is not {excerpt(headers['host'])}; its settings name its hosts",
             )
-        if "origin" in headers and not self._is_allowed(
-            headers["origin"], headers["host"]
-        ):
-            name = excerpt(headers["origin"])
+        if "origin" not in headers:
+            return
+        origin = headers["origin"]
+        if not self._is_allowed(origin, headers["host"]):
             raise HttpError(
                 403,
-                f"pages of {name} may not call this server; its settings name origins",
+                f"pages of {excerpt(origin)} may not call this server; its settings name origins",
             )
 
     def _is_own(self, host: str) -> bool:
@@ -95,23 +95,21 @@ class HeadCheck:
         )
 
     def _is_allowed(self, origin: str, host: str) -> bool:
-        """Return whether a page may call; browsers' own addresses, as of extensions, are
-        allowed.
-        """
+        """Return whether a page of an origin may call; browser extensions are always allowed."""
         if "*" in self.origins or origin in self.origins:
             return True
-        scheme, _, own = origin.partition("://")
+        scheme, _, origin_host = origin.partition("://")
         if scheme not in ("http", "https"):
-            return own != ""  # "null" is the origin of files and sandboxes
-        return own.lower() == host.lower()
+            return origin_host != ""  # files and sandboxes have the origin "null"
+        return origin_host.lower() == host.lower()
 
 
 class RequestLog:
-    """An id for each request, its line in the log, its metrics; no exception passes it.
+    """Middleware that gives each request an id, logs and counts it, and answers every exception.
 
-    A line has method, route, status, milliseconds and id. Texts and keys are not in it, nor paths
-    that are no route's, and of an unexpected exception only its class and where it was raised,
-    because its message may quote texts.
+    A line of the log has method, route, status, milliseconds and id. It contains no texts, no keys
+    and no unknown paths. Of an unexpected exception it has only the class and the stack, because
+    the message may quote texts.
     """
 
     def __init__(
@@ -131,39 +129,42 @@ class RequestLog:
         if not _ID.fullmatch(request_id):
             request_id = secrets.token_hex(8)
         at_end = list[Callable[[int], None]]()
-        scope[REQUEST_ID], scope[AT_END] = request_id, at_end
-        started, status = time.perf_counter(), CLIENT_GONE
+        scope[REQUEST_ID] = request_id
+        scope[AT_END] = at_end
+        started = time.perf_counter()
+        status = CLIENT_GONE
 
-        async def send_noted(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = {
+                answer_headers = {
                     **HEADERS,
                     **dict(message["headers"]),
                     b"x-request-id": request_id.encode(),
                 }
-                message["headers"] = list(own.items())
+                message["headers"] = list(answer_headers.items())
             await send(message)
 
         if self.metrics is not None:
             self.metrics.in_flight.inc()
         try:
             self.head.check(scope, headers)
-            await self.app(scope, receive, send_noted)
+            await self.app(scope, receive, send_with_headers)
         except Exception as problem:
             if not isinstance(problem, HttpError):
                 self._log_exception(request_id, problem)
-            if status == CLIENT_GONE:  # nothing was sent yet
-                await error_response(problem, scope["path"], request_id)(
-                    scope, receive, send_noted
-                )
+            if status == CLIENT_GONE:  # nothing has been sent yet
+                response = error_response(problem, scope["path"], request_id)
+                await response(scope, receive, send_with_headers)
         finally:
             for end in at_end:
                 end(status)
-            self._note(scope, status, time.perf_counter() - started, request_id)
+            self._log_request(scope, status, time.perf_counter() - started, request_id)
 
-    def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _log_request(
+        self, scope: Scope, status: int, seconds: float, request_id: str
+    ) -> None:
         route = getattr(scope.get("route"), "path", "unmatched")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         LOG.info(

@@ -1,5 +1,5 @@
-"""A translator that is served: whole texts, streams, explanations and continuations, within the
-limit of an answer.
+"""Translators as the server calls them: texts, streams, explanations and continuations, within the
+limits on answer size.
 """
 
 from __future__ import annotations
@@ -40,18 +40,22 @@ from regard.text.casing import CaseReader
 from regard.text.text_format import lay_out, stream_text
 from regard.text.text_path import Wanted
 
-_PLAIN, _PACKED = 8.0, 8 / 3
-"""Bytes of a weight, as a number and as Base64 of 16 bits."""
-_GROWTH, _MORE = 1.25, 10
-"""Tokens of a translation for each of the source, and on top; few have more."""
+_PLAIN_BYTES = 8.0
+"""Bytes of an attention weight as a decimal number."""
+_PACKED_BYTES = 8 / 3
+"""Bytes of an attention weight as 16 bits in Base64."""
+_LENGTH_RATIO = 1.25
+"""Estimated tokens of a translation for each source token; few translations are longer."""
+_EXTRA_TOKENS = 10
+"""Estimated tokens of a translation in addition to `_LENGTH_RATIO`."""
 _ROLES: Mapping[str, Sequence[str]] = {"none": (), "cross": ("cross",), "all": ROLES}
 
 
 class ServedTranslator:
-    """A translator, over a runtime file or PyTorch.
+    """A translator with a runtime file or a PyTorch model.
 
-    Any number of threads may call it. A call ends early once the stop event of its thread is set
-    (`regard.common.stopping`).
+    Several threads may call it at the same time. A call ends early once the stop event of its
+    thread is set (`regard.common.stopping`).
     """
 
     def __init__(
@@ -61,10 +65,11 @@ class ServedTranslator:
         most_bytes: int,
         languages: Sequence[str] = (),
     ) -> None:
-        """Serve a translator. `heads`: how many its attention has of each role.
+        """Serve a translator.
 
-        `languages`: codes of source and target by whose rules capitals are read and written; none:
-        its own.
+        `heads`: number of its attention heads of each role; `most_bytes`: limit on the bytes of an
+        answer; `languages`: codes of source and target, whose casing rules apply; by default its
+        own.
         """
         if languages:
             translator.case_reader = CaseReader(
@@ -74,27 +79,27 @@ class ServedTranslator:
         self._limit = AnswerLimit(most_bytes, heads)
 
     def check(self) -> None:
-        """Raise ModelFolderError if the model is no longer whole."""
+        """Raise ModelFolderError if the file of the model was damaged after it had been opened."""
 
     @property
     def _words(self) -> WordIndices | None:
-        """Returns the word of each token; None: that is not known."""
+        """Function that maps target tokens to words, or None if the model has none."""
         return None
 
     def translate(
         self, texts: Sequence[str], request: TextRequest, deadline: float
     ) -> list[ServedText]:
-        """Translate texts. A line is tried again only within the first half of `deadline`, in
-        seconds.
+        """Translate texts.
 
-        Raises UsageError for options that the model cannot do, LineError, with the numbers of
-        texts, and Stopped.
+        `deadline`: seconds from now; a line is retried only within the first half of them. Raises
+        UsageError for options that the model does not support, LineError with the indices of texts,
+        and Stopped.
         """
         request = request.of_model(self.translator.search.splits_sentences)
         search = request.search
-        reads = search.attention != "none"
-        wanted = Wanted(search.nbest, search.alignments, reads)
-        half = monotonic() + deadline / 2
+        needs_attention = search.attention != "none"
+        wanted = Wanted(search.nbest, search.alignments, needs_attention)
+        last_retry = monotonic() + deadline / 2
         with self._limit.holding(self._size_of_texts(texts, search)):
             call = self.translator.begin_texts(
                 texts,
@@ -105,24 +110,21 @@ class ServedTranslator:
                 request.code,
                 **self._options(request),
             )
-            if reads and isinstance(call.decoder, LibraryDecoder):
+            if needs_attention and isinstance(call.decoder, LibraryDecoder):
                 call.decoder.read_each(encoder=search.attention == "all")
-            translated = call.run(may_retry=lambda: monotonic() < half)
+            translated = call.run(may_retry=lambda: monotonic() < last_retry)
             return [served_text(text, search, self._words) for text in translated]
 
     def stream(
         self, text: str, request: TextRequest
     ) -> Generator[tuple[int, str] | ServedText, None, None]:
-        """Yield what the translation of a text grows by, with the number of the line, greedily; at
-        last the whole.
+        """Yield increments of a greedy translation with the index of their line, and finally the
+        whole text.
         """
         request = request.of_model(self.translator.search.splits_sentences)
         layout = lay_out(text, request.form, request.sentences)
-        translated = yield from stream_text(
-            layout,
-            request.code,
-            partial(self.translator.begin_stream, keep=request.keep or True),
-        )
+        begin_stream = partial(self.translator.begin_stream, keep=request.keep or True)
+        translated = yield from stream_text(layout, request.code, begin_stream)
         yield served_text(translated, request.search)
 
     def _options(self, request: TextRequest) -> dict[str, Any]:
@@ -132,35 +134,37 @@ class ServedTranslator:
         return options
 
     def _size_of_texts(self, texts: Sequence[str], search: SearchRequest) -> int:
-        """Return about how many bytes an answer will have, 0 if no more than its texts."""
+        """Estimate the bytes of an answer, or return 0 if it has only the translated texts."""
         if search.nbest == 1 and search.attention == "none":
             return 0
         lines = [line for text in texts for line in text.splitlines()]
-        return self._limit.size(
-            self._lengths(lines, search.max_length),
-            search.nbest,
-            _ROLES[search.attention],
-        )
+        lengths = self._lengths(lines, search.max_length)
+        return self._limit.size(lengths, search.nbest, _ROLES[search.attention])
 
     def _lengths(
-        self, lines: Sequence[str], max_length: int | None, more: int = 0
+        self, lines: Sequence[str], max_length: int | None, prefix: int = 0
     ) -> list[tuple[int, int]]:
-        """Return the tokens of sources and, about, of their targets; `more`: of a prefix."""
+        """Return the source tokens of each line, and an estimate of its target tokens.
+
+        `prefix`: tokens of a prefix, which are added to those of each target.
+        """
         settings = self.translator.search
         limit = settings.max_length if max_length is None else max_length
         lengths = []
-        for source in (len(self.translator.encode(line)) for line in lines):
+        for line in lines:
+            source = len(self.translator.encode(line))
             target = min(
-                _GROWTH * source + _MORE,
+                _LENGTH_RATIO * source + _EXTRA_TOKENS,
                 settings.max_ratio * source + settings.max_extra,
             )
-            target = target if limit is None else min(target, limit)
-            lengths.append((source, int(target) + more))
+            if limit is not None:
+                target = min(target, limit)
+            lengths.append((source, int(target) + prefix))
         return lengths
 
 
 class ServedFile(ServedTranslator):
-    """A runtime file that is served; what its search records is explained, too."""
+    """A served runtime file, which also offers explanations and continuations."""
 
     def __init__(
         self,
@@ -176,7 +180,7 @@ class ServedFile(ServedTranslator):
         self._threads = translator.threads
 
     def about(self) -> dict[str, Any]:
-        """Return kind, card and attention of the model."""
+        """Return the description of the model."""
         return {
             "kind": "translation",
             "engine": "runtime",
@@ -193,47 +197,52 @@ class ServedFile(ServedTranslator):
         return partial(self._model.word_indices, is_target=True)
 
     def explain(self, text: str, options: ExplanationRequest) -> msgspec.Raw:
-        """Return a translation with attention, alignments, log-probabilities and search, as
-        js/regard.d.ts has it.
+        """Return a translation with attention, alignments, log-probabilities and search trace, in
+        the format of js/regard.d.ts.
         """
         prefix = self._encoded(options.prefix)
-        chosen = self._own_options()
-        chosen.nbest = options.nbest or min(MOST_NBEST, chosen.beam)
-        chosen.beam = max(chosen.beam, chosen.nbest)
-        chosen.attention = 2
-        chosen.alignments = int(self._model.has_attention)
-        chosen.trace = int(options.trace)
-        chosen.states = int(options.packed and self._model.recurrence & 1)
-        weight = _PACKED if options.packed else _PLAIN
-        size = self._size(text, chosen, len(prefix), weight)
-        while size > self._limit.most and options.nbest is None and chosen.nbest > 1:
-            chosen.nbest -= 1  # nobody said how many
-            size = self._size(text, chosen, len(prefix), weight)
+        search = self._model_options()
+        search.nbest = options.nbest or min(MOST_NBEST, search.beam)
+        search.beam = max(search.beam, search.nbest)
+        search.attention = 2
+        search.alignments = int(self._model.has_attention)
+        search.trace = int(options.trace)
+        search.states = int(options.packed and self._model.recurrence & 1)
+
+        # Unless the request says how many hypotheses it needs, return as many as fit.
+        weight_bytes = _PACKED_BYTES if options.packed else _PLAIN_BYTES
+        size = self._size(text, search, len(prefix), weight_bytes)
+        while size > self._limit.most and options.nbest is None and search.nbest > 1:
+            search.nbest -= 1
+            size = self._size(text, search, len(prefix), weight_bytes)
+
         with self._limit.holding(size):
-            line = self._translate(text, chosen, [prefix])[0]
-            weights = sum(
-                w.size
+            line = self._translate(text, search, [prefix])[0]
+            weight_count = sum(
+                weights.size
                 for hypothesis in line.hypotheses
-                for w in hypothesis.weights.values()
+                for weights in hypothesis.weights.values()
             )
-            self._limit.check(int(weights * weight))
+            self._limit.check(int(weight_count * weight_bytes))
             explainer = Explainer(self._model, self.translator.doubts, options.packed)
             return msgspec.Raw(msgspec.json.encode(explainer.explanation(line)))
 
     def continuations(
         self, text: str, prefix: str | Sequence[int], count: int
     ) -> list[Continuation]:
-        """Return the tokens that may follow a prefix of the translation, likeliest first, and what
-        each leads to.
+        """Return the likeliest next tokens after a prefix of the translation, best first, each with
+        the translation that it leads to.
         """
         ids = self._encoded(prefix)
-        options = next_step_options(self._own_options(), ids)
-        size = self._size(text, options, len(ids), _PLAIN)
+        options = next_step_options(self._model_options(), ids)
+        size = self._size(text, options, len(ids), _PLAIN_BYTES)
         with self._limit.holding(size):
-            likely = likely_tokens(self._translate(text, options, [ids])[0], ids, count)
+            line = self._translate(text, options, [ids])[0]
+            likely = likely_tokens(line, ids, count)
         if not likely:
             return []
-        options = self._own_options()
+
+        options = self._model_options()
         options.nbest = 1
         options.attention = 0
         options.alignments = 0
@@ -245,27 +254,30 @@ class ServedFile(ServedTranslator):
         ]
 
     def _encoded(self, prefix: str | Sequence[int]) -> tuple[int, ...]:
-        return tuple(
-            self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
-        )
+        if isinstance(prefix, str):
+            prefix = self._model.encode_target(prefix)
+        return tuple(prefix)
 
-    def _own_options(self) -> Options:
+    def _model_options(self) -> Options:
+        """Return the search options of the model's own settings."""
         options = self._model.options()
         options.threads = self._threads
         return options
 
-    def _size(self, text: str, options: Options, prefix: int, weight: float) -> int:
-        most = None if options.max_length < 0 else options.max_length
+    def _size(
+        self, text: str, options: Options, prefix: int, weight_bytes: float
+    ) -> int:
+        """Estimate the bytes of an explanation; `prefix`: tokens of the prefix."""
+        max_length = None if options.max_length < 0 else options.max_length
+        lengths = self._lengths([text], max_length, prefix)
         roles = ROLES if options.attention else ()
-        lengths = self._lengths([text], most, prefix)
-        return self._limit.size(
-            lengths, options.nbest, roles, weight, options.trace and options.beam
-        )
+        traced = options.beam if options.trace else 0
+        return self._limit.size(lengths, options.nbest, roles, weight_bytes, traced)
 
     def _translate(
         self, text: str, options: Options, prefixes: Sequence[Sequence[int]]
     ) -> list[RuntimeLine]:
-        """Translate a line after each of some prefixes."""
+        """Translate a line once for each prefix of the translation."""
         constraints = [Constraints.of_prefix(prefix) for prefix in prefixes]
         return self._model.translate([text] * len(prefixes), options, constraints)
 

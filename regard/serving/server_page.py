@@ -1,7 +1,7 @@
-"""Page of the server: that of `visualisation/live_page.py`, with the models of the server and the
-fonts of the machine.
+"""Page of the server: the page of `visualisation/live_page.py`, but with the models of the server
+and the fonts of the browser's machine.
 
-It needs neither Pillow nor fontTools: the process that sends it has none.
+It is rendered without Pillow and fontTools, which the serving process does not import.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
 
 TYPING = 250
-"""Milliseconds without a key after which the server is asked."""
+"""Milliseconds after the last keystroke before the page sends a request."""
 
 
 @dataclass(frozen=True)
 class ServerPage:
-    """A page and its content security policy: only its own script and style, and requests to its
-    own server.
+    """A page with its content security policy, which allows its own script and style, and requests
+    to its own server.
     """
 
     html: str
@@ -30,7 +30,7 @@ class ServerPage:
 
 @cache
 def render_server_page() -> ServerPage:
-    """Render the page of the server; it asks for the models itself."""
+    """Render the page of the server, whose script requests the list of models."""
     data = {
         "endpoint": "",
         "sentences": sentence_rules(),

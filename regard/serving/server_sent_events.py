@@ -1,4 +1,4 @@
-"""Translations as server-sent events: words as they are decoded, then the whole, or an error."""
+"""Stream translations as server-sent events: increments, then the whole result, or an error."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ EVENTS = "text/event-stream"
 
 
 def event(name: str, data: Any) -> str:
-    """Return one event. JSON without line breaks keeps it in one field."""
+    """Format an event; its JSON has no line breaks, so it fits into one field."""
     return f"event: {name}\ndata: {msgspec.json.encode(data).decode()}\n\n"
 
 
 async def stream_translations(
     call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs
 ) -> StreamingResponse:
-    """Return the stream of a request whose first words are there; whatever is wrong before them has
-    a status.
+    """Return the response that streams translations.
 
-    Raises HttpError, and the service's errors.
+    It is returned once the first event is known, so that an earlier error still has its HTTP
+    status. Raises HttpError, and the errors of the service.
     """
-    asked = call.parameters
-    if asked.format != "text" or asked.search != OWN_SEARCH or asked.scores:
+    parameters = call.parameters
+    is_greedy = parameters.search == OWN_SEARCH and not parameters.scores
+    if parameters.format != "text" or not is_greedy:
         raise bad_request(
             "`stream` translates plain text greedily; leave out format, beam, nbest, scores, "
             "alignments, attention and the other options of a search"
@@ -43,18 +44,17 @@ async def stream_translations(
     call.charge(texts)
     events = _events(call, texts, pairs)
     first = await anext(events)
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return StreamingResponse(
-        _chained(first, events, call),
-        headers=headers,
+        _with_error_event(first, events, call),
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         media_type=f"{EVENTS}; charset=utf-8",
     )
 
 
-async def _chained(
+async def _with_error_event(
     first: str, events: AsyncGenerator[str, None], call: Call[TranslateRequest]
 ) -> AsyncGenerator[str, None]:
-    """Yield events; an error becomes the last one."""
+    """Yield the first and all following events, and an exception as the last event."""
     request_id = call.request.scope.get(REQUEST_ID, "-")
     async with contextlib.aclosing(events):
         try:
@@ -73,12 +73,12 @@ async def _chained(
 async def _events(
     call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs
 ) -> AsyncGenerator[str, None]:
-    """Yield a `delta` for whatever a line grows by, and the whole as `result`."""
-    asked = call.parameters
+    """Yield an event `delta` for each increment of a line, and finally one event `result`."""
+    parameters = call.parameters
     service = call.server.service
     results = list[ServedText]()
     for number, text in enumerate(texts):
-        choice = pairs.choose(service, text, asked.source, asked.target)
+        choice = pairs.choose(service, text, parameters.source, parameters.target)
         if choice.model is None:
             results.append(choice.unchanged(text))
             continue
@@ -93,11 +93,10 @@ async def _events(
                         results.append(choice.answer(part))
                     else:
                         line, increment = part
-                        yield event(
-                            "delta", {"text": number, "line": line, "delta": increment}
-                        )
+                        delta = {"text": number, "line": line, "delta": increment}
+                        yield event("delta", delta)
             except LineError as problem:
                 raise refused(problem, [number]) from None
     if call.server.metrics is not None:
         call.server.metrics.count_texts(texts, results)
-    yield event("result", asked.answer(results))
+    yield event("result", parameters.answer(results))

@@ -1,4 +1,4 @@
-"""Settings of the server: limits, keys, and what browsers may do."""
+"""Settings of the server: limits, API keys, and permissions of browsers."""
 
 from __future__ import annotations
 
@@ -97,21 +97,24 @@ class ServerSettings(Settings):
 
     @cached_property
     def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-        """The networks of trusted proxies; those of IPv4 also as a socket of IPv6 sees them. Raises
-        ValueError.
+        """The networks of trusted proxies, those of IPv4 also as IPv4-mapped IPv6 networks.
+
+        Raises ValueError if an address is invalid.
         """
         networks = [
             ipaddress.ip_network(name, strict=False) for name in self.trusted_proxies
         ]
-        mapped = (
-            f"::ffff:{net.network_address}/{96 + net.prefixlen}"
-            for net in networks
-            if net.version == 4
-        )
-        return (*networks, *map(ipaddress.ip_network, mapped))
+        mapped_networks = [
+            ipaddress.ip_network(
+                f"::ffff:{network.network_address}/{96 + network.prefixlen}"
+            )
+            for network in networks
+            if network.version == 4
+        ]
+        return (*networks, *mapped_networks)
 
     def is_proxy(self, host: str) -> bool:
-        """Return whether an address is that of a trusted proxy."""
-        return host != "" and any(
-            ipaddress.ip_address(host) in network for network in self.proxies
-        )
+        """Return whether an address belongs to a trusted proxy."""
+        if host == "":
+            return False
+        return any(ipaddress.ip_address(host) in network for network in self.proxies)

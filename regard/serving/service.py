@@ -1,6 +1,4 @@
-"""Requests to the models that are served, and what comes back: lines in, hypotheses out. Nothing
-here knows HTTP.
-"""
+"""Requests to served models and their results, independent of HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ Pair = tuple[str, str]
 
 
 class Overloaded(RegardError):
-    """There is no room for a request now; `retry_after`: seconds after which there may be."""
+    """The backlog is too large for a request; `retry_after`: seconds before the next attempt."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(
@@ -34,7 +32,7 @@ class Overloaded(RegardError):
 
 
 class DeadlineExceeded(RegardError):
-    """A request was not done before its deadline, and was given up."""
+    """A request was cancelled at its deadline."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
@@ -44,12 +42,13 @@ class DeadlineExceeded(RegardError):
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model as requests see it.
+    """The public description of a model.
 
-    `name`: of its folder or file. `codes`: what a line has to begin with for each target language,
-    of a model of many target languages; empty for others. `facts`: what is to be known of it
-    (parameters, precision, licence, scores). `alignment`: layer and head of attention that align
-    words best, as in the card of the file. `is_ready`: false while no process has the model.
+    `codes`: for a multilingual model, the token that a line must begin with, by target language;
+    empty for other models. `facts`: facts for users, such as engine, precision and number of
+    parameters. `readme`: the text of its model card. `alignment`: layer and head of attention that
+    align words best, as in the card of the file. `is_ready`: false while no process has opened the
+    model.
     """
 
     name: str
@@ -74,7 +73,7 @@ class CaptionSearch(pydantic.BaseModel, frozen=True):
 
     @pydantic.model_validator(mode="after")
     def _check_nbest(self) -> CaptionSearch:
-        """Refuse what no search could answer, also for texts that none is needed for."""
+        """Refuse an `nbest` above the beam, even for texts that need no search."""
         if self.beam is not None and self.nbest > self.beam:
             raise ValueError(
                 f"`nbest`: wanted 1 to the beam ({self.beam}), got {self.nbest}; lower it, or "
@@ -84,7 +83,7 @@ class CaptionSearch(pydantic.BaseModel, frozen=True):
 
     @property
     def search(self) -> SearchRequest:
-        """The options of the search alone, of a request that has others, too."""
+        """The search options of a request, without its other parameters."""
         return SearchRequest(**self.model_dump(include={*SearchRequest.model_fields}))
 
 
@@ -100,7 +99,10 @@ class SearchRequest(CaptionSearch, frozen=True):
     )
 
     def given_options(self, beam: int) -> dict[str, Any]:
-        """Return the options that are given, as pipelines take them; `beam`: the model's own."""
+        """Return the options that the request sets, as keyword arguments of a pipeline.
+
+        `beam`: beam width of the model's own settings.
+        """
         names = {"beam", "length_penalty", "max_length", "no_repeat_ngram"}
         options = self.model_dump(include=names, exclude_none=True)
         if self.nbest > beam:
@@ -109,16 +111,15 @@ class SearchRequest(CaptionSearch, frozen=True):
 
 
 OWN_SEARCH = SearchRequest()
-"""The search that a model's own settings describe."""
+"""The search with a model's own settings."""
 
 
 @dataclass(frozen=True)
 class TextRequest:
     """Options of the translation of whole texts.
 
-    `keep`: patterns of a user's own of what is not language. `code`: what a line has to begin with
-    for its target language. `sentences`: each sentence is a line of its own, and the lines are
-    wanted.
+    `keep`: further patterns of spans that are copied unchanged. `code`: the language token that
+    each line begins with. `sentences`: make each sentence a line, and return the lines.
     """
 
     search: SearchRequest = OWN_SEARCH
@@ -128,9 +129,7 @@ class TextRequest:
     sentences: bool = False
 
     def of_model(self, splits_sentences: bool) -> TextRequest:
-        """Return it for a model that has learnt to split lines into sentences, or not: then all
-        lines are whole.
-        """
+        """Adapt the request to a model: if the model does not split sentences, lines stay whole."""
         if splits_sentences:
             return self
         form = self.form if self.form.kind == "text" else replace(self.form, split="0")
@@ -177,7 +176,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
-"""An object that is JSON already, since it may be large."""
+"""An object that is already encoded as JSON, because it may be large."""
 Attention = Annotated[
     Object,
     Meta(

@@ -1,6 +1,4 @@
-"""The serving process: the application, at the socket of its supervisor, until that says that it is
-to end.
-"""
+"""The serving process, which runs the application on the socket of its supervisor."""
 
 from __future__ import annotations
 
@@ -35,17 +33,18 @@ from regard.serving.service import Pair
 from regard.serving.supervisor import CONNECTIONS
 
 _ACCEPTED = 32
-"""Connections that are taken at once, before any of those that wait too long is ended."""
+"""Connections that are accepted in one iteration, before excess ones are closed."""
 _FILES = 96
-"""Descriptors that are left for files and processes."""
+"""File descriptors that are reserved for files and processes."""
 _LAST_SECONDS = 0.1
-"""Seconds at the end in which clients that have just connected may still send their request."""
+"""Seconds after the shutdown begins in which new clients may still send their request."""
 Report = Callable[..., None]
 
 
 def main() -> None:
     """Read the configuration from the first line of standard input, and serve until its end."""
-    sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
+    # The event loop must not wait the default of 5 ms for threads that compute.
+    sys.setswitchinterval(0.0005)
     report = status_pipe()
     supervisor = os.getppid()
     configuration = json.loads(sys.stdin.buffer.readline())
@@ -54,14 +53,15 @@ def main() -> None:
     except RegardError as problem:
         report(error=[type(problem).__name__, *problem.causes])
         sys.exit(1)
-    if os.getppid() != supervisor:  # it was killed, and has left its folder
+    if os.getppid() != supervisor:  # the supervisor was killed and left its folder
         shutil.rmtree(Path(configuration["calls"]).parent, ignore_errors=True)
-    os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
+    os._exit(0)  # a normal exit would wait for threads whose results nobody needs
 
 
 async def serve(configuration: Mapping[str, Any], report: Report) -> None:
-    """Open the models and serve them. Raises RegardError for settings, and at the first start
-    (`strict`) for models.
+    """Open the models and serve them.
+
+    Raises RegardError for unusable settings, and at the first start (`strict`) for unusable models.
     """
     level = logging.WARNING if configuration["quiet"] else logging.INFO
     logging.basicConfig(
@@ -83,8 +83,9 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     )
     app = create_app(service, settings, calls=CallTable(calls))
     server = Server(server_config(app, settings), service, report)
+
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_RareErrors())
+    loop.set_exception_handler(_LoopErrorHandler())
     threading.Thread(
         target=_read_commands,
         args=(server, loop, configuration["end_seconds"], calls.parent),
@@ -93,10 +94,11 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     beating = loop.create_task(_beat(report))
     try:
         await service.start(paths, pairs, is_first)
-        # The garbage collector need not search objects that stay to the end: all requests wait.
+        # Exempt these long-lived objects from garbage collection, which pauses all requests.
         gc.freeze()
-        for note in [*notes, *_descriptions(service)] if is_first else ():
-            report(say=note)
+        if is_first:
+            for note in [*notes, *_descriptions(service)]:
+                report(say=note)
         await server.serve([shared_socket(configuration["listener"])])
     finally:
         beating.cancel()
@@ -104,7 +106,7 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
 
 
 class Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A uvicorn server that reports when it listens, and shuts down gracefully."""
 
     def __init__(self, config: uvicorn.Config, service: Models, report: Report) -> None:
         super().__init__(config)
@@ -112,16 +114,15 @@ class Server(uvicorn.Server):
         self._report = report
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen. The system may have more connections waiting than are taken at once
-        (`backlog`).
-        """
+        """Start to listen, and report it."""
         await super().startup(sockets)
+        # uvicorn's `backlog` is both this queue and the number that is accepted at once.
         for listener in sockets or ():
             listener.listen(CONNECTIONS)
         self._report(ready=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, and only then, when those who had just connected have asked, close idle
+        """Stop listening, wait for the requests of clients that have just connected, and close idle
         connections.
         """
         for server in self.servers:
@@ -130,7 +131,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def stop(self) -> None:
-        """Stop listening, and let what was begun be finished."""
+        """Begin the shutdown; open requests are finished."""
         self.service.drain()
         self.should_exit = True
 
@@ -138,21 +139,23 @@ class Server(uvicorn.Server):
 def _read_commands(
     server: Server, loop: asyncio.AbstractEventLoop, end_seconds: float, folder: Path
 ) -> None:
-    """Look for changed models at each line of standard input; at its end shut down, by force after
-    `end_seconds`.
+    """Reload changed models at each line of standard input, and shut down at its end.
+
+    If the shutdown takes longer than `end_seconds`, the process exits. `folder`: temporary folder
+    of the supervisor.
     """
     for _ in sys.stdin.buffer:
         asyncio.run_coroutine_threadsafe(server.service.reload(), loop)
     if server.started:
         loop.call_soon_threadsafe(server.stop)
         time.sleep(end_seconds)
-    else:  # the supervisor was killed while this process started
+    else:  # the supervisor was killed during the start of this process
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 
 async def _beat(report: Report) -> None:
-    """Say once a second that the loop is not held up."""
+    """Send a heartbeat every second, as long as the event loop is not blocked."""
     while True:
         report(beat=True)
         await asyncio.sleep(BEAT_SECONDS)
@@ -162,25 +165,20 @@ def _descriptions(service: Models) -> list[str]:
     """Return a line about each model."""
     lines = list[str]()
     for model in service.models.values():
-        pairs = ", ".join(
-            " → ".join(filter(None, pair)) for pair in model.pairs if any(pair)
-        )
-        facts = ", ".join(
-            [pairs or "languages unknown", *list(model.facts.values())[:2]]
-        )
-        lines.append(f"{model.name}: {model.kind} ({facts})")
+        pairs = [" → ".join(filter(None, pair)) for pair in model.pairs if any(pair)]
+        facts = [*(pairs or ["languages unknown"]), *list(model.facts.values())[:2]]
+        lines.append(f"{model.name}: {model.kind} ({', '.join(facts)})")
     return lines
 
 
 def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list[str]]:
-    """Return the languages of each model, from texts such as ko,en, and notes about them. Raises
-    UsageError.
+    """Parse the languages of each model from texts such as ko,en; return them with notes for the
+    user.
+
+    Raises UsageError.
     """
-    # Late: most models name theirs.
-    from regard.data.languages import (
-        describe_codes,
-        parse_languages,
-    )
+    # Imported late, since most models name their languages.
+    from regard.data.languages import describe_codes, parse_languages
 
     if len(languages) > models:
         raise UsageError(
@@ -196,7 +194,7 @@ def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list
 
 
 def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
-    """Return how uvicorn runs the application."""
+    """Return uvicorn's configuration for the application."""
     config = uvicorn.Config(
         app,
         http="h11",
@@ -205,13 +203,14 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # The application has the middleware for them: by itself uvicorn believes this machine.
+        # The application has a middleware for proxies; uvicorn would trust any local client.
         proxy_headers=False,
         backlog=_ACCEPTED,
-        # Never reached: a client that does not ask has the time of a head.
+        # Never reached, because `Connections` closes idle connections earlier.
         timeout_keep_alive=60,
         timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
-        limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
+        # Never reached, because `Connections` closes waiting connections earlier.
+        limit_concurrency=2 * CONNECTIONS,
         h11_max_incomplete_event_size=HEAD_BYTES,
     )
     Connections(_most_connections(), settings).attach(config)
@@ -219,37 +218,34 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
 
 
 def _most_connections() -> int:
-    """Return how many connections there are descriptors for, after having raised their number as
-    far as is allowed.
+    """Raise the limit on file descriptors as far as allowed, and return the number of connections
+    that it suffices for.
     """
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = (
-        CONNECTIONS + _FILES
-        if hard == resource.RLIM_INFINITY
-        else min(CONNECTIONS + _FILES, hard)
-    )
+    most = CONNECTIONS + _FILES
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return max(16, most - _FILES)
 
 
-class _RareErrors:
-    """Handler of errors that the event loop finds: those of the system are logged once a second at
-    most.
-    """
+class _LoopErrorHandler:
+    """Exception handler of the event loop; it logs at most one OSError a second."""
 
     def __init__(self) -> None:
-        self._next = 0.0
+        self._next_log = 0.0
 
     def __call__(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        if not isinstance(problem := context.get("exception"), OSError):
+        problem = context.get("exception")
+        if not isinstance(problem, OSError):
             loop.default_exception_handler(context)
-        elif loop.time() >= self._next:
-            self._next = loop.time() + 1
+        elif loop.time() >= self._next_log:
+            self._next_log = loop.time() + 1
             LOG.log(logging.ERROR, "%s: %s", context["message"], problem)

@@ -1,8 +1,8 @@
-"""The supervisor of a server: it keeps the listening socket open, and the processes running that
-answer.
+"""The supervisor of a server, which keeps the listening socket open and the answering processes
+running.
 
-It is the process of the command, and imports the standard library alone: it stays small, and has
-nothing to die of.
+It runs in the process of the command and imports only the standard library, so that it stays small
+and robust.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CONNECTIONS = 2048
-"""Connections that wait at the socket until they are accepted."""
+"""Most connections in the queue of the socket until they are accepted."""
 COMMANDS = (
     module_command("regard.serving.serving_process"),
     module_command("regard.serving.pytorch_process"),
 )
-"""Commands of the serving process, and of the process that runs models by PyTorch, if any has to
-be.
+"""Commands of the serving process, and of the PyTorch process, which starts only if a model needs
+it.
 """
 _GRACE_SECONDS = 5.0
-"""Seconds that a process may take to end, beyond the deadline of its calls."""
+"""Seconds beyond the deadline of its calls that a process may take to end."""
 Say = Callable[[str], None]
 
 
@@ -53,10 +53,10 @@ def serve(
     max_memory: int = 0,
     commands: Sequence[Sequence[str]] = COMMANDS,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, which is raised again at the end. `max_memory`: bytes of each
-    process; 0: any.
+    """Serve until SIGINT or SIGTERM, which is raised again at the end.
 
-    Raises UsageError for the address, and the error of a process that cannot start.
+    `max_memory`: most bytes of each process, or 0 for no limit. Raises UsageError for the address,
+    and the error of a process that cannot start.
     """
     if max_memory and not Path("/proc/self/statm").exists():
         raise UsageError(
@@ -64,14 +64,15 @@ def serve(
         )
     events: Events = queue.SimpleQueue()
     with closing(listen(host, port)) as listener, _signals(events):
-        number = Supervisor(
+        supervisor = Supervisor(
             configuration, listener, events, say, max_memory, commands
-        ).run()
+        )
+        number = supervisor.run()
     signal.raise_signal(number)
 
 
 class Supervisor:
-    """The serving process, the PyTorch process if one is wanted, and what becomes of them."""
+    """Supervises the serving process, and the PyTorch process if a model needs it."""
 
     def __init__(  # noqa: PLR0913 - tests replace the last four
         self,
@@ -94,38 +95,38 @@ class Supervisor:
         )
         self._pytorch = ChildProcess("the PyTorch process", commands[1], events)
         self._children = [self._serving]
-        self._end_seconds = (
-            configuration["settings"].get("deadline", 20.0) + _GRACE_SECONDS
-        )
+        deadline = configuration["settings"].get("deadline", 20.0)
+        self._end_seconds = deadline + _GRACE_SECONDS
         self._signal = 0
-        self._was_ready = (
-            # Until then what keeps a process from starting is the error of the server.
-            False
-        )
+        # Before the server was ready once, an error of a process ends the server.
+        self._was_ready = False
         self._unavailable: Unavailable | None = None
 
     def run(self) -> int:
-        """Keep the processes running until a signal comes. Returns its number."""
+        """Keep the processes running until a signal comes, and return its number."""
         with (
             tempfile.TemporaryDirectory(prefix="regard-") as folder,
-            # Else systemd removes what has not changed for ten days.
+            # Without a lock, systemd removes temporary files after ten days.
             lock_folder(Path(folder)),
         ):
             calls = Path(folder, "calls")
             address = Path(folder, "pytorch")
             if os.name == "nt":
                 address = Path(rf"\\.\pipe\{address.parent.name}")
-            pytorch = {"address": str(address), "authkey": secrets.token_hex(32)}
-            own = {
+            configuration = {
+                **self._configuration,
                 "calls": str(calls),
-                "pytorch": pytorch,
+                "pytorch": {
+                    "address": str(address),
+                    "authkey": secrets.token_hex(32),
+                },
                 "end_seconds": self._end_seconds,
             }
             self._table = CallTable(calls)
             try:
                 while not self._signal or self._serving.process is not None:
                     if not self._signal:
-                        self._start({**self._configuration, **own})
+                        self._start(configuration)
                     self._limit_memory()
                     is_away = self._serving.process is None or self._serving.is_stopping
                     self._answer_unavailable(is_away and not self._signal)
@@ -137,7 +138,7 @@ class Supervisor:
         return self._signal
 
     def _start(self, configuration: Mapping[str, Any]) -> None:
-        """Start processes whose time has come."""
+        """Start the processes that do not run, unless they pause."""
         for child in self._children:
             if child.process is not None or child.pause:
                 continue
@@ -145,29 +146,28 @@ class Supervisor:
                 self._answer_unavailable(False)
             try:
                 child.start({**configuration, "strict": not self._was_ready})
-            except OSError as problem:  # the system has no room for a process
+            except OSError as problem:  # the system lacks resources for a process
                 if not self._was_ready:
                     raise
                 self._say(f"{child.name} cannot be started again: {problem}")
                 child.note_end()
 
     def _limit_memory(self) -> None:
-        """Let processes end that take too much memory."""
-        for child in self._children if self._max_memory else ():
-            if (
-                child.is_ready
-                and not child.is_stopping
-                and child.memory > self._max_memory
-            ):
+        """Stop processes that use too much memory; they are replaced."""
+        if not self._max_memory:
+            return
+        for child in self._children:
+            is_serving = child.is_ready and not child.is_stopping
+            if is_serving and child.memory > self._max_memory:
                 self._say(
                     f"{child.name} takes more memory than it may; another takes its place"
                 )
                 child.stop(self._end_seconds)
 
     def _wait(self) -> None:
-        """Wait for a message, or for the next start; end processes that hang.
+        """Wait for a message or the next start, and kill processes that hang.
 
-        Time that passes while the supervisor itself is stopped, as by Ctrl-Z, says nothing of them.
+        Time in which the supervisor itself was suspended, for instance by Ctrl-Z, is not counted.
         """
         before = self._clock()
         pauses = [
@@ -176,18 +176,18 @@ class Supervisor:
             if child.process is None and not self._signal
         ]
         with suppress(queue.Empty):
-            self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
+            self._handle(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
         passed = min(self._clock() - before, 2 * BEAT_SECONDS)
         for child in self._children:
             child.advance(passed)
 
-    def _note(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
-        """Note a signal, or what a process tells. Raises the error of one that cannot start."""
+    def _handle(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
+        """Handle a signal or a message. Raises the error of a process that cannot start."""
         if child is None:
-            self._note_signal(message["signal"])
+            self._handle_signal(message["signal"])
             return
         if not message:
-            self._note_end(child)
+            self._handle_end(child)
         if "say" in message:
             self._say(message["say"])
         if "error" in message:
@@ -204,8 +204,8 @@ class Supervisor:
             self._say(f"listening at http://{name}:{port} (stop with Ctrl-C)")
         child.note(message)
 
-    def _note_end(self, child: ChildProcess) -> None:
-        """Note that a process has ended. Raises WorkerError if it never was ready."""
+    def _handle_end(self, child: ChildProcess) -> None:
+        """Record the end of a process. Raises WorkerError if the server has never been ready."""
         is_death = not child.is_stopping
         if child is self._serving:
             self._table.note_end(is_death)
@@ -219,9 +219,9 @@ class Supervisor:
                 f"{child.name} has ended with status {status}; another is started"
             )
 
-    def _note_signal(self, number: int) -> None:
-        """At SIGHUP look for changed models; else end what was begun, at a second signal
-        nothing.
+    def _handle_signal(self, number: int) -> None:
+        """Reload changed models at SIGHUP; at another signal finish open calls and end, and at a
+        second one end at once.
         """
         if number == getattr(signal, "SIGHUP", None):
             self._serving.tell("reload")
@@ -235,9 +235,9 @@ class Supervisor:
         self._signal = self._signal or number
 
     def _answer_unavailable(self, is_wanted: bool) -> None:
-        """Start or stop answering 503 in the place of the serving process."""
+        """Start or stop to answer 503 in the place of the serving process."""
         if is_wanted and self._unavailable is None:
-            # Late: many servers never need it.
+            # Imported late, since many servers never need it.
             from regard.serving.unavailable import Unavailable
 
             self._unavailable = Unavailable(
@@ -250,9 +250,9 @@ class Supervisor:
 
 @contextmanager
 def _signals(events: Events) -> Iterator[None]:
-    """Put signals among the events as long as the block runs."""
+    """Add signals to the events while the block runs."""
 
-    def note(number: int, _: Any) -> None:
+    def add_event(number: int, _: Any) -> None:
         events.put((None, {"signal": number}))
 
     numbers = [
@@ -260,16 +260,16 @@ def _signals(events: Events) -> Iterator[None]:
         for name in ("SIGINT", "SIGTERM", "SIGHUP")
         if hasattr(signal, name)
     ]
-    before = {number: signal.signal(number, note) for number in numbers}
+    old_handlers = {number: signal.signal(number, add_event) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind and listen. Raises UsageError if that is not possible."""
+    """Return a non-blocking socket that listens at an address. Raises UsageError if that fails."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,4 +1,4 @@
-"""Texts of a request: each goes to the model of its languages, those of one model together."""
+"""Translate the texts of a request, in one call for each pair of a model and a target language."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from regard.serving.models import LONG_TEXT, Models
 from regard.serving.service import ServedText, TextRequest
 
 R = TypeVar("R")
-_MANY = 32
-"""Texts from which on their models are chosen in a thread."""
-_NAMED = 20
+_MANY_TEXTS = 32
+"""Number of texts above which their models are chosen in a thread."""
+_LISTED_LINES = 20
 """Most refused lines that an error lists."""
 
 
@@ -28,50 +28,61 @@ async def translate_texts(
     request: TextRequest,
     deadline: float,
 ) -> list[ServedText]:
-    """Translate texts, each as it would be alone; those of different models run at the same time.
+    """Translate texts; the calls of different models run concurrently.
 
-    `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for
-    unknown languages and lines that a model refuses, and the service's own errors.
+    `languages`: codes of source and target; the source "auto" is detected for each text. Raises
+    HttpError for unknown languages and for lines that a model refuses, and the errors of the
+    service.
     """
 
     def choose() -> list[Choice]:
         return [pairs.choose(service, text, *languages, request.form) for text in texts]
 
-    is_large = len(texts) > _MANY or sum(map(len, texts)) > LONG_TEXT
+    is_large = len(texts) > _MANY_TEXTS or sum(map(len, texts)) > LONG_TEXT
     choices = await asyncio.to_thread(choose) if is_large else choose()
     results = [
         choice.unchanged(text) for choice, text in zip(choices, texts, strict=True)
     ]
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, choice in enumerate(choices):
-        if choice.model is not None:
-            groups.setdefault((choice.model.name, choice.prefix), []).append(number)
 
-    async def translate(model: str, code: str, numbers: Sequence[int]) -> None:
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, choice in enumerate(choices):
+        if choice.model is not None:
+            groups.setdefault((choice.model.name, choice.prefix), []).append(index)
+
+    async def translate(model: str, code: str, indices: Sequence[int]) -> None:
+        group = [texts[index] for index in indices]
         try:
-            chosen = [texts[number] for number in numbers]
             translated = await service.translate(
-                model, chosen, replace(request, code=code), deadline
+                model, group, replace(request, code=code), deadline
             )
         except LineError as problem:
-            raise refused(problem, numbers) from None
-        for number, text in zip(numbers, translated, strict=True):
-            results[number] = choices[number].answer(text)
+            raise refused(problem, indices) from None
+        for index, text in zip(indices, translated, strict=True):
+            results[index] = choices[index].answer(text)
 
-    await gather(*(translate(*key, numbers) for key, numbers in groups.items()))
+    calls = [
+        translate(model, code, indices) for (model, code), indices in groups.items()
+    ]
+    await gather(*calls)
     return results
 
 
 def refused(problem: LineError, numbers: Sequence[int]) -> HttpError:
-    """Return the error of lines that a model refuses; `numbers`: of the texts that it was given."""
-    places = ((numbers[index], why) for index, why in problem.problems[:_NAMED])
-    return bad_request(*(f"text {number + 1}, {why}" for number, why in places))
+    """Return the HTTP error of lines that a model refuses.
+
+    `numbers`: index in the request of each text that the model was given.
+    """
+    causes = [
+        f"text {numbers[index] + 1}, {cause}"
+        for index, cause in problem.problems[:_LISTED_LINES]
+    ]
+    return bad_request(*causes)
 
 
 async def gather(*calls: Awaitable[R]) -> list[R]:
     """Await several calls at once; if one fails, the others are cancelled."""
     if len(calls) == 1:
-        return [await calls[0]]  # as most requests have it: a task costs time
+        return [await calls[0]]  # the usual case, without the cost of a task
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return list(await asyncio.gather(*tasks))

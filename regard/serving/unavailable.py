@@ -1,6 +1,4 @@
-"""Answers at the socket of a server whose serving process is away: it lives, and is to be asked
-again later.
-"""
+"""Answer 503 at the socket of a server while its serving process is started again."""
 
 from __future__ import annotations
 
@@ -13,11 +11,11 @@ import threading
 from collections.abc import Callable
 
 _MOST_CONNECTIONS = 512
-"""Connections that are answered at once; further ones are closed."""
+"""Most connections that are answered concurrently; further ones are closed."""
 _HEAD_BYTES = 1 << 19
-"""Most bytes of a request's head, more than the serving process takes."""
+"""Most bytes of a request head, more than the serving process accepts."""
 _SECONDS = 5.0
-"""Seconds in which a client sends its request."""
+"""Time limit of a client for sending its request."""
 _POLL_SECONDS = 0.05
 _SENTENCE = "the server is being started again; try again later"
 _BODY = {
@@ -27,12 +25,13 @@ _BODY = {
     "status": 503,
     "detail": _SENTENCE,
 }
-"""One body for the clients of every API."""
+"""Body with the fields that the clients of all APIs expect."""
 
 
 class Unavailable:
-    """A server of 503 in a thread, at a socket that others may have, too. `retry_after`:
-    seconds.
+    """A server in a thread that answers 503, on a socket that it may share with other processes.
+
+    `retry_after`: returns the value of the header Retry-After in seconds.
     """
 
     def __init__(self, listener: socket.socket, retry_after: Callable[[], int]) -> None:
@@ -44,7 +43,7 @@ class Unavailable:
         ).start()
 
     def stop(self) -> None:
-        """Accept no further connections; those that were accepted are answered."""
+        """Stop accepting connections; accepted ones are still answered."""
         self._is_stopped.set()
 
     async def _serve(self, listener: socket.socket) -> None:
@@ -76,7 +75,7 @@ class Unavailable:
                 await asyncio.wait_for(_read_rest(reader), _SECONDS)
 
     def _response(self, head: bytes) -> bytes:
-        """Return the answer to a request, of which this is the head."""
+        """Return the answer to the request with this head; only /health is answered with 200."""
         status = "503 Service Unavailable"
         content = json.dumps(_BODY)
         retry = f"Retry-After: {self._retry_after()}\r\n"
@@ -94,8 +93,8 @@ class Unavailable:
 
 
 async def _read_rest(reader: asyncio.StreamReader) -> None:
-    """Read what a client still sends; else closing the connection would take the answer away,
-    too.
+    """Read the rest of a request; otherwise closing the connection would reset it, and the client
+    would lose the answer.
     """
     while await reader.read(1 << 16):
         pass

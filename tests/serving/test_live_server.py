@@ -160,7 +160,7 @@ def test_errors_of_the_system_are_logged_rarely(log: list[str]) -> None:
         "exception": OSError(24, "Too many open files"),
     }
     with contextlib.closing(asyncio.new_event_loop()) as loop:
-        loop.set_exception_handler(server._RareErrors())
+        loop.set_exception_handler(server._LoopErrorHandler())
         for _ in range(1000):
             loop.call_exception_handler(problem)
     assert 1 <= len(log) < 100

@@ -1,6 +1,4 @@
-"""Connection to a Ray cluster: one of this machine, or one that runs already, with errors in
-sentences.
-"""
+"""Connection to a Ray cluster, either a local one or one that already runs."""
 
 from __future__ import annotations
 
@@ -20,18 +18,18 @@ from regard.common.errors import UsageError, WorkerError
 from regard.common.lazy import needs_extra
 
 LOCAL = "local"
-_CONNECT_SECONDS = 10  # until a machine answers
-_WORKER_SECONDS = 90  # until a process on it has started
+_CONNECT_SECONDS = 10  # timeout of a machine that does not answer
+_WORKER_SECONDS = 90  # timeout of a process that is started on a machine
 
 
 @contextlib.contextmanager
 def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
-    """Connect to the cluster at `address`, HOST:PORT, or start one of `cores` on this machine if it
-    is "local".
+    """Connect to the cluster at `address` (HOST:PORT), or start one with `cores` on this machine
+    if the address is "local".
 
-    Yields the module `ray`. Leaving the block ends the local cluster, or leaves the other one as it
-    was. Raises MissingExtra without Ray, UsageError if nothing answers at the address or runs other
-    versions.
+    Yields the module `ray`. At the end of the block a local cluster is shut down, another one is
+    left running. Raises MissingExtra without Ray, and UsageError if nothing answers at the address
+    or if its machines have other versions.
     """
     ray = _import_ray()
     options: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False}
@@ -41,12 +39,12 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
     with (
         tempfile.TemporaryDirectory(prefix="regard-") as empty,
         warnings.catch_warnings(),
-        # Ray tells of lost workers there, amid results.
+        # Ray reports lost workers on standard output, among the results.
         contextlib.redirect_stdout(sys.stderr),
     ):
-        # Advice for whoever writes programs for Ray.
+        # These warnings are meant for authors of Ray programs.
         warnings.filterwarnings("ignore", module=r"ray\.")
-        # Else workers would import modules of the current folder.
+        # Without an empty folder, workers would import modules of the current one.
         options["runtime_env"] = {"working_dir": empty}
         try:
             _connect(ray, address, options)
@@ -63,7 +61,9 @@ def cores_of(ray: Any) -> int:
 
 
 def one_line(problem: Exception) -> str:
-    """Return the message of an error of Ray in one line; of a long one the end, which says why."""
+    """Return the message of a Ray error in one line; a long one is cut to its end, which names the
+    cause.
+    """
     return " ".join(str(problem).split())[-500:]
 
 
@@ -71,13 +71,13 @@ def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     with needs_extra("scale", "`cluster=`", ["ray"]):
         import ray
-    logging.getLogger("ray").setLevel(logging.ERROR)  # it would tell every step
+    logging.getLogger("ray").setLevel(logging.ERROR)  # by default it logs every step
     return ray
 
 
 def _check_address(address: str) -> None:
-    """Raise UsageError for what is not HOST:PORT, or where nothing listens; Ray itself would try
-    for minutes.
+    """Raise UsageError if an address is not HOST:PORT, or if nothing listens there; Ray itself
+    would retry for minutes.
     """
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal() and int(port) < 1 << 16):
@@ -98,7 +98,9 @@ def _check_address(address: str) -> None:
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
-    """Connect, or raise UsageError that says why not, such as other versions of Python or Ray."""
+    """Connect to a cluster; raises UsageError with the cause, such as another version of Python or
+    Ray.
+    """
     handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address, log_to_driver=False, configure_logging=False, **options)
@@ -108,31 +110,30 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
         ) from None
     finally:
         if threading.current_thread() is threading.main_thread():
-            # Ray sets its own, with another exit status.
+            # Ray installs a handler that exits with another status.
             signal.signal(signal.SIGTERM, handler)
 
 
 def _check_versions(ray: Any, address: str) -> None:
-    """Raise UsageError, with all causes, if a machine of the cluster has another version of Regard
-    or none.
-    """
+    """Raise UsageError, with all causes, if a machine lacks this version of Regard."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    def version() -> str:  # sent as it is: Regard may not be there
+    def version() -> str:  # pickled by value, because a machine may lack Regard
         try:
             from regard.common.version import __version__
         except ImportError:
             return "no regard"
         return f"regard {__version__}"
 
-    ask = ray.remote(num_cpus=0)(version)
+    task = ray.remote(num_cpus=0)(version)
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    there = [
+    strategies = [
         NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes
     ]
     try:
         answers = [
-            ask.options(scheduling_strategy=strategy).remote() for strategy in there
+            task.options(scheduling_strategy=strategy).remote()
+            for strategy in strategies
         ]
         versions = ray.get(answers, timeout=_WORKER_SECONDS)
     except ray.exceptions.RayError as problem:

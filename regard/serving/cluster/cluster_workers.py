@@ -1,4 +1,4 @@
-"""Chunks of a file translated on the machines of a Ray cluster; results keep the order of lines."""
+"""Translate the chunks of a file on a Ray cluster, and return the results in the order of lines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from regard.serving.cluster.cluster import cluster, cores_of, one_line
 from regard.serving.cluster.model_transfer import SentFiles, SentModel
 
 _AHEAD = 4
-"""Chunks that are in hand for each one in translation: results that are done wait for those before
-them.
-"""
+"""Most chunks in memory per chunk in translation; finished ones wait for those before them."""
 
 
 @contextlib.contextmanager
@@ -31,11 +29,11 @@ def translate_on_cluster(
     """Send the model at `paths` to a cluster; yield a function that returns chunks with their
     results, in order.
 
-    They are translated on all machines, each by a process that has opened the model; Ray repeats
-    what was in hand on a machine that is lost, on another one. Chunks are read a few ahead. The
-    function raises what reading or translating raised, when all chunks before are done, and
-    WorkerError if the cluster gives up. `count`: chunks in translation at a time; None: as many as
-    the cores of the cluster allow. `options`: those of `SentModel`.
+    Processes on all machines open the model and translate chunks; if a machine is lost, Ray repeats
+    its chunks on another one. Chunks are read a few ahead. An error of reading or translating is
+    raised when all chunks before it are done, and WorkerError if the cluster gives up. `count`:
+    chunks in translation at a time, by default as many as the cores of the cluster allow;
+    `options`: those of `SentModel`.
     """
     with cluster(address, count) as ray:
         model = SentModel(tuple(SentFiles.put(ray, path) for path in paths), **options)
@@ -52,7 +50,8 @@ def _results(
         for chunk, reference in references:
             yield chunk, ray.get(reference)
     except ray.exceptions.RayError as problem:
-        if isinstance(cause := getattr(problem, "cause", None), RegardError):
+        cause = getattr(problem, "cause", None)
+        if isinstance(cause, RegardError):
             raise cause from None
         raise WorkerError(
             f"the cluster gave up: {one_line(problem)}; the same command with `resume=True` "
@@ -67,10 +66,11 @@ def _references(
     model: SentModel,
     most: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield each chunk with Ray's reference to its result, in order; an error in reading is raised
-    after them.
+    """Yield each chunk with Ray's reference to its result, in order.
+
+    An error of reading is raised after the chunks that were read before it.
     """
-    # Tasks, not actors: a chunk then waits for no particular process, which may never come back.
+    # A task, unlike the call of an actor, does not wait for one process that may never return.
     task = ray.remote(
         num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD"
     )(translate_chunk)
@@ -91,8 +91,8 @@ def _references(
     yield from waiting
 
 
-# Ray gives a worker process many chunks, one after another.
-_opened = functools.lru_cache(maxsize=1)(SentModel.open)
+# A worker process translates many chunks, one after another, with the same model.
+_open_model = functools.lru_cache(maxsize=1)(SentModel.open)
 
 
 def translate_chunk(
@@ -100,4 +100,4 @@ def translate_chunk(
 ) -> ChunkResult:
     """Translate a chunk in a worker process."""
     translate, model = context
-    return translate(_opened(model), chunk)
+    return translate(_open_model(model), chunk)

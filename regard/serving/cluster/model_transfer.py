@@ -1,6 +1,4 @@
-"""Models that machines without their files get through Ray: the files are sent once to each machine
-that lacks them.
-"""
+"""Transfer of models through Ray: the files are sent once to each machine that lacks them."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SentFiles:
-    """A runtime file or a model folder: its path, and of each file the name, the SHA-256, and the
-    bytes in Ray.
+    """A runtime file or a model folder whose files are in Ray's memory.
 
-    Names are relative to the folder in which the model lies.
+    `files`: name, SHA-256 and Ray's reference to the bytes of each file; names are relative to the
+    parent folder of the model.
     """
 
     path: Path
@@ -39,27 +37,22 @@ class SentFiles:
             from regard.common.checksums import fingerprints
             from regard.model_folder import LANGUAGES
 
-            others = [path / name for name in (LANGUAGES, "README.md")]
-            files = [
-                *(path / name for name in fingerprints(path)),
-                *filter(Path.is_file, others),
-            ]
-        sent = (
-            (
-                file.relative_to(path.parent),
-                file_sha256(file),
-                ray.put(file.read_bytes()),
-            )
-            for file in files
-        )
-        return cls(path, tuple(sent))
+            required = [path / name for name in fingerprints(path)]
+            optional = [path / name for name in (LANGUAGES, "README.md")]
+            files = [*required, *filter(Path.is_file, optional)]
+
+        sent_files = []
+        for file in files:
+            name = file.relative_to(path.parent)
+            sent_files.append((name, file_sha256(file), ray.put(file.read_bytes())))
+        return cls(path, tuple(sent_files))
 
     @contextlib.contextmanager
     def path_here(self) -> Iterator[Path]:
-        """Yield where the model lies on this machine: at its own path, if the same files are there,
-        else in a folder.
+        """Yield the path of the model on this machine.
 
-        The folder is removed at the end of the block.
+        If the same files are not at its own path, they are written to a temporary folder, which is
+        removed at the end of the block.
         """
         if self._is_here():
             yield self.path
@@ -84,9 +77,7 @@ class SentFiles:
 
 @dataclass(frozen=True)
 class SentModel:
-    """A model, or several as an ensemble, with the options it is opened with; made here, opened on
-    other machines.
-    """
+    """A model or an ensemble of several, with its options, that other machines can open."""
 
     members: tuple[SentFiles, ...]
     precision: Precision = "float32"
@@ -95,7 +86,8 @@ class SentModel:
     def open(self) -> Translator:
         """Open the model on this machine.
 
-        Its files may go afterwards: a runtime file stays mapped, a folder is in memory.
+        Its files may be removed afterwards: a runtime file stays mapped, and a model folder is
+        loaded into memory.
         """
         with contextlib.ExitStack() as stack:
             paths = [stack.enter_context(member.path_here()) for member in self.members]

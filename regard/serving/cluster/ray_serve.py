@@ -1,6 +1,4 @@
-"""The server on a cluster: replicas of the same application by Ray Serve, which spreads requests
-over them.
-"""
+"""Serve models on a cluster with Ray Serve, which runs replicas and distributes requests."""
 
 from __future__ import annotations
 
@@ -25,19 +23,17 @@ from regard.serving.service import Pair
 from regard.serving.supervisor import Say, listen
 
 NAME = "regard"
-"""Name of the application on the cluster; the same command replaces it."""
+"""Name of the application on the cluster; a later command replaces it."""
 ONGOING = 256
-"""Requests that a replica works at together at most; the engine batches them."""
+"""Most concurrent requests of a replica; the engine batches them."""
 TARGET = 32
-"""Requests that a replica should have in hand; with more, another replica is started, up to the
-most.
-"""
+"""Concurrent requests per replica above which Ray Serve starts another replica."""
 _DRAIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """Numbers of replicas, least and most, and the cores that each takes."""
+    """Least and greatest number of replicas, and the cores of each."""
 
     least: int = 1
     most: int = 1
@@ -55,41 +51,40 @@ def serve_on_cluster(  # noqa: PLR0913 - the settings of a server, and of its cl
     replicas: Replicas = Replicas(),
     say: Say = print,
 ) -> None:
-    """Serve models on a cluster until an exception, such as KeyboardInterrupt, or SystemExit that
-    SIGTERM raises.
+    """Serve models on a cluster until an exception such as KeyboardInterrupt, or the SystemExit
+    that SIGTERM raises.
 
-    Finishes what was begun, then removes the application. Raises RegardError for models, UsageError
-    for the address of the cluster or of the server.
+    Then open requests are finished, and the application is removed. Raises RegardError for unusable
+    models, and UsageError for the address of the cluster or of the server.
     """
     _check(paths)
     cores = replicas.most * replicas.cores if address == LOCAL else None
     with cluster(address, cores) as ray:
         from ray import serve
 
-        # Its import has set another level.
+        # The import of `ray.serve` has set another level.
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         models = [SentFiles.put(ray, path) for path in paths]
         port = _start_serve(serve, host, port)
-        if (missing := replicas.least * replicas.cores - cores_of(ray)) > 0:
+        missing = replicas.least * replicas.cores - cores_of(ray)
+        if missing > 0:
             units = "core" if missing == 1 else "cores"
             say(
                 f"the replicas wait for {missing} more {units}: add machines, or ask for fewer "
                 "replicas"
             )
-        deployment = _deployment(
-            serve,
-            lambda: build_application(
+
+        def build() -> Any:
+            return build_application(
                 models, service_settings, server_settings, languages
-            ),
-            server_settings.deadline + _DRAIN_SECONDS,
-            replicas,
-        )
-        with _running(serve, deployment):
-            count = (
-                f"{replicas.least} to {replicas.most}"
-                if replicas.most > replicas.least
-                else replicas.least
             )
+
+        drain_seconds = server_settings.deadline + _DRAIN_SECONDS
+        deployment = _deployment(serve, build, drain_seconds, replicas)
+        with _running(serve, deployment):
+            count = str(replicas.least)
+            if replicas.most > replicas.least:
+                count = f"{replicas.least} to {replicas.most}"
             say(
                 f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)"
             )
@@ -97,11 +92,11 @@ def serve_on_cluster(  # noqa: PLR0913 - the settings of a server, and of its cl
 
 
 def _start_serve(serve: Any, host: str, port: int) -> int:
-    """Start Ray Serve, or go on with the one that runs on the cluster. Returns its port, any free
-    one for 0.
+    """Start Ray Serve, or use the instance that runs on the cluster, and return its port.
 
-    Raises UsageError if another process listens there, or if Ray Serve listens elsewhere: it has
-    one address for all of its applications, which it does not tell.
+    Port 0 stands for any free port. Raises UsageError if another process listens at the address, or
+    if Ray Serve listens at another one: all its applications share a single address, which it does
+    not report.
     """
     is_running = bool(serve.status().proxies)
     try:
@@ -126,14 +121,14 @@ def _running(serve: Any, deployment: Any) -> Iterator[None]:
     """Start the application, or replace that of an earlier command, and wait until every replica
     runs.
 
-    Removes it at the end of the block, unless a later command has replaced it, and Ray Serve if it
-    has no other.
+    At the end of the block the application is removed, unless a later command has replaced it. Ray
+    Serve is shut down if it has no other application.
     """
     from ray.exceptions import RayError
 
     try:
         try:
-            # Waits as long as no machine has cores for a replica.
+            # This call blocks while no machine has cores for a replica.
             serve.run(deployment.bind(), name=NAME)
         except (RayError, RuntimeError, TimeoutError) as problem:
             raise WorkerError(
@@ -141,24 +136,24 @@ def _running(serve: Any, deployment: Any) -> Iterator[None]:
             ) from None
         yield
     finally:
-        # The cluster, or Ray Serve on it, may be gone.
+        # The cluster, or Ray Serve on it, may have been shut down.
         with contextlib.suppress(RayError):
             application = serve.status().applications.get(NAME)
             if application and deployment.name in application.deployments:
-                serve.delete(NAME)  # its requests are finished first
+                serve.delete(NAME)  # open requests are finished first
             if not serve.status().applications:
-                serve.shutdown()  # else its ports would stay taken
+                serve.shutdown()  # to free its ports
 
 
 def _check(paths: Sequence[Path]) -> None:
-    """Raise ModelFolderError, with all causes, for models that no replica could open."""
+    """Raise ModelFolderError, with all causes, if a replica could not open the models."""
     causes = list[str]()
     for path in paths:
         try:
             if is_runtime_file(path):
                 RuntimeModel(path)
             else:
-                from regard.model_folder import load_folder  # late: it needs PyTorch
+                from regard.model_folder import load_folder  # late: it imports PyTorch
 
                 load_folder(path)
         except RegardError as problem:
@@ -169,8 +164,9 @@ def _check(paths: Sequence[Path]) -> None:
 def _deployment(
     serve: Any, application: Callable[[], Any], drain_seconds: float, replicas: Replicas
 ) -> Any:
-    """Return the deployment: what every replica runs, how many there are, and how long one may take
-    to end.
+    """Return the deployment of `application`.
+
+    `drain_seconds`: time in which a replica that is stopped may finish its open requests.
     """
 
     @serve.ingress(application)
@@ -183,7 +179,7 @@ def _deployment(
         options = {"autoscaling_config": {**sizes, "target_ongoing_requests": TARGET}}
     return serve.deployment(
         Regard,
-        # Tells the replicas of one command from those of another.
+        # A unique name distinguishes the replicas of this command from those of another.
         name=f"Regard-{uuid.uuid4().hex}",
         max_ongoing_requests=ONGOING,
         ray_actor_options={"num_cpus": replicas.cores},
@@ -200,18 +196,17 @@ def build_application(
     server_settings: ServerSettings,
     languages: Sequence[Pair],
 ) -> Any:
-    """Return the application of one replica, which opens the models when it starts and closes them
-    when it ends.
+    """Create the application of one replica, which opens the models at its start and closes them at
+    its end.
     """
-    # What was sent does not change.
+    # The files that were sent to the machine do not change.
     service = Models(replace(service_settings, reload_seconds=0.0))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         with contextlib.ExitStack() as stack:
-            await service.start(
-                [stack.enter_context(model.path_here()) for model in models], languages
-            )
+            paths = [stack.enter_context(model.path_here()) for model in models]
+            await service.start(paths, languages)
             try:
                 yield
             finally:

@@ -1,5 +1,5 @@
-"""A column of tables as lines: Parquet, Arrow, CSV and JSON lines, one file or a folder of them,
-here or in a store.
+"""Read a column of tables as lines: Parquet, Arrow, CSV or JSON lines, from one file or a folder,
+on disk or in an object store.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ FORMATS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-"""Formats of tables by the endings of file names."""
-_ROWS = 8192
+"""pyarrow's names of table formats, by file extension."""
+_BATCH_ROWS = 8192
 
 
 class TableLines(Lines):
-    """The texts of one column, in the order of rows; files in a folder in the order of their names.
+    """The texts of one column, in the order of rows; files of a folder are sorted by name.
 
-    An empty cell is an empty line, and line breaks in a cell are spaces. `file` may be an address
-    such as s3://bucket/folder, for what pyarrow can open.
+    An empty cell becomes an empty line, and line breaks in a cell become spaces. `file` is a path,
+    or an address that pyarrow can open, such as s3://bucket/folder.
     """
 
     def __init__(self, file: str, column: str, max_line: int) -> None:
@@ -42,13 +42,14 @@ class TableLines(Lines):
         fragments = self._fragments()
         import pyarrow as pa
 
-        # Else CSV and JSON have the types of their first rows.
-        texts = pa.schema([(self.column, pa.string())])
+        # Without a schema, pyarrow infers types from the first rows of CSV and JSON.
+        schema = pa.schema([(self.column, pa.string())])
         for fragment in fragments:
             try:
-                for batch in fragment.to_batches(
-                    schema=texts, columns=[self.column], batch_size=_ROWS
-                ):
+                batches = fragment.to_batches(
+                    schema=schema, columns=[self.column], batch_size=_BATCH_ROWS
+                )
+                for batch in batches:
                     for text in batch.column(0).to_pylist():
                         number += 1
                         yield self._line(text or "", number)
@@ -70,8 +71,9 @@ class TableLines(Lines):
         return line
 
     def _fragments(self) -> list[Any]:
-        """Return the files, sorted by name. Raises DataError, with all causes, if one has no such
-        column of texts.
+        """Return the files as pyarrow fragments, sorted by name.
+
+        Raises DataError, with all causes, if a file lacks the column, or if it holds no texts.
         """
         with needs_extra("scale", "`column=`", ["pyarrow"]):
             import pyarrow as pa
@@ -86,6 +88,7 @@ class TableLines(Lines):
             raise DataError(
                 f"{self.name}: cannot be read as a table ({_first_line(problem)})"
             ) from None
+
         causes = []
         for fragment, schema in zip(fragments, schemas, strict=True):
             if self.column not in schema.names:
@@ -93,60 +96,62 @@ class TableLines(Lines):
                     f"{fragment.path}: has no column {self.column!r}; there are "
                     f"{', '.join(schema.names)}"
                 )
-            elif not _is_text(
-                pa,
-                kind := schema.field(self.column).type,
-                fragment.format.default_extname,
-            ):
+                continue
+            data_type = schema.field(self.column).type
+            if not _is_text(pa, data_type, fragment.format.default_extname):
                 causes.append(
-                    f"{fragment.path}: column {self.column!r} holds {kind}, wanted texts"
+                    f"{fragment.path}: column {self.column!r} holds {data_type}, wanted texts"
                 )
-        if causes or not fragments:
-            raise DataError(
-                *causes or [f"{self.name}: has no tables; wanted {', '.join(FORMATS)}"]
-            )
+        if not fragments:
+            causes.append(f"{self.name}: has no tables; wanted {', '.join(FORMATS)}")
+        DataError.raise_all(causes)
         return fragments
 
     def _dataset(self, dataset: Any) -> Any:
-        """Return what reads the file, or the files of the folder, which all have one format."""
-        endings = {PurePosixPath(self.file).suffix.lower()}
+        """Return the pyarrow dataset of the file, or of a folder whose files have one format.
+
+        `dataset`: the module `pyarrow.dataset`.
+        """
+        extensions = {PurePosixPath(self.file).suffix.lower()}
         if Path(self.file).is_dir():
-            endings = {
-                path.suffix.lower()
-                for path in Path(self.file).rglob("*")
-                if path.is_file()
-            }
-        kinds = {FORMATS[ending] for ending in endings if ending in FORMATS}
-        if len(kinds) > 1:
+            files = filter(Path.is_file, Path(self.file).rglob("*"))
+            extensions = {file.suffix.lower() for file in files}
+        names = {FORMATS[extension] for extension in extensions if extension in FORMATS}
+        if len(names) > 1:
             raise DataError(
-                f"{self.name}: has tables of several formats, {', '.join(sorted(kinds))}; give one "
+                f"{self.name}: has tables of several formats, {', '.join(sorted(names))}; give one "
                 "at a time"
             )
-        kind: Any = kinds.pop() if kinds else "parquet"
-        if kind == "csv":
+
+        file_format: Any = names.pop() if names else "parquet"
+        if file_format == "csv":
             from pyarrow import csv
 
-            kind = dataset.CsvFileFormat(
+            file_format = dataset.CsvFileFormat(
                 parse_options=csv.ParseOptions(newlines_in_values=True)
             )
-        return dataset.dataset(self.file, format=kind, exclude_invalid_files=False)
+        return dataset.dataset(
+            self.file, format=file_format, exclude_invalid_files=False
+        )
 
 
-def _is_text(pa: Any, kind: Any, file_format: str) -> bool:
-    """Return whether a column may hold texts. CSV has no types, and JSON no times: pyarrow guesses
-    them.
+def _is_text(pa: Any, data_type: Any, file_format: str) -> bool:
+    """Return whether a column may hold texts.
+
+    CSV has no types, and JSON no timestamps, so types that pyarrow infers there may be texts.
     """
     types = pa.types
-    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_dictionary(data_type):
+        data_type = data_type.value_type
     is_text = (
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_string_view(kind)
+        types.is_string(data_type)
+        or types.is_large_string(data_type)
+        or types.is_string_view(data_type)
     )
-    guessed = file_format == "csv" or (
-        file_format == "json" and types.is_timestamp(kind)
+    is_inferred = file_format == "csv" or (
+        file_format == "json" and types.is_timestamp(data_type)
     )
-    return bool(is_text or types.is_null(kind) or guessed)
+    return bool(is_text or types.is_null(data_type) or is_inferred)
 
 
 def _arrow_errors() -> tuple[type[Exception], ...]:

@@ -16,8 +16,7 @@ class AlignmentChoice:
     They belong to one `layer` and one `head` (None: the mean of all heads). `shifted` takes the
     weights of the next decoder step, whose query has seen the token (SHIFT-ATT, Chen et al. 2020).
     `symmetry` combines the links of both directions of the weights (None: one link for each target
-    word); `with_reverse` combines these with the links of a model of the reverse direction, if there
-    is one.
+    word); `with_reverse` combines these with the links of a reverse model, if there is one.
     """
 
     layer: str

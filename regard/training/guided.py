@@ -46,9 +46,9 @@ class Guide:
             )
 
         head = settings.guided_head
-        layer = settings.guided_layer
-        if layer == "auto":
-            layer = max(1, len(layers) - 1)
+        layer = max(1, len(layers) - 1)
+        if settings.guided_layer != "auto":
+            layer = settings.guided_layer
         if layer > len(layers):
             raise ConfigurationError(
                 f"training.guided_layer: layer {layer} was asked for, and this decoder has "

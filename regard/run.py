@@ -1,7 +1,7 @@
-"""Train a model: from a recipe and data files to a run folder, reporting events and printing
-nothing.
+"""Train a model from a recipe and data files into a run folder.
 
 `train` is the training application; the command `regard train` and the demonstrations call it too.
+It reports events to a callback and prints nothing.
 """
 
 from __future__ import annotations
@@ -106,13 +106,12 @@ RUN_FILES += [
 ]
 RUN_FILES += ["checkpoints", "shards", "images", "board"]
 """The files that training reads and writes in a run folder."""
-# How many times as long a line takes in the default search as in a validation.
 BEAM_TIMES = 2.0
-# Share of validation lines that count as doubtful; lines that are scored for it.
-DOUBTFUL, MOST_SCORED = (
-    0.03,
-    500,
-)
+"""Time of a line in the default search, as a multiple of that in a validation."""
+DOUBTFUL = 0.03
+"""Share of validation lines that count as doubtful."""
+MOST_SCORED = 500
+"""Most validation lines that are translated to find the doubtful ones."""
 _REMEDY = (
     f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
     "anew"
@@ -129,38 +128,34 @@ class Run:
 
     @property
     def journal(self) -> list[dict[str, Any]]:
-        """The events of the run, in order: "train" with losses and speed, "valid" with scores, and
-        so on.
-        """
+        """Events of the run in order: "train" with losses and speed, "valid" with scores, …."""
         return read(self.folder / "journal.jsonl")
 
     @property
     def best(self) -> dict[str, float]:
-        """Loss and scores of the best validation, whose weights are in the folder; empty before the
-        first.
+        """Loss and scores of the best validation, whose weights are in the folder.
+
+        Empty if there was no validation.
         """
         update = self.outcome.progress.best_update
-        valid = [
+        validations = [
             event
             for event in self.journal
             if event["event"] == "valid" and event["update"] == update
         ]
-        scores = ("loss", "chrf", "bleu", "cider")
-        return (
-            {name: valid[-1][name] for name in scores if name in valid[-1]}
-            if valid
-            else {}
-        )
+        if not validations:
+            return {}
+        names = ("loss", "chrf", "bleu", "cider")
+        best = validations[-1]
+        return {name: best[name] for name in names if name in best}
 
     def load(self, device: str = "cpu") -> Any:
-        """A Translator, or a Captioner, with the best weights."""
+        """Load a Translator or a Captioner with the best weights."""
         return load(self.folder, device)
 
 
 class Interrupted(Exception):
-    """Training that is part of something larger was stopped by a signal; its checkpoint is
-    saved.
-    """
+    """Error: a signal stopped a training that is part of a larger task; its checkpoint is saved."""
 
     def __init__(self, signal: int) -> None:
         super().__init__(f"stopped by signal {signal}")
@@ -169,7 +164,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class TrainPlan:
-    """Updates of a run, timed on its own data: seconds and target tokens of one of them."""
+    """Seconds and target tokens of an update, timed on the data of the run."""
 
     seconds_per_update: float
     tokens_per_update: float
@@ -201,49 +196,51 @@ def train(  # noqa: PLR0913 - keyword options of a public function
     threads: int | None = None,
     report: Report | None = None,
 ) -> Run:
-    """Train a model into the folder `out`, until its updates are done, patience ends, or Ctrl-C
-    stops it.
+    """Train a model into the folder `out`.
 
-    - `recipe`: a Recipe, or a TOML file with a whole one or part of one; data files and settings
-      are put on top.
+    Training ends when all updates are done, when `patience` validations have brought no better
+    score, or at Ctrl-C.
+
+    - `recipe`: a Recipe, or a TOML file with a whole or partial one; data files and settings take
+      precedence over it.
     - `source` to `valid_captions`: training and validation files; without validation files some
       pairs are held out.
-    - `languages`: codes such as "ko,en" (of captions one) instead of those that the names of the
-      files end in.
-    - `preset`: the name of a starting point (`regard.presets()`).
-    - `parent`: a run whose weights and vocabulary this one begins with (fine-tuning).
+    - `languages`: codes such as "ko,en", or a single one for captions; by default they are the
+      endings of the file names.
+    - `preset`: the name of a recipe to start from (`regard.presets()`).
+    - `parent`: a run whose weights and vocabulary this one starts from (fine-tuning).
     - `settings`: any settings by dotted name: {"training.updates": 500}.
     - `budget`: a time such as "30m", after which training ends; it also chooses the model size,
       unless that is given.
-    - `test`: a file of pairs, or how many pairs to hold out, that are translated and scored once,
-      at the end.
+    - `test`: a file of pairs, or the number of pairs to hold out; they are translated and scored
+      once, at the end.
     - `resume`: continue the run in `out` from its last checkpoint.
     - `report`: called with the name and the values of each event: "message", "train", "valid",
       "end" and others.
 
-    Raises UsageError for arguments or another run in `out`, ConfigurationError for settings,
-    DataError for data files, TrainingError if training cannot continue.
+    Raises UsageError for wrong arguments or another run in `out`, ConfigurationError for settings,
+    DataError for data files, and TrainingError if training cannot continue.
     """
     UsageError.raise_all(_type_problems(locals()))
-    text = {
-        "source": source,
-        "target": target,
-        "pairs": pairs,
-        "alignments": alignments,
-        "captions": captions,
-    }
-    valid = {
-        "valid_source": valid_source,
-        "valid_target": valid_target,
-        "valid_pairs": valid_pairs,
-    }
+    data = data_table(
+        images,
+        languages,
+        test,
+        source=source,
+        target=target,
+        pairs=pairs,
+        alignments=alignments,
+        captions=captions,
+        valid_source=valid_source,
+        valid_target=valid_target,
+        valid_pairs=valid_pairs,
+        valid_captions=valid_captions,
+    )
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,
         parent=None if parent is None else Path(parent),
-        data=data_table(
-            images, languages, test, valid_captions=valid_captions, **text, **valid
-        ),
+        data=data,
         settings=settings or {},
         seed=seed,
         budget=budget,
@@ -252,11 +249,11 @@ def train(  # noqa: PLR0913 - keyword options of a public function
     return train_request(request, Path(out), device, threads, report)
 
 
-def _type_problems(given: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each argument of `train` that is of another type."""
+def _type_problems(arguments: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each argument of `train` that has the wrong type."""
 
     def pick(*names: str) -> dict[str, Any]:
-        return {name: given[name] for name in names}
+        return {name: arguments[name] for name in names}
 
     files = pick(
         "source",
@@ -267,10 +264,14 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
         "valid_pairs",
         "alignments",
         "parent",
+        "images",
+        "captions",
+        "valid_captions",
     )
-    files |= pick("images", "captions", "valid_captions")
-    files |= {} if isinstance(given["recipe"], Recipe) else pick("recipe")
-    files |= {} if WHOLE.holds(given["test"]) else pick("test")
+    if not isinstance(arguments["recipe"], Recipe):
+        files["recipe"] = arguments["recipe"]
+    if not WHOLE.holds(arguments["test"]):
+        files["test"] = arguments["test"]
     return [
         *problems_of_types(PATH, pick("out")),
         *problems_of_types(PATH, files, optional=True),
@@ -290,13 +291,13 @@ def train_request(
     threads: int | None = None,
     report: Report | None = None,
 ) -> Run:
-    """`train` with its arguments as one object."""
+    """Train like `train`, which collects its arguments in `request`."""
     with (
         torch_threads(threads),
         join_processes(select_device(device), threads) as (world, local_device),
     ):
         if world.restarted:
-            # The recipe, and all that was asked for when the run began, is in its folder.
+            # The folder has the recipe that was composed when the run began.
             request = TrainRequest(resume=True)
         request.check()
         recipe = request.compose(out)
@@ -323,18 +324,18 @@ def dry_run(
     report: Report | None = None,
     processes: int = 1,
 ) -> list[str]:
-    """Lines that describe a run without training it: model, memory, time, other runtimes. Writes
-    nothing.
+    """Return lines that describe a run without training it, and write nothing.
 
-    `processes`: also what so many processes of this machine would need. Raises UsageError if they
-    are too many.
+    They tell about model, memory, time and other runtimes. With several `processes`, they also
+    forecast training with that many processes of this machine. Raises UsageError for too many.
     """
     request.check(dry_run=True)
     with _rehearsal(request, device, report) as (session, recipe, data):
+        timed = None
         choice = session.within_budget(recipe, data)
-        recipe, timed = (
-            (recipe, None) if choice is None else (choice.recipe, choice.trial)
-        )
+        if choice is not None:
+            recipe = choice.recipe
+            timed = choice.trial
         torch.manual_seed(recipe.training.seed)
         model = session.build_model(recipe, data.tokenizer)
         session.say(_describe_batches(data.batches, recipe))
@@ -346,7 +347,7 @@ def dry_run(
 def plan_training(
     request: TrainRequest, device: str = "auto", threads: int | None = None
 ) -> TrainPlan:
-    """Read the data of a run and time a few updates. Writes nothing."""
+    """Read the data of a run and time a few updates, without writing anything."""
     with (
         torch_threads(threads),
         _rehearsal(request, device, None) as (session, recipe, data),
@@ -354,17 +355,15 @@ def plan_training(
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
         stats = data.batches.epoch_stats
-        return TrainPlan(
-            timed.seconds,
-            stats.tokens[1] / max(1, stats.batches) * data.batches.per_update,
-        )
+        tokens_per_batch = stats.tokens[1] / max(1, stats.batches)
+        return TrainPlan(timed.seconds, tokens_per_batch * data.batches.per_update)
 
 
 @contextmanager
 def _rehearsal(
     request: TrainRequest, device: str, report: Report | None
 ) -> Iterator[tuple[_Session, Recipe, PreparedData]]:
-    """Compose the recipe and read the data of a run in a folder that is removed."""
+    """Compose the recipe and read the data of a run in a temporary folder."""
     recipe = request.compose()
     sizes = request.sizes(recipe)
     device = select_device(device)
@@ -381,11 +380,11 @@ def _rehearsal(
 
 @contextmanager
 def _deterministic(device: str, strict: bool) -> Iterator[None]:
-    """Make a GPU sum in one order as long as the block runs, so that a resumed run has the weights
-    of an unbroken one.
+    """Make a GPU compute deterministically while the block runs.
 
-    The CPU always does. If `strict`, PyTorch raises RuntimeError for an operation that has no such
-    kernel, else it warns, and the gradients of attention depend on the order in which blocks end.
+    A resumed run then has the weights of an uninterrupted one; on a CPU that is always so. If
+    `strict`, PyTorch raises RuntimeError for an operation without a deterministic kernel. Otherwise
+    it warns, and the gradients of attention depend on the order in which GPU blocks end.
     """
     if not device.startswith("cuda"):
         yield
@@ -394,7 +393,7 @@ def _deterministic(device: str, strict: bool) -> Iterator[None]:
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-    # CuBLAS reads it when it is first used.
+    # cuBLAS reads this variable when it is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     try:
@@ -405,13 +404,11 @@ def _deterministic(device: str, strict: bool) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Session:
-    """One call of `train`: where it writes, how it begins, which processes compute, and the
-    reporter.
-    """
+    """One call of `train`, with the settings that do not belong to the recipe."""
 
     out: Path
     resume: bool
-    sizes: Mapping[str, Recipe]  # that a time budget chooses from
+    sizes: Mapping[str, Recipe]  # recipes that a time budget chooses from
     device: str
     world: World
     report: Report | None
@@ -419,14 +416,15 @@ class _Session:
     began: float = field(default_factory=lambda: time.monotonic())
 
     def say(self, *lines: str) -> None:
-        """Report messages that are no events of the journal."""
+        """Report messages, which are not written to the journal."""
         for line in lines:
             if self.report is not None:
                 self.report("message", {"text": line})
 
     def run(self, recipe: Recipe) -> Run:
-        """Train by this recipe. Raises UsageError if the folder holds another run or another
-        process trains in it.
+        """Train by this recipe.
+
+        Raises UsageError if the folder holds another run, or another process trains in it.
         """
         recipe.model.check(recipe.tokenizer.joint)
         if not self.resume and self.parent is not None:
@@ -456,17 +454,12 @@ class _Session:
         recipe, settings, data = self._prepare(recipe)
         torch.manual_seed(recipe.training.seed)
         model = self.build_model(recipe, data.tokenizer, has_weights)
-        sharding = ", weights split over them" * self.world.sharded
-        processes = (
-            f" in {counted(self.world.size, 'process', 'processes')}{sharding}"
-            if self.world.size > 1
-            else ""
-        )
         self.say(
             f"model: {count_parameters(model):,} weights · {recipe.training.precision} on "
-            f"{self.device}{processes}",
+            f"{self.device}{_describe_processes(self.world)}",
             _describe_batches(data.batches, recipe),
         )
+
         validate = make_validator(
             data.valid, data.tokenizer, settings, recipe.training.validate_with
         )
@@ -494,78 +487,63 @@ class _Session:
             if self.world.is_main:
                 recipe.write(self.out / "train.toml")
         if self.world.is_main:
-            # The folder now has the whole request, and the journal nothing of this start yet.
+            # From here on the folder has all that torchrun needs to restart this run.
             self.world.mark_started()
             trainer.journal.write(
                 "machine", **_machine(self.device), processes=self.world.size
             )
+
         outcome = trainer.run()
         if self.world.is_main:
             if data.test is not None and outcome.stopped is None:
-                trainer.journal.write(
-                    "test",
-                    update=outcome.progress.update,
-                    **self._score_test(data.test),
-                )
+                scores = self._score_test(data.test)
+                update = outcome.progress.update
+                trainer.journal.write("test", update=update, **scores)
             if isinstance(data.valid, Corpus):
                 self._close(trainer.recipe, data, outcome)
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
         return Run(self.out, trainer.recipe, outcome)
 
     def _close(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
-        """Translate validation sources, learn from the scores which are doubtful, and report on the
-        run in a page.
-        """
-        pairs = (
-            []
-            if outcome.stopped or not isinstance(data.valid, Corpus)
-            else [*data.valid.pairs]
-        )
+        """Translate validation sources, learn a score threshold from them, and write the report."""
+        pairs = []
+        if not outcome.stopped and isinstance(data.valid, Corpus):
+            pairs = [*data.valid.pairs]
         pairs = random.Random(0).sample(pairs, min(MOST_SCORED, len(pairs)))
+        sources = [pair.source for pair in pairs]
+        targets = [pair.target for pair in pairs]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            translations = load(self.out, self.device).translate(
-                [pair.source for pair in pairs]
-            )
+            translations = load(self.out, self.device).translate(sources)
         if recipe.search.score_threshold is None:
             self._learn_threshold(translations)
-        if self.parent is None:  # whose text is not here
-            self._learn_pairs(data, [pair.source for pair in pairs])
-        if pairs:
-            sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
-            journal = read(self.out / "journal.jsonl")
-            by_patience = (
-                outcome.progress.validations_since_best >= recipe.training.patience
-            )
-            outputs = [translation.text for translation in translations]
-            made = make_report(self.out, journal, by_patience, *sides, outputs)
-            if (
-                made.command
-                and (threads := torch.get_num_threads()) < available_cores()
-            ):
-                made = replace(made, command=f"{made.command} --threads {threads}")
-            write_text(
-                self.out / PAGE,
-                render_report(made, self.out.absolute().name, journal, data.report),
-            )
-            self.say(*made.lines(), f"report: {self.out / PAGE}")
+        if self.parent is None:  # the parent's training text is not available
+            self._learn_pairs(data, sources)
+        if not pairs:
+            return
+
+        journal = read(self.out / "journal.jsonl")
+        patience = recipe.training.patience
+        by_patience = outcome.progress.validations_since_best >= patience
+        outputs = [translation.text for translation in translations]
+        made = make_report(self.out, journal, by_patience, sources, targets, outputs)
+        threads = torch.get_num_threads()
+        if made.command and threads < available_cores():
+            made = replace(made, command=f"{made.command} --threads {threads}")
+        page = render_report(made, self.out.absolute().name, journal, data.report)
+        write_text(self.out / PAGE, page)
+        self.say(*made.lines(), f"report: {self.out / PAGE}")
 
     def _score_test(self, test: Corpus) -> dict[str, Any]:
-        """Translate the test pairs with the best weights and the default search; return scores with
-        their intervals.
-        """
+        """Translate the test pairs with the best weights; return scores with intervals."""
         translator = load(self.out, self.device)
         with warnings.catch_warnings():
-            # Lines without a translation have a bad score.
+            # Lines without a translation are scored as empty ones.
             warnings.simplefilter("ignore", LineWarning)
-            outputs = [
-                translation.text for translation in translator.translate(test.sources)
-            ]
-        tested = score_with_intervals(
-            outputs,
-            [test.targets],
-            bleu_tokenizer(translator.settings.languages.target),
-        )
+            translations = translator.translate(test.sources)
+        outputs = [translation.text for translation in translations]
+        tokenizer = bleu_tokenizer(translator.settings.languages.target)
+        tested = score_with_intervals(outputs, [test.targets], tokenizer)
         line = ", ".join(
             f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})"
             for score in tested
@@ -581,74 +559,69 @@ class _Session:
         }
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
-        """Write into the model folder the score that a share of `DOUBTFUL` of validation lines
-        falls below.
-        """
+        """Write a score threshold to the model folder; a share of `DOUBTFUL` lines is below it."""
         settings = load_settings(self.out)
         lowest = (
             min((part.score for part in translation.parts), default=0.0)
             for translation in translations
         )
-        scores = sorted(score for score in lowest if -math.inf < score < 0)  # 0: copied
-        threshold = (
-            math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4
-            if scores
-            else None
-        )
+        # A copied line has the score 0.
+        scores = sorted(score for score in lowest if -math.inf < score < 0)
+        threshold = None
+        if scores:
+            score = scores[int(DOUBTFUL * len(scores))]
+            threshold = math.floor(1e4 * score) / 1e4
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
 
     def _learn_pairs(self, data: PreparedData, lines: Sequence[str]) -> None:
-        """Write into the model folder which pairs of tokens training has seen, if they are few."""
+        """Write to the model folder which pairs of tokens training has seen, if they are few."""
         encode = data.tokenizer.source.encode
         familiar = SeenTokenPairs.learn(
             map(encode, data.sample[0]), map(encode, lines), DOUBTFUL
         )
-        if familiar is not None:  # resumed from shards, a run has no text to learn from
-            write_settings(
-                self.out, load_settings(self.out).with_values(familiar=familiar)
-            )
+        if familiar is not None:  # a run resumed from shards has no text to learn from
+            settings = load_settings(self.out).with_values(familiar=familiar)
+            write_settings(self.out, settings)
 
     def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
-        """The recipe with nothing left open, the settings of the model folder, and the data.
+        """Return the final recipe, the settings of the model folder, and the data.
 
         The main process makes vocabulary, shards and folder; the others wait and then read them.
         """
         started = self.resume and (self.out / CONFIG).exists()
-        self.world.barrier()  # until all have looked, before the main process writes
+        self.world.barrier()  # all processes look before the main process writes
         if self.world.is_main:
             data = self.read_data(recipe, started)
             choice = self.within_budget(recipe, data)
-            recipe = recipe if choice is None else choice.recipe
-            # If only config.json was lost, it is the same run.
-            own_id = weights_id(self.out) if self.resume else ""
-            settings = (
-                _own_settings(recipe, self.out)
-                if started
-                else self._make_folder(recipe, data, own_id)
-            )
-            if not started:
+            if choice is not None:
+                recipe = choice.recipe
+            if started:
+                settings = _settings_of_run(recipe, self.out)
+            else:
+                # If only config.json was lost, the run keeps its id.
+                run_id = weights_id(self.out) if self.resume else ""
+                settings = self._make_folder(recipe, data, run_id)
                 self.say(*_learn_languages(settings.languages, data.sample, self.out))
         self.world.barrier()
         if not self.world.is_main:
             settings = load_settings(self.out)
             if not started:
-                recipe = Recipe.parse(
-                    read_toml(self.out / "train.toml"), str(self.out / "train.toml")
-                )
+                path = self.out / "train.toml"
+                recipe = Recipe.parse(read_toml(path), str(path))
             data = self.read_data(recipe, started=True)
         return recipe, settings, data
 
     def read_data(self, recipe: Recipe, started: bool) -> PreparedData:
-        """Read the corpora and make batches, with the vocabulary of this run or of its parent, or a
-        new one.
+        """Read the corpora and make batches.
+
+        The vocabulary is that of a run that was `started`, that of the parent, or a new one.
         """
         parent = None if started else self.parent
         tokenizer = None if parent is None else parent.tokenizer
         if started:
             tokenizer = load_tokenizer(self.out, load_settings(self.out))
-        # config.json was lost.
-        if self.resume and not started and has_checkpoint(self.out):
+        elif self.resume and has_checkpoint(self.out):  # only config.json was lost
             tokenizer = Tokenizer.load(self.out, recipe.tokenizer)
 
         def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
@@ -676,18 +649,16 @@ class _Session:
         self.say(*data.report, *data.changes)
         if not started:
             sizes = f"{len(data.tokenizer.source):,}"
-            sizes += (
-                "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
-            )
-            self.say(
-                f"vocabulary: {sizes} tokens{f' of {parent.path}' if parent else ''}"
-            )
+            if not recipe.tokenizer.joint:
+                sizes += f" + {len(data.tokenizer.target):,}"
+            origin = f" of {parent.path}" if parent else ""
+            self.say(f"vocabulary: {sizes} tokens{origin}")
         return data
 
     def _make_folder(
-        self, recipe: Recipe, data: PreparedData, own_id: str = ""
+        self, recipe: Recipe, data: PreparedData, run_id: str = ""
     ) -> FolderSettings:
-        """Write the files that stay the same through a run; `config.json` comes last."""
+        """Write the files that do not change during a run; `config.json` is the last one."""
         images = recipe.data.images
         out = self.out
         image_size = None if images is None else images.size_settings
@@ -699,37 +670,37 @@ class _Session:
         )
         name = length_setting(settings)
         longest = data.longest_source
-        if self.parent is not None:  # its weights have learnt its longest sentences
+        if (
+            self.parent is not None
+        ):  # the weights have learned the parent's lengths, too
             longest = max(longest, getattr(self.parent.settings.search, name) or 0)
         facts: dict[str, float | None] = (
             {} if getattr(recipe.search, name) else {name: longest}
         )
         if images is None and recipe.search.line_sentences is None and data.sample[0]:
-            facts["line_sentences"] = round(
-                sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2
-            )
+            sentences = sum(map(count_sentences, data.sample[0]))
+            facts["line_sentences"] = round(sentences / len(data.sample[0]), 2)
         if images is None and recipe.search.line_clauses is None:
             facts["line_clauses"] = usual_clauses(data.sample[0])
         settings = settings.with_values(search=recipe.search.with_values(**facts))
         out.mkdir(parents=True, exist_ok=True)
         recipe.write(out / "train.toml")
         for held_out in recipe.data.holds_out if images is None else ():
-            pairs = getattr(data, held_out)
-            write_text(
-                out / f"{held_out}.tsv",
-                "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs),
-            )
-        # A run may be resumed for longer.
+            lines = [
+                f"{pair.source}\t{pair.target}\n" for pair in getattr(data, held_out)
+            ]
+            write_text(out / f"{held_out}.tsv", "".join(lines))
+        # A resumed run may have more updates or minutes, so they are not part of its origin.
         lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})
         save_folder(
-            out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id
+            out, settings, data.tokenizer, origin=json_digest(lasting), identity=run_id
         )
         return load_settings(out)
 
     def build_model(
         self, recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False
     ) -> Model:
-        """The model with the weights that a run begins with; those of a checkpoint come later."""
+        """Return the model with its initial weights; those of a checkpoint are loaded later."""
         model = build(
             recipe.model,
             len(tokenizer.source),
@@ -764,22 +735,18 @@ class _Session:
         )
         self.say(*choice.report)
         training = choice.recipe.training
-        # Trying the sizes took time, too.
+        # The trials of the sizes took time, too.
         left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)
-        return replace(
-            choice,
-            recipe=choice.recipe.with_values(
-                training={**training.model_dump(), "minutes": left}
-            ),
+        recipe = choice.recipe.with_values(
+            training={**training.model_dump(), "minutes": left}
         )
+        return replace(choice, recipe=recipe)
 
 
 def _learn_languages(
     languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path
 ) -> Iterator[str]:
-    """Write how the languages of this text are told apart, and yield lines about it, and about
-    unknown languages.
-    """
+    """Write the language identification that is learned from a sample, and yield messages."""
     texts = {code: list[str]() for code in languages.codes}
     for code, lines in zip(languages.pair, sample, strict=True):
         if code:
@@ -800,20 +767,22 @@ def _learn_languages(
 
 
 def _closings(data: PreparedData, validated: int) -> float:
-    """Return how many times as long as a validation the end of a run takes: one more, and
-    translations with a beam.
+    """Return the expected duration of the end of a run, as a multiple of that of a validation.
+
+    It consists of a last validation and of translations with a beam.
     """
     if not isinstance(data.valid, Corpus):
         return 1.0
-    lines = min(MOST_SCORED, len(data.valid)) + (
-        0 if data.test is None else len(data.test)
-    )
+    lines = min(MOST_SCORED, len(data.valid))
+    if data.test is not None:
+        lines += len(data.test)
     return 1 + BEAM_TIMES * lines / max(1, min(validated, len(data.valid)))
 
 
-def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
-    """Read the settings of a run that was started. Raises ModelFolderError if they are not those of
-    its recipe.
+def _settings_of_run(recipe: Recipe, out: Path) -> FolderSettings:
+    """Read the settings of a run that was started.
+
+    Raises ModelFolderError if they do not match its recipe.
     """
     settings = load_settings(out)
     images = recipe.data.images
@@ -825,11 +794,19 @@ def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
             for item in (settings.images, images)
         ),
     }
-    if others := [name for name, (stored, wanted) in pairs.items() if stored != wanted]:
+    different = [name for name, (stored, wanted) in pairs.items() if stored != wanted]
+    if different:
         raise ModelFolderError(
-            f"{out / CONFIG}: not as in train.toml: {', '.join(others)}; {_REMEDY}"
+            f"{out / CONFIG}: not as in train.toml: {', '.join(different)}; {_REMEDY}"
         )
     return settings
+
+
+def _describe_processes(world: World) -> str:
+    if world.size == 1:
+        return ""
+    sharding = ", weights split over them" if world.sharded else ""
+    return f" in {counted(world.size, 'process', 'processes')}{sharding}"
 
 
 def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
@@ -851,15 +828,15 @@ def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
 
 
 def _describe_guide(recipe: Recipe) -> Iterator[str]:
-    """Lines about the guided head, if any. Raises ConfigurationError for a head that the model
-    lacks.
+    """Yield messages about the guided head, if there is one.
+
+    Raises ConfigurationError for a head that the model lacks.
     """
     if not recipe.training.guided and recipe.data.alignment_files:
         yield "training.guided = 0: the alignments are not used"
-    with torch.device("meta"):
-        guide = Guide.of(
-            build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training
-        )
+    with torch.device("meta"):  # without memory for the weights
+        model = build(recipe.model, 8, 8, recipe.tokenizer.joint)
+        guide = Guide.of(model, recipe.training)
     if guide is not None:
         yield (
             f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} "
@@ -868,7 +845,7 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
 
 
 def _machine(device: str) -> dict[str, Any]:
-    """Return all else that the bits of a run depend on: versions, device, threads, processor."""
+    """Return the versions, device, threads and processor, on which the bits of a run depend."""
     versions = {
         "regard": __version__,
         "torch": torch.__version__,

@@ -1,11 +1,15 @@
-"""Attention, and nothing above it: a soft dictionary of keys and values that queries read.
+"""Attention: a soft dictionary of keys and values that queries read.
 
-`memory` holds keys, values and the padding mask (the KV cache of a decoder); `scores` has one class
-per kind of attention; `attention` projects, masks, applies the softmax and averages, over `heads`;
-`local` and `unfused` are faster ways to the same result; `recorder` records attention weights from
-outside (`watch`), those of PyTorch's own modules by `torch_attention`; `alignment` turns the
-weights between tokens into weights and links between words, and `html_table` shows those in a
-notebook.
+- `attention`: multi-head attention, which projects, masks, applies the softmax and averages;
+  `head_reshapes` splits and merges the heads.
+- `kv_cache`: keys, values and padding mask, which are also the KV cache of a decoder.
+- `scores`: one class for each kind of attention.
+- `local` and `unfused`: faster computations of the same result.
+- `recorder`: records attention weights from outside the model (`watch`); `torch_attention` does
+  the same for PyTorch's own modules.
+- `alignment`: turns weights between tokens into weights and links between words;
+  `alignment_choice` names the layer and head they are taken from, and `html_table` shows them in a
+  notebook.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Word alignment from attention: merge token weights into word weights, extract links, symmetrise
-directions.
+"""Word alignment from attention weights.
+
+Token weights are merged into word weights, links are extracted from these, and the links of both
+directions are symmetrised.
 """
 
 from __future__ import annotations
@@ -24,17 +26,23 @@ SYMMETRIES: tuple[Symmetry, ...] = get_args(Symmetry)
 class Readings:
     """Attention weights of one output, as plain data: one array (heads, target, source) per layer.
 
-    Row t of cross-attention holds the weights with which target token t was predicted, end of
-    sentence last. Decoder self-attention is (heads, target, target); its column t is the token that
-    was fed in at row t, beginning of sentence first. Encoder self-attention is (heads, source,
-    source). `source_words` and `target_words` give each token's word index; −1 is end of sentence.
-    `source_text` and `target_text` are the words themselves, if known. The source of an image is
-    its cells row by row, in a `grid` of (rows, columns); `cell_centre` is the point that a cell
-    looks at, as a fraction of the cell's side; `cell_extent` is the fraction of the image's height
-    and width that all cells cover, more than 1 if the last ones hang over its edge. `scores` are
-    what softmax makes the weights of, of the same layers and shapes; −∞: of what a row does not
-    attend to. `given_words`: in which word of the sentences as they were given each source word and
-    each target word stands, if the words of these are others.
+    Row t of cross-attention holds the weights with which target token t was predicted; the last row
+    is end of sentence. Decoder self-attention is (heads, target, target); its column t is the token
+    that was fed in at row t, beginning of sentence first. Encoder self-attention is (heads, source,
+    source).
+
+    `source_words` and `target_words` give each token's word index; −1 is end of sentence.
+    `source_text` and `target_text` are the words themselves, if known. `given_words` maps each
+    source word and each target word to a word of the user's sentences, if those were split into
+    other words.
+
+    The source of an image is its cells row by row, in a `grid` of (rows, columns). `cell_centre` is
+    the centre of a cell's receptive field, as a fraction of the cell's side. `cell_extent` is the
+    fraction of the image's height and width that all cells cover; it exceeds 1 if the last cells
+    reach over the edge.
+
+    `scores` are the attention scores before the softmax, for the same layers and with the same
+    shapes; a masked entry has the score −∞.
     """
 
     source: tuple[str, ...]
@@ -60,7 +68,7 @@ class Readings:
     def words(
         self, layer: str, head: int | None = None, shifted: bool = False
     ) -> WordWeights:
-        """Return the weights between words: those of one head of a layer, or the mean of its heads.
+        """Return the weights between words, of one head of a layer or averaged over its heads.
 
         `shifted`: take the weights of the step that consumed the token, not of the one that
         predicted it (SHIFT-ATT, Chen et al. 2020).
@@ -83,27 +91,22 @@ class Readings:
         head: int | None = None,
         shifted: bool = False,
     ) -> Array:
-        """Return the weights of one target word over an image, (rows, columns): the mean over its
-        tokens.
+        """Return the weights of one target word over the cells of an image, (rows, columns).
 
-        They are those of one head, or the mean of all heads, of `layer` (default: the last).
+        They are averaged over the word's tokens, and over all heads of `layer` (default: the last)
+        unless `head` selects one. Raises UsageError if the source is a sentence.
         """
         if self.grid is None:
             raise UsageError(
                 "image_map: these readings are of a sentence, which has no rows and columns; use "
                 "words()"
             )
-        weights: Array = (
-            self.words(layer or self.layers()[-1], head, shifted)
-            .weights[word]
-            .reshape(self.grid)
-        )
+        words = self.words(layer or self.layers()[-1], head, shifted)
+        weights: Array = words.weights[word].reshape(self.grid)
         return weights
 
     def _repr_html_(self) -> str:
-        """Show the weights between words in a notebook: the mean over the heads of the highest
-        layer.
-        """
+        """Show the word weights of the highest layer, averaged over its heads, in a notebook."""
         layers = self.layers("cross")
         if not layers:
             return "<p>This model has no cross-attention.</p>"
@@ -120,8 +123,8 @@ class Readings:
 class WordWeights:
     """Weights between words, (target words, source words).
 
-    `elsewhere` (target words) is the weight on special tokens, which are no words: end of source,
-    beginning of target.
+    `special_weights` (target words) is the weight on special tokens that belong to no word, such as
+    end of sentence.
     """
 
     weights: Array
@@ -131,50 +134,49 @@ class WordWeights:
 def cell_edges(
     count: int, centre: float = 0.5, extent: float = 1.0
 ) -> npt.NDArray[np.float64]:
-    """Return the borders of the rows (or columns) of cells, as fractions of the image (count + 1).
+    """Return the `count` + 1 borders of rows (or columns) of cells, as fractions of the image.
 
-    A cell owns the pixels nearest to its centre, so cells that look near their upper left corner
-    are drawn half a cell further up and left; the outer cells end at the edge of the image.
-    `extent` is the fraction of the image that all cells cover.
+    A cell owns the pixels nearest to its centre, so cells whose receptive field is centred near
+    their upper left corner are drawn half a cell further up and left. The outer cells end at the
+    edge of the image. `extent` is the fraction of the image that all cells cover.
     """
-    edges: npt.NDArray[np.float64] = (
-        (np.arange(count + 1) + centre - 0.5) / count * extent
-    ).clip(0, 1)
-    edges[0], edges[-1] = 0, 1
+    positions = np.arange(count + 1) + centre - 0.5
+    edges: npt.NDArray[np.float64] = (positions / count * extent).clip(0, 1)
+    edges[0] = 0
+    edges[-1] = 1
     return edges
 
 
 def merge_words(
     weights: Array, source_words: Sequence[int], target_words: Sequence[int]
 ) -> WordWeights:
-    """Merge token weights into word weights: sum over the tokens of a source word, mean over those
-    of a target word.
+    """Merge token weights (target, source) into word weights.
+
+    Weights are summed over the tokens of a source word and averaged over those of a target word.
     """
-    columns = _groups(source_words)
-    rows = _groups(target_words)
+    columns = _membership(source_words)
+    rows = _membership(target_words)
     rows = rows / np.maximum(rows.sum(1, keepdims=True), 1)
-    special_weights = weights[:, np.asarray(source_words) < 0].sum(1)
+    word_weights = rows @ weights @ columns.T
+    special_weights = rows @ weights[:, np.asarray(source_words) < 0].sum(1)
     return WordWeights(
-        (rows @ weights @ columns.T).astype(np.float32),
-        (rows @ special_weights).astype(np.float32),
+        word_weights.astype(np.float32), special_weights.astype(np.float32)
     )
 
 
 def argmax_links(weights: Array) -> list[Link]:
     """Link each target word to the source word with the largest weight."""
-    return (
-        [(int(row.argmax()), target) for target, row in enumerate(weights)]
-        if weights.size
-        else []
-    )
+    if not weights.size:
+        return []
+    return [(int(row.argmax()), target) for target, row in enumerate(weights)]
 
 
 def extract_links(weights: Array, symmetry: Symmetry | None = None) -> list[Link]:
     """Extract alignment links from weights between words (target words, source words).
 
-    Each target word is linked to the source word with the largest weight. With a `symmetry`, this
-    is one direction; the other links each source word to the target word with the largest weight;
-    the two are symmetrised.
+    Each target word is linked to the source word with the largest weight. With a `symmetry`, each
+    source word is also linked to the target word with the largest weight, and the links of both
+    directions are symmetrised.
     """
     forward = argmax_links(weights)
     if symmetry is None:
@@ -188,9 +190,9 @@ def symmetrise(
 ) -> list[Link]:
     """Symmetrise the alignments of two directions (Koehn et al. 2003; Och and Ney 2003).
 
-    "intersection" and "union" are those of sets. "grow-diag" starts from the intersection and adds
-    links of the union that neighbour an accepted link, if one of their words is still unaligned;
-    "grow-diag-final" then adds those between two unaligned words.
+    "intersection" and "union" are the operations on sets. "grow-diag" starts from the intersection
+    and adds links of the union that neighbour an accepted link, if one of their words is still
+    unaligned; "grow-diag-final" then adds the links of the union between two unaligned words.
     """
     first = set(forward)
     second = set(backward)
@@ -200,18 +202,19 @@ def symmetrise(
         return sorted(union)
     if symmetry == "intersection":
         return sorted(links)
+
     sources = {source for source, _ in links}
     targets = {target for _, target in links}
     queue = sorted(links)
-    for source, target in queue:  # links added on the way are queued too
-        for link in ((source + i, target + j) for i in (-1, 0, 1) for j in (-1, 0, 1)):
-            if (
-                link in union
-                and link not in links
-                and (link[0] not in sources or link[1] not in targets)
-            ):
+    for source, target in queue:  # the loop also visits the links that it appends
+        neighbours = [(source + i, target + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+        for link in neighbours:
+            if link not in union or link in links:
+                continue
+            if link[0] not in sources or link[1] not in targets:
                 queue.append(link)
                 _add(link, links, sources, targets)
+
     if symmetry == "grow-diag-final":
         for link in sorted(union):
             if link[0] not in sources and link[1] not in targets:
@@ -225,10 +228,9 @@ def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> 
     targets.add(link[1])
 
 
-def _groups(words: Sequence[int]) -> Array:
-    """Return a (words, tokens) matrix with a one at each token of each word."""
+def _membership(words: Sequence[int]) -> Array:
+    """Return a matrix (words, tokens) with a one for each token of each word."""
     count = max(words, default=-1) + 1
-    groups: Array = (np.arange(count)[:, None] == np.asarray(words)[None, :]).astype(
-        np.float32
-    )
-    return groups
+    belongs = np.arange(count)[:, None] == np.asarray(words)[None, :]
+    membership: Array = belongs.astype(np.float32)
+    return membership

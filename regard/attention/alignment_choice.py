@@ -11,13 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AlignmentChoice:
-    """The attention weights that alignments are extracted from: a layer, and a head (None: the mean
-    of its heads).
+    """The attention weights that alignments are extracted from.
 
-    `shifted` takes the weights of the next decoder step, whose query has seen the token (SHIFT-ATT,
-    Chen et al. 2020). `symmetry` combines the links of both directions of the weights (None: one
-    link for each target word); `with_reverse` combines them with the links of a model of the
-    reverse direction, if there is one.
+    They belong to one `layer` and one `head` (None: the mean of all heads). `shifted` takes the
+    weights of the next decoder step, whose query has seen the token (SHIFT-ATT, Chen et al. 2020).
+    `symmetry` combines the links of both directions of the weights (None: one link for each target
+    word); `with_reverse` combines these with the links of a reverse model, if there is one.
     """
 
     layer: str

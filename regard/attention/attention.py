@@ -1,8 +1,8 @@
 """Multi-head attention: score each query against every key, mask, softmax, and average the values.
 
 Padding masks enter here: `Attention.prepare` takes `keep` (True = may be attended to) with the keys
-and values, and `attention_mask` combines it with the causal mask and the window. A new kind of
-attention is a new score: `scores`.
+and values, and `attention_mask` combines it with the causal mask and the window. To add a kind of
+attention, add a score in `scores`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from regard.common.errors import ConfigurationError
 from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Bool, Float, Tensor
 
-# Without cuDNN's, which compiles for each new shape: with batches of all lengths that takes longer
-# than the training.
+# cuDNN's kernel is left out: it compiles for each new shape, which takes longer than the training
+# itself if batches have many lengths.
 GPU_KERNELS = [
     SDPBackend.FLASH_ATTENTION,
     SDPBackend.EFFICIENT_ATTENTION,
@@ -40,18 +40,20 @@ GPU_KERNELS = [
 
 @as_defined
 class Attention(nn.Module):
-    """Multi-head attention with any score (Vaswani et al. 2017, section 3.2.2); with one head, any
-    earlier kind too.
+    """Multi-head attention with any score (Vaswani et al. 2017, section 3.2.2).
 
-    `role` ("encoder", "decoder" or "cross") travels with the recorded weights. Queries have
-    `query_size`, entries `entry_size`; both are projected to `size` and split into `heads`. Two
-    options need a single head. Without `project_values` the result is the weighted sum of the
-    entries themselves, with no output projection, as in recurrent decoders. Without `project_keys`
-    the score compares queries and entries without projections; so does, with one head, a score that
-    has a matrix between them. Raises ConfigurationError if the heads do not divide the size.
+    `role` ("encoder", "decoder" or "cross") is recorded with the weights. Queries of `query_size`
+    and entries of `entry_size` are projected to `size` and split into `heads`.
+
+    Two projections can be left out if there is one head, as in the attention of recurrent decoders.
+    Without `project_values` the result is the weighted sum of the entries themselves, without an
+    output projection. Without `project_keys` the score compares queries and entries unprojected; a
+    score with a matrix of its own (`Score.linear`) always does so with one head.
+
+    Raises ConfigurationError if `heads` does not divide `size`.
     """
 
-    is_recorded = True  # by `watch`
+    is_recorded = True  # `watch` records its weights
 
     def __init__(  # noqa: PLR0913 - sizes and switches of one layer
         self,
@@ -68,9 +70,9 @@ class Attention(nn.Module):
         _check_heads(size, heads, project_keys, project_values)
         linear = SCORES[score_name].linear
         project_keys = project_keys and not (linear and heads == 1)
-        score_query_size, score_key_size = (
-            (size, size) if project_keys else (query_size, entry_size)
-        )
+        score_query_size = size if project_keys else query_size
+        score_key_size = size if project_keys else entry_size
+
         self.role = role
         self.heads = heads
         self.size = size
@@ -78,18 +80,10 @@ class Attention(nn.Module):
         self.score = build_score(
             score_name, heads, score_key_size // heads, score_query_size // heads
         )
-        self.query = (
-            nn.Linear(query_size, size, bias=not linear)
-            if project_keys
-            else nn.Identity()
-        )
-        self.key = (
-            nn.Linear(entry_size, size, bias=not linear)
-            if project_keys
-            else nn.Identity()
-        )
-        self.value = nn.Linear(entry_size, size) if project_values else nn.Identity()
-        self.output = nn.Linear(size, query_size) if project_values else nn.Identity()
+        self.query = _projection(project_keys, query_size, size, bias=not linear)
+        self.key = _projection(project_keys, entry_size, size, bias=not linear)
+        self.value = _projection(project_values, entry_size, size)
+        self.output = _projection(project_values, size, query_size)
         for layer in (self.query, self.key, self.value, self.output):
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
@@ -102,8 +96,9 @@ class Attention(nn.Module):
         values: Float[Tensor, "R S Dv"],
         keep: Bool[Tensor, "R S"] | None = None,
     ) -> Memory:
-        """Project keys and values, once. Hidden entries become zero: 0 · NaN would leak through
-        every product.
+        """Project keys and values once, for all queries to come.
+
+        Hidden entries become zero, because a NaN in them would survive the product with weight 0.
         """
         return Memory(*self.keys_and_values(keys, values, keep), keep)
 
@@ -119,21 +114,21 @@ class Attention(nn.Module):
             v = self.value(values)
         else:
             visible = keep.unsqueeze(-1)
-            same = values is keys
+            values_are_keys = values is keys
             keys = keys.masked_fill(~visible, 0)
-            values = keys if same else values.masked_fill(~visible, 0)
+            values = keys if values_are_keys else values.masked_fill(~visible, 0)
             k = self.key(keys) * visible
             v = self.value(values) * visible
-        return self.score.prepare(split_heads(k, self.heads)), split_heads(
-            v, self.heads
-        )
+        prepared_keys = self.score.prepare(split_heads(k, self.heads))
+        return prepared_keys, split_heads(v, self.heads)
 
     def empty(self, rows: int) -> Memory:
         """Return a memory without entries: the start of a KV cache."""
-        # `new_empty` of a sharded parameter would be sharded, which memories are not; unprojected,
-        # there may be none
-        like = next(self.parameters(), None)
-        dtype, device = (None, None) if like is None else (like.dtype, like.device)
+        # Not `parameter.new_empty`: for a sharded parameter that would be sharded, as memories are
+        # not. Attention without projections may have no parameter at all.
+        parameter = next(self.parameters(), None)
+        dtype = None if parameter is None else parameter.dtype
+        device = None if parameter is None else parameter.device
         sizes = self.score.query_size, self.value_size // self.heads
         keys, values = (
             torch.empty(rows, self.heads, 0, size, dtype=dtype, device=device)
@@ -148,11 +143,11 @@ class Attention(nn.Module):
         causal: bool = False,
         window: int | None = None,
     ) -> Float[Tensor, "N T Dv"]:
-        """Attend to `memory` with each query; K = N // R consecutive queries share one of its R
-        rows.
+        """Attend to `memory` with each query.
 
-        `causal`: query t of T sees the entries up to S − T + t. `window`: it sees no entry farther
-        away than this, counting visible entries only.
+        K = N // R consecutive query rows (the beams of a sentence) share one of its R rows. If
+        `causal`, query t of T sees the entries up to S − T + t. If there is a `window`, a query
+        sees no entry farther away than this; only visible entries count as distance.
         """
         result: Tensor = self.output(
             self.attend(self.query(query), memory, causal, window)
@@ -166,9 +161,7 @@ class Attention(nn.Module):
         causal: bool = False,
         window: int | None = None,
     ) -> Float[Tensor, "N T Dv"]:
-        """Attend without projections: the query is projected already, and the result has yet to
-        be.
-        """
+        """Attend with queries that are projected already; the result is not projected."""
         N, T, _ = query.shape
         assert not causal or memory.rows == N, (
             "causal attention needs a memory row for each query row"
@@ -177,10 +170,10 @@ class Attention(nn.Module):
             split_heads(query.to(memory.keys.dtype), self.heads), memory.rows
         )
         recorders = active_recorders(self)
-        is_self = memory.rows == N and memory.entries == T
+        is_self_attention = memory.rows == N and memory.entries == T
         if (
             window is not None
-            and is_self
+            and is_self_attention
             and local.blocks_pay_off(T, window)
             and local.is_contiguous(memory.keep)
         ):
@@ -191,17 +184,18 @@ class Attention(nn.Module):
         else:
             keep = attention_mask(memory, T, causal, window)
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
-                # (R, 1, K·T, S), as the folded queries.
+                # (R, 1, K·T, S), like the folded queries
                 keep = keep.repeat(1, 1, N // memory.rows, 1)
             context, scores = self._attend(q, memory, keep)
+
         if recorders:
             if scores is None:
                 with torch.autocast(q.device.type, enabled=False):
                     scores = self.score(q.float(), memory.keys.float())
             weights = unfold_beams(masked_softmax(scores, keep), N)
-            scores = unfold_beams(
-                scores if keep is None else scores.masked_fill(~keep, -torch.inf), N
-            )
+            if keep is not None:
+                scores = scores.masked_fill(~keep, -torch.inf)
+            scores = unfold_beams(scores, N)
             for recorder in recorders:
                 recorder.record(self, weights, scores)
         return merge_heads(unfold_beams(context, N))
@@ -209,33 +203,39 @@ class Attention(nn.Module):
     def _attend(
         self, q: Tensor, memory: Memory, keep: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the weighted values, and the scores if the kernel formed them."""
+        """Return the weighted sums of the values, and the scores unless a kernel hides them."""
         keys = memory.keys
         values = memory.values
         dot = self.score.as_dot(q)
-        cpu = q.device.type == "cpu"
-        low = q.dtype == keys.dtype == values.dtype == torch.bfloat16
-        if dot is not None and cpu and low:
+        on_cpu = q.device.type == "cpu"
+        all_bfloat16 = q.dtype == keys.dtype == values.dtype == torch.bfloat16
+        if dot is not None and on_cpu and all_bfloat16:
             return attend_unfused(dot[0], keys, values, keep, dot[1]), None
-        if cpu and not low and keys.dtype != torch.float64:
+
+        if on_cpu and not all_bfloat16 and keys.dtype != torch.float64:
             keys = keys.float()
             values = values.float()
-        # Off the CPU autocast stays on if the caller enabled it, and is never enabled here: its
-        # default is float16.
-        with torch.autocast(
-            q.device.type, enabled=not cpu and torch.is_autocast_enabled(q.device.type)
-        ):
+        # Autocast is off on a CPU. Elsewhere it stays on if the caller enabled it, but is never
+        # enabled here, as its default dtype is float16.
+        autocast = not on_cpu and torch.is_autocast_enabled(q.device.type)
+        with torch.autocast(q.device.type, enabled=autocast):
             if dot is None:
                 scores = self.score(q.to(keys.dtype), keys).float()
-                return torch.matmul(
-                    masked_softmax(scores, keep).to(values.dtype), values
-                ), scores
+                weights = masked_softmax(scores, keep).to(values.dtype)
+                return torch.matmul(weights, values), scores
             query, scale = dot
-            with nullcontext() if cpu else sdpa_kernel(GPU_KERNELS):
+            with nullcontext() if on_cpu else sdpa_kernel(GPU_KERNELS):
                 context = F.scaled_dot_product_attention(
                     query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale
                 )
             return context, None
+
+
+def _projection(
+    projected: bool, inputs: int, outputs: int, bias: bool = True
+) -> nn.Module:
+    """Create a linear projection, or the identity if `projected` is false."""
+    return nn.Linear(inputs, outputs, bias=bias) if projected else nn.Identity()
 
 
 def _check_heads(
@@ -247,38 +247,34 @@ def _check_heads(
             f"attention of size {size} cannot be split into {heads} heads: choose a multiple of "
             f"{heads}"
         )
-    causes += [
-        f"attention without {name} takes one head, got {heads}"
-        for name, projected in (
-            ("project_keys", project_keys),
-            ("project_values", project_values),
-        )
-        if heads > 1 and not projected
-    ]
+    options = {"project_keys": project_keys, "project_values": project_values}
+    for name, projected in options.items():
+        if heads > 1 and not projected:
+            causes.append(f"attention without {name} takes one head, got {heads}")
     ConfigurationError.raise_all(causes)
 
 
 def attention_mask(
     memory: Memory, T: int, causal: bool, window: int | None = None
 ) -> Bool[Tensor, "_ 1 _ S"] | None:
-    """Combine padding mask, causal mask and window for T queries (True = visible), or None if all
-    entries are.
+    """Combine padding mask, causal mask and window for T queries (True = visible).
 
-    The last query stands at the last entry, so that a causal mask fits a KV cache longer than T.
+    Returns None if every query sees all entries. The last query stands at the last entry, so that a
+    causal mask fits a KV cache longer than T.
     """
     # (R, 1, 1, S)
     keep = None if memory.keep is None else memory.keep[:, None, None, :]
     if (not causal or T == 1) and window is None:
         return keep
+
     S = memory.entries
     device = memory.keys.device
+    entries = torch.arange(S, device=device)
+    queries = torch.arange(S - T, S, device=device)
     # (T, S)
-    offset = (
-        torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]
-    )
-    visible = (offset <= 0 if causal else torch.ones_like(offset, dtype=torch.bool))[
-        None, None
-    ]
+    offset = entries - queries[:, None]
+    visible = offset <= 0 if causal else torch.ones_like(offset, dtype=torch.bool)
+    visible = visible[None, None]
     if window is not None:
         if memory.keep is not None and S:  # hidden entries do not count as distance
             positions = memory.keep.cumsum(1)
@@ -291,14 +287,12 @@ def attention_mask(
 def masked_softmax(
     scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None
 ) -> Float[Tensor, "R H T S"]:
-    """Turn scores into attention weights that sum to one over the visible entries; zeros in a row
-    without any.
+    """Turn scores into attention weights that sum to one over the visible entries.
+
+    A row without visible entries has the weight 0 everywhere.
     """
     if keep is None:
         return scores.softmax(-1)
     hidden = ~keep
-    return (
-        scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
-        .softmax(-1)
-        .masked_fill(hidden, 0)
-    )
+    weights = scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1)
+    return weights.masked_fill(hidden, 0)

@@ -1,5 +1,6 @@
-"""Reshapes for multi-head attention: split and merge heads; fold beams that share a memory into the
-query axis.
+"""Reshapes for multi-head attention.
+
+Heads are split and merged; beams that share a memory row are folded into the query axis.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ def merge_heads(vectors: Float[Tensor, "N H T E"]) -> Float[Tensor, "N T D"]:
 def fold_beams(
     queries: Float[Tensor, "N H T E"], rows: int
 ) -> Float[Tensor, "R H KT E"]:
-    """Put the K = N // R queries that share a memory row on one axis, so that the memory is not
-    copied per beam.
+    """Put the K = N // R queries that share a memory row on one axis.
+
+    The memory then need not be copied for each beam.
     """
     if queries.shape[0] == rows:
         return queries
     N, H, T, E = queries.shape
     assert N % rows == 0, f"{N} queries cannot share {rows} memories equally"
-    return (
-        queries.view(rows, N // rows, H, T, E).transpose(1, 2).reshape(rows, H, -1, E)
-    )
+    beams = queries.view(rows, N // rows, H, T, E)
+    return beams.transpose(1, 2).reshape(rows, H, -1, E)
 
 
 def unfold_beams(

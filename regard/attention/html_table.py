@@ -1,6 +1,4 @@
-"""Attention weights as a small HTML table for notebooks, without scripts, style sheets or
-downloads.
-"""
+"""Attention weights as a small HTML table for notebooks, without scripts or style sheets."""
 
 from __future__ import annotations
 
@@ -10,7 +8,8 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-MAX_WORDS = 60  # per side; more do not fit on a screen
+MAX_WORDS = 60
+"""Most words shown on each side; more do not fit on a screen."""
 
 
 def weights_table(
@@ -19,10 +18,10 @@ def weights_table(
     weights: npt.ArrayLike,
     caption: str = "",
 ) -> str:
-    """Draw weights (target words, source words) as tinted cells with the words as headers and the
-    numbers as tooltips.
+    """Draw weights (target words, source words) as a table of tinted cells.
 
-    If a side has more than sixty words, the table shows the first sixty, and its caption says so.
+    Words are the headers of rows and columns, and numbers are tooltips. If a side has more than
+    `MAX_WORDS` words, the table shows the first ones, and its caption says so.
     """
     if max(len(source), len(target)) > MAX_WORDS:
         sides = ((len(target), "rows"), (len(source), "columns"))
@@ -30,25 +29,27 @@ def weights_table(
             f"the first {min(n, MAX_WORDS)} of {n} {side}" for n, side in sides
         )
         caption = f"{caption}; {shown}" if caption else shown
+
     numbers = np.asarray(weights, dtype=float)
-    head = "".join(
-        f'<th scope="col" style="{_TURNED}">{escape(word)}</th>'
+    column_headers = "".join(
+        f'<th scope="col" style="{_VERTICAL}">{escape(word)}</th>'
         for word in source[:MAX_WORDS]
     )
     rows = []
-    for t, word in enumerate(target[:MAX_WORDS]):
+    for t, target_word in enumerate(target[:MAX_WORDS]):
         cells = "".join(
-            _cell(word, source[s], float(numbers[t, s]))
-            for s in range(min(len(source), MAX_WORDS))
+            _cell(target_word, source_word, float(numbers[t, s]))
+            for s, source_word in enumerate(source[:MAX_WORDS])
         )
-        rows.append(
-            f'<tr><th scope="row" style="text-align:right">{escape(word)}</th>{cells}</tr>'
-        )
-    below = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{below}<tr><td></td>{head}</tr>{''.join(rows)}</table>"
+        header = f'<th scope="row" style="text-align:right">{escape(target_word)}</th>'
+        rows.append(f"<tr>{header}{cells}</tr>")
+
+    caption_element = f"<caption>{escape(caption)}</caption>" if caption else ""
+    header_row = f"<tr><td></td>{column_headers}</tr>"
+    return f"<table>{caption_element}{header_row}{''.join(rows)}</table>"
 
 
-_TURNED = "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
+_VERTICAL = "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
 
 
 def _cell(target: str, source: str, weight: float) -> str:

@@ -1,6 +1,4 @@
-"""Keys, values and the padding mask that attention reads; grown by `append`, it is a decoder's KV
-cache.
-"""
+"""Keys, values and padding mask that attention reads, which are also a decoder's KV cache."""
 
 from __future__ import annotations
 
@@ -14,11 +12,9 @@ from regard.common.shapes import Bool, Float, Int, Tensor
 
 @dataclass(frozen=True)
 class Memory:
-    """Prepared keys, their values, and the mask `keep` (True = may be attended to; None = all
-    entries may).
+    """Prepared keys, their values, and the mask `keep` (True = may be attended to; None = all may).
 
-    A memory never changes: a KV cache grows by making a longer one, so the shorter one can be read
-    again.
+    A memory never changes: `append` returns a longer KV cache, and the shorter one stays valid.
     """
 
     keys: Float[Tensor, "R H S E"]
@@ -34,11 +30,11 @@ class Memory:
         return self.keys.shape[2]
 
     def select(self, rows: Int[Tensor, " N"]) -> Memory:
-        """Select rows by index: repeated, reordered or dropped."""
+        """Select rows by index; they may be repeated, reordered or dropped."""
+        keys = self.keys.index_select(0, rows)
+        values = self.values.index_select(0, rows)
         keep = None if self.keep is None else self.keep.index_select(0, rows)
-        return Memory(
-            self.keys.index_select(0, rows), self.values.index_select(0, rows), keep
-        )
+        return Memory(keys, values, keep)
 
     def append(
         self, keys: Float[Tensor, "R H T E"], values: Float[Tensor, "R H T Ev"]
@@ -46,18 +42,17 @@ class Memory:
         """Return the KV cache with T more entries at its end, all visible."""
         if self.entries == 0:
             return Memory(keys, values)
-        keep = (
-            None
-            if self.keep is None
-            else F.pad(self.keep, (0, keys.shape[2]), value=True)
-        )
+        keep = self.keep
+        if keep is not None:
+            keep = F.pad(keep, (0, keys.shape[2]), value=True)
         return Memory(
             torch.cat([self.keys, keys], 2), torch.cat([self.values, values], 2), keep
         )
 
     def join(self, other: Memory) -> Memory:
-        """Concatenate the rows of two memories; the shorter one is padded at its end with hidden
-        entries.
+        """Concatenate the rows of two memories.
+
+        The shorter one is padded at its end with hidden entries.
         """
         longest = max(self.entries, other.entries)
         first = self._padded(longest)

@@ -1,5 +1,6 @@
-"""Record attention weights from outside a model; nothing is computed unless a recorder is
-active.
+"""Record attention weights from outside a model.
+
+Attention modules compute their weights for recording only while a recorder is active.
 """
 
 from __future__ import annotations
@@ -22,19 +23,18 @@ from regard.common.errors import UsageError
 from regard.common.shapes import Float, Tensor
 
 ROLES = ("encoder", "decoder", "cross")
-_SHOWN = 3  # classes of attention that nothing here records
+_MAX_CLASSES = 3  # class names listed in an error message
 _RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar(
     "recorders", default=()
 )
 
 
 class AttentionRecorder(Mapping[str, Tensor]):
-    """Recorded attention weights, or scores: layer name → (N, H, T, S), in the order in which the
-    layers first ran.
+    """Recorded attention weights, or scores: a mapping from layer names to tensors (N, H, T, S).
 
-    Successive steps are concatenated on the T axis; if the memory grew meanwhile (a decoder's KV
-    cache), earlier steps are padded with the weight of entries that did not exist yet, 0, or with
-    their score, −∞.
+    Layers are in the order in which they first ran. Successive steps are concatenated on the T
+    axis. If a KV cache grew between them, the earlier steps are padded for the entries that did not
+    exist yet: with the weight 0, or the score −∞.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AttentionRecorder(Mapping[str, Tensor]):
         self._recorded: dict[str, list[Tensor]] = {}
 
     def watches(self, module: nn.Module) -> bool:
-        """True if the module belongs to the watched model, and has the wanted role."""
+        """Return whether the module belongs to the watched model and has the wanted role."""
         return module in self._names
 
     def record(
@@ -55,33 +55,31 @@ class AttentionRecorder(Mapping[str, Tensor]):
         weights: Float[Tensor, "N H T S"],
         scores: Float[Tensor, "N H T S"],
     ) -> None:
-        """Record the weights of one forward pass of `module`, or their scores."""
-        part = scores if self._scores else weights
-        self._recorded.setdefault(self._names[module], []).append(
-            part if self._gradients else part.detach()
-        )
+        """Record the weights, or the scores, of one forward pass of `module`."""
+        recorded = scores if self._scores else weights
+        if not self._gradients:
+            recorded = recorded.detach()
+        self._recorded.setdefault(self._names[module], []).append(recorded)
 
     def __getitem__(self, name: str) -> Tensor:
-        parts = self._recorded[name]
-        rows = sorted({len(part) for part in parts})
+        passes = self._recorded[name]
+        rows = sorted({len(recorded) for recorded in passes})
         if len(rows) > 1:
             raise UsageError(
                 f"{name}: its passes had {', '.join(map(str, rows))} rows, as in a search with a "
                 f"beam, and cannot stand one after another; take `readings.passes({name!r})`, one "
                 "tensor for each"
             )
-        longest = max(part.shape[-1] for part in parts)
-        missing = -torch.inf if self._scores else 0.0
-        return torch.cat(
-            [
-                F.pad(part, (0, longest - part.shape[-1]), value=missing)
-                for part in parts
-            ],
-            2,
-        )
+        longest = max(recorded.shape[-1] for recorded in passes)
+        value = -torch.inf if self._scores else 0.0
+        padded = [
+            F.pad(recorded, (0, longest - recorded.shape[-1]), value=value)
+            for recorded in passes
+        ]
+        return torch.cat(padded, 2)
 
     def passes(self, name: str) -> list[Tensor]:
-        """Return what was recorded of each forward pass of a layer, (N, H, T, S), in order."""
+        """Return one tensor (N, H, T, S) for each forward pass of a layer, in order."""
         return list(self._recorded[name])
 
     def __iter__(self) -> Iterator[str]:
@@ -98,15 +96,15 @@ def watch(
     role: str | None = None,
     scores: bool = False,
 ) -> Iterator[AttentionRecorder]:
-    """Record all attention weights of `model` while the block runs: `with watch(model) as readings:
-    …`.
+    """Record all attention weights while a block runs: `with watch(model) as readings: …`.
 
-    The weights are computed beside the same kernel, so the outputs are unchanged to the bit.
-    `model` may be part of a model, such as a single `Attention`, and any model of PyTorch's own
-    `nn.MultiheadAttention`, as in `nn.Transformer`. With `gradients` the weights stay in the
-    autograd graph. `role` restricts the recording to the attentions of that role ("encoder",
-    "decoder" or "cross"), which those of PyTorch do not have. `scores`: record what softmax makes
-    the weights of instead; −∞: what a query does not see.
+    The weights are computed in addition to the usual kernel, so the outputs are unchanged to the
+    bit. `model` may be a part of a model, such as a single `Attention`, or any model with PyTorch's
+    own `nn.MultiheadAttention`, such as `nn.Transformer`.
+
+    With `gradients` the weights stay in the autograd graph. `role` restricts the recording to
+    attention of one role ("encoder", "decoder" or "cross"); PyTorch's own modules have no role.
+    With `scores` the scores before the softmax are recorded instead; masked ones are −∞.
 
     Raises UsageError for a model without such attention; warns if the block recorded nothing.
     """
@@ -122,7 +120,7 @@ def watch(
 
 
 def check_role(role: object) -> None:
-    """Raise UsageError for what is no role of attention, nor None."""
+    """Raise UsageError if `role` is neither a role of attention nor None."""
     if not (role is None or (isinstance(role, str) and role in ROLES)):
         raise UsageError(
             f"`role=`: wanted {', '.join(ROLES)} or None, got {describe(role)}"
@@ -130,12 +128,11 @@ def check_role(role: object) -> None:
 
 
 def _check_module(model: object) -> None:
-    """Raise UsageError for what is no module of PyTorch."""
+    """Raise UsageError if `model` is not a module of PyTorch."""
     if not isinstance(model, nn.Module):
-        # No getter is run.
-        has_model = hasattr(type(model), "model") or "model" in getattr(
-            model, "__dict__", {}
-        )
+        # Looking the attribute up in this way runs no property.
+        attributes = getattr(model, "__dict__", {})
+        has_model = hasattr(type(model), "model") or "model" in attributes
         remedy = "; give its `.model`" if has_model else ""
         raise UsageError(
             f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}"
@@ -147,19 +144,15 @@ def _is_recorded(module: nn.Module) -> bool:
 
 
 def _other_attention(model: nn.Module) -> str:
-    """Return the end of a message: what is recorded, and the classes in a model that call
-    themselves attention.
-    """
+    """Return the end of a message: the supported classes, and the model's own attention classes."""
     wanted = ": wanted Regard's Attention or PyTorch's nn.MultiheadAttention"
-    others = dict.fromkeys(
-        type(m).__name__
-        for m in model.modules()
-        if "attention" in type(m).__name__.lower()
-    )
+    class_names = dict.fromkeys(type(module).__name__ for module in model.modules())
+    others = [name for name in class_names if "attention" in name.lower()]
     if not others:
         return wanted
+    listed = ", ".join(others[:_MAX_CLASSES])
     return (
-        f"{wanted}, got {', '.join([*others][:_SHOWN])}; ask such a model for its weights itself "
+        f"{wanted}, got {listed}; ask such a model for its weights itself "
         '(those of Hugging Face: attn_implementation="eager" when it is loaded, '
         "output_attentions=True when it is called)"
     )
@@ -168,9 +161,8 @@ def _other_attention(model: nn.Module) -> str:
 def _why_nothing(model: nn.Module, role: str | None) -> str:
     """Return why a block may have recorded nothing."""
     modules = [module for module in model.modules() if _is_recorded(module)]
-    if role is not None and not any(
-        getattr(module, "role", None) == role for module in modules
-    ):
+    roles = {getattr(module, "role", None) for module in modules}
+    if role is not None and role not in roles:
         return f"watch recorded nothing: {type(model).__name__} has no attention of the role {role}"
     return (
         f"watch recorded nothing: no forward pass of {type(model).__name__} called its attention "
@@ -185,19 +177,18 @@ def record_attention(
     role: str | None = None,
     scores: bool = False,
 ) -> Iterator[AttentionRecorder]:
-    """Record as `watch` does, whether the model has attention or not."""
-    modules = {module: name for name, module in model.named_modules()}
-    if role is not None:
-        modules = {
-            module: name
-            for module, name in modules.items()
-            if getattr(module, "role", None) == role
-        }
+    """Record like `watch`, but accept a model without attention."""
+    modules = {
+        module: name
+        for name, module in model.named_modules()
+        if role is None or getattr(module, "role", None) == role
+    }
     recorder = AttentionRecorder(modules, gradients, scores)
     token = _RECORDERS.set((*_RECORDERS.get(), recorder))
 
     def record(module: nn.Module, weights: Tensor, scores: Tensor) -> None:
-        if recorder in active_recorders(module):  # not in another thread
+        # Hooks also run in other threads, in which this recorder is not active.
+        if recorder in active_recorders(module):
             recorder.record(module, weights, scores)
 
     try:
@@ -216,7 +207,8 @@ def are_watched(model: nn.Module) -> bool:
 
 
 def active_recorders(module: nn.Module) -> tuple[AttentionRecorder, ...]:
-    """Return the recorders that watch this module in this thread or task; `watch` blocks may be
-    nested.
+    """Return the recorders that watch this module in this thread or task.
+
+    There are several if `watch` blocks are nested.
     """
     return tuple(recorder for recorder in _RECORDERS.get() if recorder.watches(module))

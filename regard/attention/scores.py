@@ -1,8 +1,7 @@
-"""Attention scores: dot, scaled dot, general (bilinear), additive, cosine. Add a kind of attention
-here.
+"""Attention scores: dot, scaled dot, general (bilinear), additive and cosine.
 
-A new kind is a subclass of `Score`, registered in `SCORES`; mask, softmax, average and heads are
-`Attention`'s.
+To add a kind of attention, write a subclass of `Score` and register it in `SCORES`; `Attention`
+provides heads, mask, softmax and average.
 """
 
 from __future__ import annotations
@@ -24,17 +23,19 @@ ScoreName = Literal[
 ]
 """Name of an attention score."""
 TEMPERATURE = 0.1
-"""Divisor of cosine scores, which lie between −1 and 1: with 1 the best of 20 entries gets less
-than a third.
+"""Divisor of cosine scores.
+
+Cosines lie between −1 and 1; undivided, they give the best of 20 entries less than a third of the
+weight.
 """
 
 
 @as_defined
 class Score(nn.Module):
-    """Attention score: one number per query and key. Subclasses define `forward`, or `as_dot` if it
-    is a dot product.
+    """Attention score: one number for each query and key.
 
-    `size` is the key size per head, `query_size` that of a query. `linear`: the score has its own
+    Subclasses define `as_dot` if the score is a dot product, or else `forward`. `size` and
+    `query_size` are the sizes of a key and a query, per head. A score that is `linear` has its own
     matrix between the two, so their sizes may differ, and an `Attention` with one head leaves both
     unprojected.
     """
@@ -53,12 +54,13 @@ class Score(nn.Module):
             )
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        """Transform the keys once, before any query comes, to the size of a query."""
+        """Transform the keys once, before any query comes; the results have the size of a query."""
         return keys
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float] | None:  # noqa: ARG002
-        """Return a query and a scale such that score = scale · query · key; None if the score is no
-        dot product.
+        """Return a query and a scale such that score = scale · query · key.
+
+        Returns None if the score is not a dot product.
         """
         return None
 
@@ -81,8 +83,9 @@ class Dot(Score):
 
 @as_defined
 class ScaledDot(Score):
-    """q·k / √E (Vaswani et al. 2017, equation 1): the scale keeps the softmax from saturating as E
-    grows.
+    """q·k / √E (Vaswani et al. 2017, equation 1).
+
+    The scale keeps the softmax from saturating as E grows.
     """
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
@@ -91,10 +94,10 @@ class ScaledDot(Score):
 
 @as_defined
 class General(Score):
-    """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias; query and key sizes
-    may differ.
+    """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias.
 
-    W is applied to the keys once, when they are prepared; a query then costs a dot product.
+    Query and key sizes may differ. W is applied to the keys once, when they are prepared; a query
+    then costs a dot product.
     """
 
     linear = True
@@ -107,7 +110,7 @@ class General(Score):
         )
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        # One matrix product per head, not per row.
+        # einsum makes this one matrix product per head, not one per row.
         return torch.einsum("rhse,hqe->rhsq", keys, self.matrix)
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
@@ -116,8 +119,9 @@ class General(Score):
 
 @as_defined
 class Cosine(Score):
-    """cos(q, k) / τ with a learnt temperature τ per head (Henry et al. 2020): vector lengths do not
-    count.
+    """cos(q, k) / τ with a learned temperature τ per head (Henry et al. 2020).
+
+    The score does not depend on the lengths of the vectors.
     """
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
@@ -147,8 +151,10 @@ class CosineFixed(Score):
 
 @as_defined
 class CosinePlain(CosineFixed):
-    """cos(q, k), for experiments: of 20 entries none can have more than 29 % of the weight, e / (e
-    + 19 / e) · 100.
+    """cos(q, k), for experiments.
+
+    Attention cannot be sharp: none of 20 entries can have more than e / (e + 19 / e) = 29 % of the
+    weight.
     """
 
     temperature = 1.0
@@ -161,8 +167,9 @@ def _unit(vectors: Tensor) -> Tensor:
 
 @as_defined
 class Additive(Score):
-    """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2); the projections inside the tanh are
-    `Attention`'s.
+    """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2).
+
+    `Attention` computes the projections inside the tanh.
     """
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
@@ -178,8 +185,9 @@ class Additive(Score):
 
 
 class _Additive(torch.autograd.Function):
-    """Additive score that saves one (R, H, T, S, E) tensor for backward (autograd saves two), in
-    few passes over it.
+    """Additive score with a backward written by hand.
+
+    It saves one tensor (R, H, T, S, E) for backward, of which autograd would save two.
     """
 
     @staticmethod
@@ -188,10 +196,9 @@ class _Additive(torch.autograd.Function):
         v = vector.to(activated.dtype)
         ctx.save_for_backward(activated, v)
         ctx.dtype = vector.dtype
-        if len(v) == 1:  # one head: one product with a vector
-            return torch.mv(activated.reshape(-1, activated.shape[-1]), v[0]).view(
-                activated.shape[:-1]
-            )
+        if len(v) == 1:  # one head: a single matrix-vector product
+            flat = activated.reshape(-1, activated.shape[-1])
+            return torch.mv(flat, v[0]).view(activated.shape[:-1])
         return torch.matmul(activated, v[:, None, :, None]).squeeze(-1)
 
     @staticmethod
@@ -200,14 +207,15 @@ class _Additive(torch.autograd.Function):
         activated, v = ctx.saved_tensors
         gradient_col = gradient.to(activated.dtype).unsqueeze(-1)
         if len(v) == 1:
-            grad_vector = torch.mv(
-                activated.reshape(-1, activated.shape[-1]).t(), gradient_col.flatten()
-            )[None]
+            flat = activated.reshape(-1, activated.shape[-1])
+            grad_vector = torch.mv(flat.t(), gradient_col.flatten())[None]
         else:
             grad_vector = (activated * gradient_col).sum((0, 2, 3))
-        grad_sum = torch.addcmul(
-            v[:, None, None], activated * v[:, None, None], activated, value=-1
-        ).mul_(gradient_col)
+
+        # d/dx v·tanh(x) = v·(1 − tanh²(x)), for x = query + key
+        v = v[:, None, None]
+        grad_sum = torch.addcmul(v, activated * v, activated, value=-1)
+        grad_sum.mul_(gradient_col)
         grad_query = grad_sum.sum(3)
         grad_keys = grad_sum.squeeze(2) if grad_sum.shape[2] == 1 else grad_sum.sum(2)
         return grad_query, grad_keys, grad_vector.to(ctx.dtype)
@@ -229,7 +237,5 @@ assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of
 def build_score(
     name: str, heads: int, size: int, query_size: int | None = None
 ) -> Score:
-    """Create the score `name` for `heads` heads, with keys of `size` and queries of `query_size`
-    (default: `size`).
-    """
+    """Create the score `name` for keys of `size` and queries of `query_size` (default: `size`)."""
     return SCORES[name](heads, size, query_size)

@@ -1,6 +1,4 @@
-"""PyTorch's own attention, `nn.MultiheadAttention`: its scores and weights, computed beside its
-forward pass.
-"""
+"""Scores and weights of PyTorch's own `nn.MultiheadAttention`, computed after its forward pass."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ from regard.common.errors import UsageError
 from regard.common.shapes import Float, Tensor
 
 Record = Callable[[nn.Module, Tensor, Tensor], None]
-"""Called with the module, its weights and its scores, both (N, H, T, S)."""
+"""Callback that takes a module, its weights and its scores, both (N, H, T, S)."""
 
 
 def is_torch_attention(module: nn.Module) -> bool:
-    """Return whether a module is PyTorch's own attention, with PyTorch's own forward pass."""
+    """Return whether a module is PyTorch's own attention and keeps PyTorch's forward pass."""
     return (
         isinstance(module, nn.MultiheadAttention)
         and type(module).forward is nn.MultiheadAttention.forward
@@ -40,17 +38,18 @@ def torch_attention_recorded(
 ) -> Iterator[None]:
     """Call `record` for each forward pass of PyTorch's own attention among `modules`.
 
-    A hook on one of them would keep PyTorch from its fused kernels for inference, and change the
-    last bits of outputs; one for all modules of the process does not.
+    A hook on a single module would keep PyTorch from its fused kernels for inference, and so change
+    the last bits of outputs; the global hooks used here do not.
     """
     if not any(map(is_torch_attention, modules)):
         yield
         return
-    called = set[tuple[int, nn.Module]]()  # by thread, as several may run the model
+    # With the id of the thread, as several threads may run the model.
+    called = set[tuple[int, nn.Module]]()
 
     def before_forward(module: nn.Module, _: Any) -> None:
         if _is_encoder_layer(module):
-            # Which may have been called by itself, before.
+            # An earlier call of the attention by itself must not count as a call by this layer.
             called.discard((get_ident(), module.get_submodule("self_attn")))
 
     def after_forward(
@@ -61,7 +60,7 @@ def torch_attention_recorded(
             record(module, *_attention_of(module, *args, **kwargs))
         elif _is_encoder_layer(module):
             attention = module.get_submodule("self_attn")
-            # The whole layer was one fused kernel.
+            # If the layer ran as one fused kernel, its attention was not called.
             if attention in modules and (get_ident(), attention) not in called:
                 record(attention, *_attention_of_layer(module, *args, **kwargs))
 
@@ -85,23 +84,18 @@ def _is_encoder_layer(module: nn.Module) -> bool:
 
 
 def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Return the weights and scores of the self-attention of an encoder layer, from what the layer
-    was called with.
-    """
-    given = (
-        inspect.signature(nn.TransformerEncoderLayer.forward)
-        .bind(layer, *args, **kwargs)
-        .arguments
-    )
-    x = given["src"]
-    padding = given.get("src_key_padding_mask")
+    """Return the weights and scores of an encoder layer's self-attention, from its arguments."""
+    signature = inspect.signature(nn.TransformerEncoderLayer.forward)
+    arguments = signature.bind(layer, *args, **kwargs).arguments
+    x = arguments["src"]
+    padding = arguments.get("src_key_padding_mask")
     if x.is_nested:
         lengths = torch.tensor([len(row) for row in x.unbind()], device=x.device)
         x = x.to_padded_tensor(0.0)
         padding = torch.arange(x.shape[1], device=x.device) >= lengths[:, None]
     if layer.norm_first:
         x = layer.norm1(x)
-    mask = given.get("src_mask")
+    mask = arguments.get("src_mask")
     return _attention_of(
         layer.self_attn, x, x, x, key_padding_mask=padding, attn_mask=mask
     )
@@ -110,63 +104,65 @@ def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, 
 def _attention_of(
     module: Any, *args: Any, **kwargs: Any
 ) -> tuple[Float[Tensor, "N H T S"], Float[Tensor, "N H T S"]]:
-    """Return the weights and scores of one forward pass from its arguments: before dropout, in
-    float32.
+    """Return the weights (before dropout) and scores of one forward pass, from its arguments.
+
+    Both are computed in float32.
     """
-    given = (
-        inspect.signature(nn.MultiheadAttention.forward)
-        .bind(module, *args, **kwargs)
-        .arguments
-    )
-    query = given["query"]
-    key = given["key"]
-    padding = given.get("key_padding_mask")
-    if query.dim() == 2:
+    signature = inspect.signature(nn.MultiheadAttention.forward)
+    arguments = signature.bind(module, *args, **kwargs).arguments
+    query = arguments["query"]
+    key = arguments["key"]
+    padding = arguments.get("key_padding_mask")
+    if query.dim() == 2:  # a single sentence, without a batch axis
         query = query[None]
         key = key[None]
         padding = None if padding is None else padding[None]
     elif not module.batch_first:
         query = query.transpose(0, 1)
         key = key.transpose(0, 1)
+
     with torch.autocast(query.device.type, enabled=False):
-        q, k = _projected(module, query, key)
+        q, k = _project(module, query, key)
         scores = q @ k.transpose(-1, -2) / math.sqrt(module.head_dim)
-        for mask in _masks(given.get("attn_mask"), padding, scores):
+        for mask in _additive_masks(arguments.get("attn_mask"), padding, scores):
             scores = scores + mask
     return scores.softmax(-1), scores
 
 
-def _projected(module: Any, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Return queries and keys (N, H, T, D) as the module projects them, with the entries that it
-    adds itself.
+def _project(module: Any, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """Project queries and keys to (N, H, T, D) as the module does.
+
+    The keys include the entries that the module appends itself (`add_bias_kv`, `add_zero_attn`).
     """
     if module.in_proj_weight is None:
-        weights = module.q_proj_weight, module.k_proj_weight
+        query_weight = module.q_proj_weight
+        key_weight = module.k_proj_weight
     else:
-        weights = module.in_proj_weight.chunk(3)[:2]
-    biases = (
-        (None, None)
-        if module.in_proj_bias is None
-        else module.in_proj_bias.float().chunk(3)[:2]
-    )
-    q = F.linear(query.float(), weights[0].float(), biases[0])
-    k = F.linear(key.float(), weights[1].float(), biases[1])
+        query_weight, key_weight, _ = module.in_proj_weight.chunk(3)
+    query_bias = None
+    key_bias = None
+    if module.in_proj_bias is not None:
+        query_bias, key_bias, _ = module.in_proj_bias.float().chunk(3)
+
+    q = F.linear(query.float(), query_weight.float(), query_bias)
+    k = F.linear(key.float(), key_weight.float(), key_bias)
     if module.bias_k is not None:
         k = torch.cat([k, module.bias_k.float().expand(len(k), 1, -1)], 1)
     if module.add_zero_attn:
         k = F.pad(k, (0, 0, 0, 1))
-    heads = [
-        x.view(*x.shape[:2], module.num_heads, module.head_dim).transpose(1, 2)
-        for x in (q, k)
-    ]
-    return heads[0], heads[1]
+    heads = (module.num_heads, module.head_dim)
+    q = q.view(*q.shape[:2], *heads).transpose(1, 2)
+    k = k.view(*k.shape[:2], *heads).transpose(1, 2)
+    return q, k
 
 
-def _masks(
+def _additive_masks(
     attn_mask: Tensor | None, padding: Tensor | None, scores: Float[Tensor, "N H T S"]
 ) -> Iterator[Tensor]:
-    """Yield masks to be added to the scores: (T, S) or (N·H, T, S), and (N, S); entries that were
-    added are seen.
+    """Yield the masks as tensors to add to the scores.
+
+    `attn_mask` is (T, S) or (N·H, T, S), `padding` is (N, S). Entries that the module appended
+    itself are visible.
     """
     N, H, T, S = scores.shape
     for mask, is_padding in ((attn_mask, False), (padding, True)):

@@ -1,9 +1,8 @@
-"""Unfused bfloat16 attention for CPUs: two batched matrix products, faster than the fused kernel on
-sentences.
+"""Unfused bfloat16 attention for CPUs, faster than the fused kernel on sentences.
 
-The fused kernel's bfloat16 backward takes six times as long as this one, its float32 backward one
-and a half times as long, and a softmax over a short last axis four times as long as the same in
-five passes (docs/log/speed.md).
+It is two batched matrix products. The fused kernel's backward takes six times as long in bfloat16,
+and one and a half times as long in float32. The softmax is written out in five passes, because
+PyTorch's takes four times as long over a short last axis (docs/log/speed.md).
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ def attend_unfused(
     keep: Bool[Tensor, "#R 1 #T S"] | None,
     scale: float,
 ) -> Float[Tensor, "R H T Ev"]:
-    """Return softmax(scale · query · key) · values: products in the dtype of the inputs, the
-    softmax in float32.
+    """Return softmax(scale · query · key) · values.
+
+    The products are computed in the dtype of the inputs, the softmax in float32.
     """
     R, H, T, _ = query.shape
     shape = (R, H, T, keys.shape[2])
@@ -36,18 +36,20 @@ def attend_unfused(
         bias = query.new_zeros(keep.shape).masked_fill_(
             ~keep, torch.finfo(query.dtype).min / 2
         )
-        if not bool(keep.any(-1).all()):  # a row without visible entries gives zeros
+        # A row without visible entries must give zeros, which the bias alone does not achieve.
+        if not bool(keep.any(-1).all()):
             row_keep = keep.expand(shape).flatten(0, 1)
+
     inputs = (query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1))
-    context: Tensor = _UnfusedAttention.apply(
-        *inputs, bias.expand(shape).flatten(0, 1), row_keep, scale
-    )  # type: ignore[no-untyped-call]
+    bias = bias.expand(shape).flatten(0, 1)
+    context: Tensor = _UnfusedAttention.apply(*inputs, bias, row_keep, scale)  # type: ignore[no-untyped-call]
     return context.view(R, H, T, -1)
 
 
 class _UnfusedAttention(torch.autograd.Function):
-    """Softmax attention over rows of one head each, (R·H, T, E); saves the weights in low precision
-    for backward.
+    """Softmax attention over rows of one head each, (R·H, T, E).
+
+    It saves the weights in the dtype of the inputs for backward.
     """
 
     @staticmethod
@@ -66,26 +68,21 @@ class _UnfusedAttention(torch.autograd.Function):
             weights.div_(weights.sum(-1, keepdim=True))
             if keep is not None:
                 weights.mul_(keep)
-            low = weights.to(q.dtype)
-            ctx.save_for_backward(q, k, v, low)
+            low_weights = weights.to(q.dtype)
+            ctx.save_for_backward(q, k, v, low_weights)
             ctx.scale = scale
-            return torch.bmm(low, v)
+            return torch.bmm(low_weights, v)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        q, k, v, low = ctx.saved_tensors
+        q, k, v, low_weights = ctx.saved_tensors
         with torch.autocast("cpu", enabled=False):
-            weights = low.float()
+            weights = low_weights.float()
             grad_weights = torch.bmm(gradient, v.transpose(1, 2)).float()
             grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True))
             grad_scores = grad_weights.mul_(weights).mul_(ctx.scale).to(q.dtype)
-            grad_values = torch.bmm(low.transpose(1, 2), gradient)
-            return (
-                torch.bmm(grad_scores, k),
-                torch.bmm(grad_scores.transpose(1, 2), q),
-                grad_values,
-                None,
-                None,
-                None,
-            )
+            grad_queries = torch.bmm(grad_scores, k)
+            grad_keys = torch.bmm(grad_scores.transpose(1, 2), q)
+            grad_values = torch.bmm(low_weights.transpose(1, 2), gradient)
+        return grad_queries, grad_keys, grad_values, None, None, None

@@ -1,7 +1,9 @@
 """Building blocks of models, besides attention.
 
-In the order in which data pass: `embedding` and `positions`; per layer `residual` (add & norm),
-`feedforward`, `dropout`; recurrent networks (`cells` for one step, `rnn` for a sequence,
-`deferred_linear` for their weights); `convolution` (gated, weight norm) and `resnet` (images); then
-the output projection of `embedding`.
+- `embedding`: token embedding and output projection; `positional_encoding`: positions.
+- `residual` (add & norm), `feedforward` and `dropout`: parts of a Transformer layer.
+- `cells` (one step), `rnn` (a sequence) and `deferred_linear` (weights in a loop): recurrent
+  networks.
+- `convolution`: gated convolutions with weight norm.
+- `resnet`: ResNet backbone for images.
 """

@@ -1,7 +1,7 @@
-"""Recurrent cells, one step of a GRU, LSTM or Elman RNN; input projections are computed for all
-positions at once.
+"""Recurrent cells: one step of a GRU, an LSTM or an Elman RNN.
 
-Gate order and formulas are PyTorch's, so that `torch.nn.RNN`, `GRU` and `LSTM` are oracles.
+The caller projects the inputs of all positions at once. Gate order and formulas are PyTorch's, so
+that tests can compare with `torch.nn.RNN`, `GRU` and `LSTM`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ States = tuple[Tensor, ...]
 
 @as_defined
 class Cell(nn.Module):
-    """Recurrent cell with gates of size G = `gates` · `size`; its states are (h,), or (h, c) of an
-    LSTM.
+    """Recurrent cell with gates of total size G = `gates` · `size`.
 
-    `input_proj` is the projection of the input to the gates, `hidden_proj` that of the hidden state
-    before.
+    Its states are (h,), or (h, c) for an LSTM. `input_proj` and `hidden_proj` are the projections
+    of the input and of the previous hidden state to the gates.
     """
 
     gates: int
@@ -49,10 +48,12 @@ class Cell(nn.Module):
         states: States,
         hidden_layer: Callable[[Tensor], Tensor] | None = None,
     ) -> States:
-        """Return the next states; `hidden_layer` replaces `self.hidden`, as a `DeferredLinear` does
-        inside a loop.
+        """Return the next states.
+
+        `hidden_layer` replaces `self.hidden`; inside a loop it is a `DeferredLinear`.
         """
-        return self.update(input_proj, (hidden_layer or self.hidden)(states[0]), states)
+        hidden_proj = (hidden_layer or self.hidden)(states[0])
+        return self.update(input_proj, hidden_proj, states)
 
     @staticmethod
     def update(
@@ -66,7 +67,7 @@ class Cell(nn.Module):
 
 @as_defined
 class Elman(Cell):
-    """Elman network (1990): tanh of the sum of both projections, without gates."""
+    """Elman network (Elman 1990): tanh of the sum of both projections, without gates."""
 
     gates = 1
     states = 1
@@ -119,21 +120,18 @@ class LSTM(Cell):
 
 
 class _GRU(torch.autograd.Function):
-    """GRU gates r, z and candidate n, with a backward by hand: autograd would fill a tensor with
-    zeros per slice.
+    """GRU update from the gates r and z and the candidate n, with a backward written by hand.
 
-    The projections may be in bfloat16; the state h stays in float32.
+    Autograd would fill a tensor with zeros for each slice. The projections may be in bfloat16; the
+    state h stays in float32.
     """
 
     @staticmethod
     def forward(ctx: Any, input_proj: Tensor, hidden_proj: Tensor, h: Tensor) -> Tensor:
         E = h.shape[-1]
         ctx.dtype = (input_proj.dtype, hidden_proj.dtype)
-        rz = (
-            torch.add(input_proj[:, : 2 * E], hidden_proj[:, : 2 * E])
-            .to(h.dtype)
-            .sigmoid_()
-        )
+        rz = torch.add(input_proj[:, : 2 * E], hidden_proj[:, : 2 * E])
+        rz = rz.to(h.dtype).sigmoid_()
         r = rz[:, :E]
         z = rz[:, E:]
         hidden_n = hidden_proj[:, 2 * E :].to(h.dtype)
@@ -149,15 +147,16 @@ class _GRU(torch.autograd.Function):
         r = rz[:, :E]
         z = rz[:, E:]
         grad_h = gradient * z
+
+        # The gradients of r, z and n are written into slices of one tensor.
         grad_input = torch.empty(len(h), 3 * E, dtype=h.dtype, device=h.device)
-        grad_n = torch.mul(
-            gradient - grad_h,
-            torch.addcmul(torch.ones_like(n), n, n, value=-1),
-            out=grad_input[:, 2 * E :],
-        )
+        tanh_slope = torch.addcmul(torch.ones_like(n), n, n, value=-1)
+        grad_n = torch.mul(gradient - grad_h, tanh_slope, out=grad_input[:, 2 * E :])
         torch.mul(grad_n, hidden_n, out=grad_input[:, :E])
         torch.mul(gradient, h - n, out=grad_input[:, E : 2 * E])
-        grad_input[:, : 2 * E].mul_(torch.addcmul(rz, rz, rz, value=-1))
+        sigmoid_slope = torch.addcmul(rz, rz, rz, value=-1)
+        grad_input[:, : 2 * E].mul_(sigmoid_slope)
+
         grad_hidden = grad_input.to(ctx.dtype[1], copy=True)
         grad_hidden[:, 2 * E :] = grad_n * r
         return grad_input.to(ctx.dtype[0]), grad_hidden, grad_h

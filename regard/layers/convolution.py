@@ -1,5 +1,6 @@
-"""Gated 1-D convolutions with weight norm, as in convolutional sequence-to-sequence (Gehring et al.
-2017).
+"""Gated 1-D convolutions with weight norm, as in convolutional sequence-to-sequence models.
+
+Gehring et al. (2017).
 """
 
 from __future__ import annotations
@@ -19,20 +20,18 @@ SQRT_HALF = math.sqrt(0.5)
 
 @as_defined
 class WeightNormLinear(nn.Module):
-    """Linear layer with weight norm: a length and a direction per output (Salimans and Kingma
-    2016).
+    """Linear layer with weight norm: each output has a length and a direction.
 
-    Initialised so that the outputs have `gain` times the variance of the inputs before dropout
-    (Gehring et al. 2017, section 3.5).
+    Salimans and Kingma (2016). It is initialised so that the outputs have `gain` times the variance
+    of the inputs before dropout (Gehring et al. 2017, section 3.5).
     """
 
     def __init__(
         self, inputs: int, outputs: int, dropout: float = 0.0, gain: float = 1.0
     ) -> None:
         super().__init__()
-        weight = torch.randn(outputs, inputs).mul_(
-            math.sqrt(gain * (1 - dropout) / inputs)
-        )
+        deviation = math.sqrt(gain * (1 - dropout) / inputs)
+        weight = torch.randn(outputs, inputs).mul_(deviation)
         self.direction = nn.Parameter(weight)
         self.length = nn.Parameter(weight.norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
@@ -49,10 +48,10 @@ class WeightNormLinear(nn.Module):
 
 @as_defined
 class GatedConvolution(nn.Module):
-    """Convolution with a gated linear unit: half of the channels gate the other half (Dauphin et
-    al. 2017).
+    """Convolution with a gated linear unit (Dauphin et al. 2017).
 
-    The caller pads: `forward` takes kernel_size − 1 more positions than it returns.
+    Half of the channels gate the other half. The caller pads: `forward` takes kernel_size − 1 more
+    positions than it returns.
     """
 
     def __init__(self, size: int, kernel_size: int, dropout: float) -> None:

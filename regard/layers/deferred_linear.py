@@ -1,6 +1,4 @@
-"""Linear layer for a recurrent loop, whose weight gradient is computed once, from the inputs of all
-steps.
-"""
+"""Linear layer for a recurrent loop; its weight gradient is computed once for all steps."""
 
 from __future__ import annotations
 
@@ -15,21 +13,19 @@ from regard.common.shapes import Float, Tensor
 
 
 class DeferredLinear:
-    """Weight and bias for one loop: cast to the autocast dtype once, their gradients computed once,
-    after all steps.
+    """Weight and bias for one loop: both are cast to the autocast dtype once.
 
-    Autograd alone would form a gradient as large as the weight at each step, and add them up.
+    Their gradients are computed once, after all steps. Autograd alone would form a gradient as
+    large as the weight at each step, and add them up.
     """
 
     def __init__(
         self, weight: Float[Tensor, "Dv Dk"], bias: Float[Tensor, " Dv"] | None = None
     ) -> None:
         device = weight.device.type
-        dtype = (
-            torch.get_autocast_dtype(device)
-            if torch.is_autocast_enabled(device)
-            else weight.dtype
-        )
+        dtype = weight.dtype
+        if torch.is_autocast_enabled(device):
+            dtype = torch.get_autocast_dtype(device)
         self._dtype = dtype
         self._steps = list[tuple[int, Tensor, Tensor]]()
         self._weight = weight.detach().to(dtype)
@@ -56,8 +52,9 @@ class DeferredLinear:
 
 
 class _Anchor(torch.autograd.Function):
-    """Input of every step, so that its backward runs after theirs, and sees all inputs and output
-    gradients.
+    """Input of every step, so that its backward runs after the backward of all steps.
+
+    It then computes the weight gradient from the inputs and output gradients of all steps.
     """
 
     @staticmethod
@@ -75,16 +72,19 @@ class _Anchor(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> Any:
+        # Steps of another backward pass, which may have failed halfway, are left out.
         this_task = torch._C._current_graph_task_id()
-        steps = [tensors for task, *tensors in ctx.steps if task == this_task]
-        inputs, gradients = (torch.cat(parts) for parts in zip(*steps, strict=True))
+        steps = [(x, gradient) for task, x, gradient in ctx.steps if task == this_task]
         ctx.steps.clear()
-        bias = gradients.sum(0, dtype=ctx.dtype) if ctx.biased else None
-        return torch.mm(gradients.t(), inputs).to(ctx.dtype), bias, None
+        inputs = torch.cat([x for x, _ in steps])
+        gradients = torch.cat([gradient for _, gradient in steps])
+        grad_weight = torch.mm(gradients.t(), inputs).to(ctx.dtype)
+        grad_bias = gradients.sum(0, dtype=ctx.dtype) if ctx.biased else None
+        return grad_weight, grad_bias, None
 
 
 class _Step(torch.autograd.Function):
-    """One step: the input gradient at once; input and output gradient are noted for `_Anchor`."""
+    """One step: backward computes the input gradient, and notes the other tensors for `_Anchor`."""
 
     @staticmethod
     def forward(

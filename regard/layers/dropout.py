@@ -1,5 +1,6 @@
-"""Dropout, word dropout and LayerDrop with masks from random bytes; PyTorch's take a sixth of a CPU
-training step.
+"""Dropout, word dropout and LayerDrop with masks of random bytes.
+
+PyTorch's own dropout would take a sixth of a training step on a CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _GENERATOR: ContextVar[torch.Generator | None] = ContextVar(
 
 @contextmanager
 def dropout_generator(generator: torch.Generator) -> Iterator[None]:
-    """Draw the masks inside the block from this generator, so that threads do not share one."""
+    """Draw the masks inside the block from `generator`, so that threads need not share one."""
     token = _GENERATOR.set(generator)
     try:
         yield
@@ -33,10 +34,10 @@ def dropout_generator(generator: torch.Generator) -> Iterator[None]:
 
 @as_defined
 class Dropout(nn.Module):
-    """Zero each element with this probability while training, in steps of 1/256, and scale up the
-    others.
+    """Zero each element with this probability while training, and scale up the others.
 
-    `per_position`: whole vectors are zeroed or kept: word dropout (Gal and Ghahramani 2016).
+    The probability is rounded to a multiple of 1/256. With `per_position` whole vectors are zeroed
+    or kept, which is word dropout (Gal and Ghahramani 2016).
     """
 
     def __init__(self, probability: float, per_position: bool = False) -> None:
@@ -52,15 +53,13 @@ class Dropout(nn.Module):
         if not self.training or threshold == 0:
             return x
         if self.per_position:
-            keep = (
-                random_bytes(x.shape[:-1].numel(), x.device).view(*x.shape[:-1], 1)
-                >= threshold
-            )
-            return x * keep * (256 / (256 - threshold))
+            positions = x.shape[:-1]
+            draws = random_bytes(positions.numel(), x.device).view(*positions, 1)
+            return x * (draws >= threshold) * (256 / (256 - threshold))
         return _Drop.apply(x, threshold)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:
-        return f"{self.probability}{', per_position=True' * self.per_position}"
+        return f"{self.probability}{', per_position=True' if self.per_position else ''}"
 
 
 def layer_drop(probability: float, training: bool, device: torch.device) -> bool:

@@ -1,6 +1,4 @@
-"""Position-wise feed-forward network of a Transformer, with ReLU, GELU, SiLU or SwiGLU
-activation.
-"""
+"""Position-wise feed-forward network of a Transformer: ReLU, GELU, SiLU or SwiGLU."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ Activation = Literal["relu", "gelu", "silu", "swiglu"]
 
 
 def swiglu(x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T Dv"]:
-    """SiLU of one half gates the other (Shazeer 2020, equation 6)."""
+    """Gate one half of each vector by the SiLU of the other (Shazeer 2020, equation 6)."""
     gate, value = x.chunk(2, -1)
     return F.silu(gate) * value
 
@@ -32,8 +30,9 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @as_defined
 class FeedForward(nn.Module):
-    """Widen, activate, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one
-    half for the gate.
+    """Widen, activate, narrow (Vaswani et al. 2017, equation 2).
+
+    With `swiglu` the wide vector is twice as large, because half of it is the gate.
     """
 
     def __init__(self, size: int, inner: int, activation: Activation) -> None:

@@ -1,5 +1,6 @@
-"""Positional embeddings, sinusoidal, learned and 2-D: attention alone cannot tell the order of its
-entries.
+"""Positional embeddings: sinusoidal, learned and 2-D.
+
+Attention alone cannot tell the order of its entries.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from regard.common.shapes import Float, Int, Tensor
 
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
-    """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5),
-    sines before cosines.
+    """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5).
 
-    The paper interleaves them; halves are the same up to the order of columns, and are what other
-    toolkits store.
+    All sines come before all cosines, as in other toolkits; the paper interleaves them, which
+    differs only in the order of the columns.
     """
     half = (size + 1) // 2
     steps = torch.arange(half, dtype=torch.float32, device=positions.device)
@@ -29,16 +29,14 @@ def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"
 
 
 def interleaved(size: int) -> list[int]:
-    """Return which column of `sinusoids` each column of the paper is: sine, cosine, sine, cosine
-    and so on.
-    """
+    """Return the column of `sinusoids` for each column of the paper, which interleaves them."""
     half = (size + 1) // 2
     return [column // 2 + (half if column % 2 else 0) for column in range(size)]
 
 
 @as_defined
 class SinusoidalPositions(nn.Module):
-    """Sinusoidal positional embedding: no parameters, and no last position."""
+    """Sinusoidal positional embedding, without parameters and without a last position."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -50,9 +48,7 @@ class SinusoidalPositions(nn.Module):
 
 @as_defined
 class LearnedPositions(nn.Module):
-    """Learned positional embedding of the first `max_positions` positions; later ones share the
-    last vector.
-    """
+    """Learned positional embedding of `max_positions` positions; later ones share the last."""
 
     def __init__(self, max_positions: int, size: int) -> None:
         super().__init__()
@@ -66,16 +62,19 @@ class LearnedPositions(nn.Module):
 
 
 class GridPositions(nn.Module):
-    """2-D positional embedding of image grids of any size: half of each vector encodes the row,
-    half the column.
+    """2-D positional embedding of image grids of any size.
+
+    Half of each vector encodes the row, half the column.
     """
 
     def __init__(self, size: int, learned: bool, max_positions: int) -> None:
         super().__init__()
         sizes = (size // 2, size - size // 2)
         self.rows, self.columns = (
-            LearnedPositions(max_positions, n) if learned else SinusoidalPositions(n)
-            for n in sizes
+            LearnedPositions(max_positions, half)
+            if learned
+            else SinusoidalPositions(half)
+            for half in sizes
         )
 
     def forward(
@@ -83,8 +82,9 @@ class GridPositions(nn.Module):
     ) -> Float[Tensor, "S D"]:
         """Return the vectors of all cells, row by row."""
         Y, X = grid
-        down, across = (torch.arange(n, device=device)[None] for n in grid)
-        rows = self.rows(down)[0].unsqueeze(1).expand(-1, X, -1)
-        return torch.cat([rows, self.columns(across).expand(Y, -1, -1)], -1).flatten(
-            0, 1
-        )
+        row_vectors = self.rows(torch.arange(Y, device=device)[None])[0]
+        column_vectors = self.columns(torch.arange(X, device=device)[None])
+        # (Y, X, size of a half)
+        rows = row_vectors.unsqueeze(1).expand(-1, X, -1)
+        columns = column_vectors.expand(Y, -1, -1)
+        return torch.cat([rows, columns], -1).flatten(0, 1)

@@ -1,5 +1,6 @@
-"""Residual connection with a norm (add & norm) around a Transformer sublayer; masked mean; autocast
-cast.
+"""Residual connection with a norm (add & norm) around a Transformer sublayer.
+
+Also the masked mean over positions, and a cast to the autocast dtype.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ MOMENTUM = 0.1
 
 @as_defined
 class Residual(nn.Module):
-    """Residual connection, with layer norm before the sublayer (`pre`) or after the sum (`post`, as
-    published).
+    """Residual connection with layer norm, used as `x = r.after(x, sublayer(r.before(x)))`.
 
-    For experiments: `batch` and `pre_batch` put a batch norm in these places, `none` leaves the
-    norm out, and without `connected` the sublayer's input is not added. Use: `x = residual.after(x,
-    sublayer(residual.before(x)))`.
+    The norm stands before the sublayer (`pre`) or after the sum (`post`, as published). For
+    experiments, `pre_batch` and `batch` put a batch norm in these places, `none` leaves the norm
+    out, and without `connected` the sublayer's input is not added.
     """
 
     def __init__(
@@ -39,24 +39,23 @@ class Residual(nn.Module):
         self.connected = connected
 
     def before(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
-        """Return the input of the sublayer: normalised if pre-norm."""
+        """Return the input of the sublayer, which is normalised if the norm is `pre`."""
         return to_autocast(self.norm(x) if self.pre else x)
 
     def after(
         self, x: Float[Tensor, "N T D"], branch: Float[Tensor, "N T D"]
     ) -> Float[Tensor, "N T D"]:
-        """Add the output of the sublayer, and normalise unless pre-norm."""
+        """Add the output of the sublayer to `x`, and normalise the sum unless the norm is `pre`."""
         branch = self.dropout(branch)
         total: Tensor = x + branch if self.connected else branch.to(x.dtype)
         return total if self.pre else self.norm(total)
 
 
 class BatchNorm(nn.Module):
-    """Batch norm (Ioffe and Szegedy 2015) over all positions of a batch, padding included, as of
-    one long sequence.
+    """Batch norm (Ioffe and Szegedy 2015) over all positions of a batch, padding included.
 
-    Running mean and variance are weights without gradient, so that checkpoints, the moving average
-    and model folders hold them like any other.
+    Running mean and variance are parameters without gradient, so that checkpoints, the moving
+    average and model folders hold them like any other parameter.
     """
 
     def __init__(self, size: int) -> None:
@@ -83,13 +82,11 @@ def make_norm(size: int, norm: Norm) -> nn.Module:
 
 
 def to_autocast(x: Tensor) -> Tensor:
-    """Cast to the autocast dtype once, if several matrix products would each do it."""
+    """Cast to the autocast dtype, so that several matrix products need not each do it."""
     device = x.device.type
-    return (
-        x.to(torch.get_autocast_dtype(device))
-        if torch.is_autocast_enabled(device)
-        else x
-    )
+    if torch.is_autocast_enabled(device):
+        return x.to(torch.get_autocast_dtype(device))
+    return x
 
 
 def masked_mean(
@@ -99,6 +96,5 @@ def masked_mean(
     if keep is None:
         return x.mean(1, keepdim=True)
     weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)
-    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(
-        1, keepdim=True
-    )
+    visible = x.masked_fill(~keep.unsqueeze(-1), 0)
+    return (visible * weights.unsqueeze(-1)).sum(1, keepdim=True)

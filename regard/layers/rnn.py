@@ -1,5 +1,6 @@
-"""Recurrent networks (RNN, GRU, LSTM) over a sequence, uni- or bidirectional: fused, or step by
-step in bfloat16.
+"""Recurrent networks (RNN, GRU, LSTM) over a sequence, unidirectional or bidirectional.
+
+They run in PyTorch's fused kernels, or step by step in bfloat16 on a CPU.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ RNN_CLASSES: dict[CellName, Callable[..., nn.RNNBase]] = {
     "lstm": nn.LSTM,
     "tanh": nn.RNN,
 }
-# Cells keep their weights as linear layers; that cuDNN copies them into one block at each call is
-# cheap.
+# Cells keep their weights as linear layers. cuDNN copies these into one block at each call, which
+# is cheap, but PyTorch warns of it.
 warnings.filterwarnings(
     "ignore", "RNN module weights are not part of single contiguous chunk", UserWarning
 )
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
-RNNOutput = tuple[Float[Tensor, "B S D"], States]  # outputs, and the last states (B, D)
+RNNOutput = tuple[Float[Tensor, "B S D"], States]
+"""Outputs at all positions, and the last states (B, D)."""
 
 
 def run_rnn(
@@ -37,11 +39,11 @@ def run_rnn(
     x: Float[Tensor, "B S Dk"],
     keep: Bool[Tensor, "B S"] | None,
 ) -> RNNOutput:
-    """Return the outputs at every position, zero if hidden, and the last states, both directions
-    concatenated.
+    """Return the outputs at all positions and the last states, both directions concatenated.
 
-    Uses the fused network in float32, and on a GPU. On a CPU there is none for bfloat16, whose
-    matrix products are four times as fast as those in float32: there it runs step by step.
+    Outputs at hidden positions are zero. On a CPU with autocast the network runs step by step in
+    bfloat16: PyTorch has no fused kernel for it, but its matrix products are four times as fast as
+    those in float32. In all other cases the fused network runs in float32.
     """
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         return _step_by_step(network, cell, x, keep)
@@ -51,41 +53,32 @@ def run_rnn(
 def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> RNNOutput:
     """Run a cell over T further positions; return its outputs and its last states.
 
-    Nothing but the states is fed back from one position to the next, so all positions are one fused
-    call.
+    Only the states are passed from one position to the next, so one fused call runs all positions.
     """
     if x.shape[1] == 1:
         states = cell(cell.input(x[:, 0]), states)
         return states[0].unsqueeze(1), states
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-        outputs, states = _unroll(
-            cell,
-            cell.input(x).unbind(1),
-            DeferredLinear.from_layer(cell.hidden),
-            states,
-        )
-        return torch.stack(outputs, 1), states
+        hidden_layer = DeferredLinear.from_layer(cell.hidden)
+        input_projs = cell.input(x).unbind(1)
+        output_list, states = _unroll(cell, input_projs, hidden_layer, states)
+        return torch.stack(output_list, 1), states
+
     weights = (cell.input.weight, cell.hidden.weight, cell.input.bias, cell.hidden.bias)
-    # cuDNN takes no strided states.
+    # cuDNN needs contiguous states.
     initial = [state.unsqueeze(0).contiguous() for state in states]
-    training = torch.is_grad_enabled()  # cuDNN has a backward pass only then
+    # has_biases, num_layers, dropout, train, bidirectional, batch_first. cuDNN keeps what a
+    # backward pass needs only if `train` is true.
+    options = (True, 1, 0.0, torch.is_grad_enabled(), False, True)
     with torch.autocast(x.device.type, enabled=False):
         outputs, *last = cell.fused(
-            x.float(),
-            initial if len(initial) > 1 else initial[0],
-            weights,
-            True,
-            1,
-            0.0,
-            training,
-            False,
-            True,
+            x.float(), initial if len(initial) > 1 else initial[0], weights, *options
         )
     return outputs, tuple(state[0] for state in last)
 
 
 def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> RNNOutput:
-    # cuDNN has no backward pass in eval mode, which attributions need.
+    # Attributions need gradients in eval mode, in which cuDNN has no backward pass.
     without_cudnn = x.is_cuda and torch.is_grad_enabled() and not network.training
     flags = (
         torch.backends.cudnn.flags(enabled=False) if without_cudnn else nullcontext()
@@ -112,10 +105,11 @@ def _step_by_step(
     if network.bidirectional:
         directions.append(_run_direction(network, "_l0_reverse", cell, x, keep))
     outputs = torch.cat([outputs for outputs, _ in directions], -1)
-    return outputs, tuple(
-        torch.cat(states, -1)
-        for states in zip(*(states for _, states in directions), strict=True)
+    states_by_direction = [states for _, states in directions]
+    last = tuple(
+        torch.cat(states, -1) for states in zip(*states_by_direction, strict=True)
     )
+    return outputs, last
 
 
 def _run_direction(
@@ -130,11 +124,12 @@ def _run_direction(
     initial = tuple(
         hidden_weight.new_zeros(len(x), network.hidden_size) for _ in range(cell.states)
     )
-    outputs, states = _unroll(
-        cell, input_projs, DeferredLinear(hidden_weight, hidden_bias), initial, keeps
-    )
+    hidden_layer = DeferredLinear(hidden_weight, hidden_bias)
+    outputs, states = _unroll(cell, input_projs, hidden_layer, initial, keeps)
     stacked = torch.stack(outputs[order], 1)
-    return stacked if keep is None else stacked * keep.unsqueeze(-1), states
+    if keep is not None:
+        stacked = stacked * keep.unsqueeze(-1)
+    return stacked, states
 
 
 def _unroll(
@@ -144,18 +139,18 @@ def _unroll(
     states: States,
     keeps: Sequence[Tensor] | None = None,
 ) -> tuple[list[Tensor], States]:
-    """Return the hidden state after each step, and all states after the last.
+    """Return the hidden state after each step, and all states after the last step.
 
-    At hidden positions (`keeps` (B, 1) False) the states do not change: past the end, or before it
-    backwards.
+    `keeps` holds one mask (B, 1) for each step; a row whose mask is False keeps its states.
     """
     outputs = []
     for t, input_proj in enumerate(input_projs):
-        new = cell.update(input_proj, hidden_layer(states[0]), states)
+        new_states = cell.update(input_proj, hidden_layer(states[0]), states)
         if keeps is not None:
-            new = tuple(
-                torch.where(keeps[t], a, b) for a, b in zip(new, states, strict=True)
+            new_states = tuple(
+                torch.where(keeps[t], new, old)
+                for new, old in zip(new_states, states, strict=True)
             )
-        states = new
+        states = new_states
         outputs.append(states[0])
     return outputs, states

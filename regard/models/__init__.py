@@ -1,11 +1,14 @@
 """Encoder-decoder models: any encoder with any decoder, behind one interface.
 
-`interface` defines what passes through: `Batch` → `Encoder` → `Encoded` → `Decoder.prepare` →
-`Source`, then `begin` and `step` with a `State`, and `project` to logits. The families are
-`transformer`, `recurrent` and `convolutional`; image encoders are in `vision` and `timm_encoder`,
-their pretrained weights in `pretrained`. `registry` names the families and creates a model from its
-settings, with matrices tied as in `weight_tying`; `devices` are those to compute on; `ensemble`
-averages several; `compatibility` says which can be exported.
+- `interface`: the data that pass through a model: `Batch` → `Encoder` → `Encoded` →
+  `Decoder.prepare` → `Source`, then `begin` and `step` with a `State`, and `project` to logits.
+- `transformer`, `recurrent`, `convolutional`: the families of encoders and decoders.
+- `vision`, `timm_encoder`: image encoders; `pretrained` loads their pretrained weights.
+- `registry`: names the families, and creates a model from its settings; `weight_tying` ties its
+  matrices.
+- `devices`: chooses the device to compute on.
+- `ensemble`: averages the probabilities of several models.
+- `compatibility`: tells which models can be exported to other toolkits.
 """
 
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles

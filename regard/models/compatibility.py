@@ -1,6 +1,4 @@
-"""Export compatibility with CTranslate2 and Hugging Face: every reason why a model cannot be
-exported.
-"""
+"""Export compatibility with CTranslate2 and Hugging Face: the reasons against an export."""
 
 from __future__ import annotations
 
@@ -9,13 +7,14 @@ from regard.models.transformer import TransformerDecoderSettings, TransformerSet
 
 
 def ctranslate2_obstacles(settings: ModelSettings) -> list[str]:
-    """Return the reasons why CTranslate2 cannot run such a model; none if it can."""
+    """Return the reasons why CTranslate2 cannot run a model of these settings; none if it can."""
     return _unsupported(settings, "CTranslate2")
 
 
 def huggingface_obstacles(settings: ModelSettings, joint: bool) -> list[str]:
-    """Return the reasons why such a model is no Marian model, the kind Hugging Face loads; none if
-    it is one.
+    """Return the reasons why Hugging Face cannot load a model of these settings as a Marian model.
+
+    `joint`: source and target have one vocabulary.
     """
     causes = _unsupported(settings, "Hugging Face's Marian")
     for side, part in _transformers(settings):
@@ -54,7 +53,7 @@ def _transformers(settings: ModelSettings) -> list[tuple[str, TransformerSetting
 
 
 def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
-    """Return what no other toolkit's Transformer has."""
+    """Return the settings that the Transformers of other toolkits do not have, as sentences."""
     transformers = dict(_transformers(settings))
     causes = [
         f"model.{side}.kind is {part.kind!r}: {toolkit} supports Transformers only"
@@ -86,18 +85,23 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
 
 
 def _different_sides(settings: ModelSettings) -> list[str]:
-    """Return the settings that differ between encoder and decoder, and are one setting in a Marian
-    model.
+    """Return the settings that encoder and decoder of a Marian model share, but that differ here.
+
+    Each is a sentence.
     """
     encoder = settings.encoder
     decoder = settings.decoder
-    if not isinstance(encoder, TransformerSettings) or not isinstance(
-        decoder, TransformerSettings
-    ):
+    if not isinstance(encoder, TransformerSettings):
         return []
-    return [
-        f"model.*.{name} is {getattr(encoder, name)} in the encoder and {getattr(decoder, name)} "
-        "in the decoder: a Marian model has one for both"
-        for name in ("size", "activation", "scale_embedding")
-        if getattr(encoder, name) != getattr(decoder, name)
-    ]
+    if not isinstance(decoder, TransformerSettings):
+        return []
+    causes = []
+    for name in ("size", "activation", "scale_embedding"):
+        in_encoder = getattr(encoder, name)
+        in_decoder = getattr(decoder, name)
+        if in_encoder != in_decoder:
+            causes.append(
+                f"model.*.{name} is {in_encoder} in the encoder and {in_decoder} in the decoder: "
+                "a Marian model has one for both"
+            )
+    return causes

@@ -90,10 +90,8 @@ class _InputEmbedding(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
     ) -> Float[Tensor, "N T De"]:
-        embedded = self.word_dropout(self.embedding(tokens)) + self.position_embedding(
-            positions
-        )
-        return self.dropout(embedded)  # type: ignore[no-any-return]
+        vectors = self.word_dropout(self.embedding(tokens))
+        return self.dropout(vectors + self.position_embedding(positions))  # type: ignore[no-any-return]
 
 
 @as_defined
@@ -110,7 +108,7 @@ class ConvolutionalEncoder(Encoder):
         self.layers = nn.ModuleList(
             GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers)
         )
-        # for F.pad: of the size none, positions before, positions after
+        # Arguments of F.pad: no padding of the size, then the positions before and after.
         self.padding = (0, 0, (s.kernel_size - 1) // 2, s.kernel_size // 2)
         self.sizes = EncoderSizes(s.embedding, 1, s.embedding)
 
@@ -162,25 +160,24 @@ class ConvolutionalDecoderLayer(nn.Module):
     ) -> tuple[Float[Tensor, "N T D"], Tensor]:
         """Run T positions; return the outputs and the new window.
 
-        `window` (N, kernel_size − 1, D) holds the layer's inputs before, `target` the embeddings of
-        the tokens.
+        `window` (N, kernel_size − 1, D) holds the layer's previous inputs; `target` holds the
+        embeddings of the tokens.
         """
         inputs = torch.cat([window, self.dropout(x)], 1)
         y = self.convolution(to_autocast(inputs))
         query = (self.query_in(y) + target) * SQRT_HALF
+        context = self.cross_attention.attend(query, memory)
         # A mean of n entries has up to √n times less spread than one entry (section 3.4).
-        context = (
-            self.cross_attention.attend(query, memory)
-            * _visible_entries(memory, len(x)).sqrt()
-        )
+        context = context * _visible_entries(memory, len(x)).sqrt()
         y = (y + self.context_out(context)) * SQRT_HALF
         return (y + x) * SQRT_HALF, inputs[:, inputs.shape[1] - window.shape[1] :]
 
 
 @as_defined
 class ConvolutionalDecoder(Decoder):
-    """Layers of causal convolution and attention; the state holds each layer's last inputs, one
-    kernel wide.
+    """Layers of causal convolution and attention.
+
+    The state holds each layer's last kernel_size − 1 inputs.
     """
 
     def __init__(
@@ -209,12 +206,13 @@ class ConvolutionalDecoder(Decoder):
         return self.input_embedding.embedding
 
     def prepare(self, encoded: Encoded) -> Source:
-        """Prepare encoder outputs as keys; values add the embeddings (section 3.3), which identify
-        the token itself.
+        """Prepare the memories of cross-attention: encoder outputs are the keys.
+
+        The values are the sums of outputs and embeddings (section 3.3), because the embeddings
+        identify the tokens themselves.
         """
-        values = to_autocast(
-            (encoded.outputs + self.fit_source(encoded.embedded)) * SQRT_HALF
-        )
+        sums = encoded.outputs + self.fit_source(encoded.embedded)
+        values = to_autocast(sums * SQRT_HALF)
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
             layer.cross_attention.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
@@ -228,15 +226,15 @@ class ConvolutionalDecoder(Decoder):
             f"window.{i}": source.summary.new_zeros(B, *self.window)
             for i in range(len(self.layers))
         }
-        return State(source.summary.new_zeros(B, dtype=int), windows, {})  # type: ignore[call-overload]
+        position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
+        return State(position, windows, {})
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
     ) -> tuple[Float[Tensor, "N T D"], State]:
         T = tokens.shape[1]
-        embedded = self.input_embedding(
-            tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
-        )
+        positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
+        embedded = self.input_embedding(tokens, positions)
         x = self.widen(embedded).float()
         target = self.fit_target(embedded)
         windows = {}
@@ -259,6 +257,5 @@ def _visible_entries(memory: Memory, rows: int) -> Tensor:
     """Count the visible entries of each of N rows: (N, 1, 1), or (1, 1, 1) without a mask."""
     if memory.keep is None:
         return memory.keys.new_full((1, 1, 1), memory.entries, dtype=torch.float32)
-    return (
-        memory.keep.sum(1).float().repeat_interleave(rows // memory.rows)[:, None, None]
-    )
+    counts = memory.keep.sum(1).float()
+    return counts.repeat_interleave(rows // memory.rows)[:, None, None]

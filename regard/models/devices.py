@@ -1,4 +1,4 @@
-"""Devices that a model computes on: the best one of this machine, or one that is named."""
+"""The device that a model computes on: the best one of this machine, or one chosen by name."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ def device_of(model: torch.nn.Module) -> torch.device:
 
 
 def check_device(name: str) -> str:
-    """Return the device of a name such as cuda:1, or the best one for `auto`. Raises UsageError if
-    it is absent.
+    """Return the device of a name such as cuda:1, or the best one for `auto`.
+
+    Raises UsageError if the device is absent.
     """
     kind, colon, number = name.partition(":")
     device = select_device(kind)
-    counts = {"cuda": torch.cuda.device_count(), "mps": 1}
     if not colon:
         return device
+    counts = {"cuda": torch.cuda.device_count(), "mps": 1}
     if not (number.isdecimal() and int(number) < counts.get(device, 0)):
         raise UsageError(f"`device={name}`: there is no device of this number")
     return f"{device}:{number}"
 
 
 def select_device(name: str) -> str:
-    """The device to compute on: cpu, cuda or mps; `auto` takes the best one here. Raises UsageError
-    if it is absent.
+    """Return the device to compute on: cpu, cuda or mps; `auto` selects the best one here.
+
+    Raises UsageError if the device is absent.
     """
     available = {
         "cuda": torch.cuda.is_available(),

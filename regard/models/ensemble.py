@@ -16,7 +16,7 @@ from regard.models.interface import Batch, Model, TopTokens, top_tokens
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """Sources, or states, of several models; `select` and `join` apply to all."""
+    """The sources, or the states, of several models; `select` and `join` apply to all of them."""
 
     parts: tuple[Any, ...]
 
@@ -29,17 +29,14 @@ class EnsembleState:
         return EnsembleState(tuple(part.select(rows) for part in self.parts))
 
     def join(self, other: EnsembleState) -> EnsembleState:
-        return EnsembleState(
-            tuple(
-                first.join(second)
-                for first, second in zip(self.parts, other.parts, strict=True)
-            )
-        )
+        pairs = zip(self.parts, other.parts, strict=True)
+        return EnsembleState(tuple(first.join(second) for first, second in pairs))
 
 
 class Ensemble(nn.Module):
-    """Ensemble with the methods of `Model`: each model encodes and steps, and their probabilities
-    are averaged.
+    """Ensemble with the methods of `Model`.
+
+    Each model encodes and steps by itself, and their probabilities are averaged.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
@@ -53,10 +50,8 @@ class Ensemble(nn.Module):
     @property
     def max_target(self) -> int | None:
         """Longest target that all models can produce, or None."""
-        return min(
-            (model.max_target for model in self._all if model.max_target is not None),
-            default=None,
-        )
+        limits = (model.max_target for model in self._all)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def encoder(self) -> nn.Module:
@@ -71,41 +66,40 @@ class Ensemble(nn.Module):
         return EnsembleState(tuple(model.encode(batch) for model in self._all))
 
     def begin(self, source: EnsembleState) -> EnsembleState:
-        return EnsembleState(
-            tuple(
-                model.begin(part)
-                for model, part in zip(self._all, source.parts, strict=True)
-            )
-        )
+        pairs = zip(self._all, source.parts, strict=True)
+        return EnsembleState(tuple(model.begin(part) for model, part in pairs))
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: EnsembleState, source: EnsembleState
     ) -> tuple[tuple[Tensor, ...], EnsembleState]:
-        parts = zip(self._all, state.parts, source.parts, strict=True)
-        steps = (
-            model.step(tokens, model_state, model_source)
-            for model, model_state, model_source in parts
-        )
-        features, states = zip(*steps, strict=True)
-        return features, EnsembleState(states)
+        features = []
+        states = []
+        for model, model_state, model_source in zip(
+            self._all, state.parts, source.parts, strict=True
+        ):
+            model_features, next_state = model.step(tokens, model_state, model_source)
+            features.append(model_features)
+            states.append(next_state)
+        return tuple(features), EnsembleState(tuple(states))
 
     def project(self, features: tuple[Tensor, ...]) -> Float[Tensor, "N T V"]:
-        """Return the log of the mean probability, which serves as logits and is already
-        normalised.
+        """Return the logarithm of the mean probability, which serves as logits.
+
+        It is already normalised, so a softmax leaves it unchanged.
         """
-        logits = (
-            model.project(part).float()
-            for model, part in zip(self._all, features, strict=True)
+        log_probs = torch.stack(
+            [
+                model.project(part).float().log_softmax(-1)
+                for model, part in zip(self._all, features, strict=True)
+            ]
         )
-        log_probs = torch.stack([part.log_softmax(-1) for part in logits])
         return log_probs.logsumexp(0) - math.log(len(self._all))
 
     def top_tokens(
         self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()
     ) -> TopTokens:
-        return top_tokens(
-            self.project(tuple(part[:, -1:] for part in features))[:, 0], k, suppressed
-        )
+        last_features = tuple(part[:, -1:] for part in features)
+        return top_tokens(self.project(last_features)[:, 0], k, suppressed)
 
     def forward(
         self, batch: Batch, target_in: Int[Tensor, "B T"]

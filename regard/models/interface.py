@@ -1,6 +1,4 @@
-"""The encoder-decoder interface: batch, encoder output, decoder state, and the methods of every
-model.
-"""
+"""The encoder-decoder interface: batch, encoder output, decoder state, and methods of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ SourceInput = Sequence[int] | Tensor
 TopTokens = tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]
 """Log-probabilities of the likeliest tokens, their ids, and the log-probability of EOS."""
 PIXELS_PER_ENTRY = 16 * 16
-"""Estimate for batching: an image encoder's cells are not known there."""
+"""Estimated pixels of an image cell, for batching, which does not know the image encoder."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Batch:
     def of(
         cls, sources: Sequence[SourceInput], device: torch.device | str = "cpu"
     ) -> Batch:
-        """Pad sentences, or images, of any sizes to one batch."""
+        """Pad sentences of any lengths, or images of any sizes, to one batch."""
         images = [source for source in sources if isinstance(source, Tensor)]
         sentences = [source for source in sources if not isinstance(source, Tensor)]
         assert not images or not sentences, (
@@ -53,22 +51,20 @@ class Batch:
 
 
 def source_length(source: SourceInput) -> int:
-    """Estimate how many entries a source has: its tokens, or image cells of 16 × 16 pixels."""
-    return (
-        -(-source[0].numel() // PIXELS_PER_ENTRY)
-        if isinstance(source, Tensor)
-        else len(source)
-    )
+    """Return the number of tokens of a sentence, or estimate the number of cells of an image."""
+    if isinstance(source, Tensor):
+        return -(-source[0].numel() // PIXELS_PER_ENTRY)
+    return len(source)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Output of an encoder: a vector per source position, the embeddings below it, and a summary of
-    the sentence.
+    """Output of an encoder: a vector for each source position, and a summary of the source.
 
-    `summary` holds the last recurrent states of each layer, hidden states before cells; if the
-    encoder has none, the mean of the outputs (L = 1). `keep` is the padding mask; `grid` is (rows,
-    columns) if the positions are image cells.
+    `embedded` holds the embeddings from which the encoder started. `summary` holds the last states
+    of each recurrent layer, hidden states before LSTM cells; for other encoders it is the mean of
+    the outputs (L = 1). `keep` is the padding mask; `grid` is (rows, columns) if the positions are
+    image cells.
     """
 
     outputs: Float[Tensor, "B S D"]
@@ -80,9 +76,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class EncoderSizes:
-    """Sizes of an encoder's output: `size` D of a vector, rows L of the summary, `embedding` size
-    De.
-    """
+    """Sizes of an encoder's output: D of a vector, L of the summary, De of an embedding."""
 
     size: int
     summary_rows: int
@@ -91,10 +85,10 @@ class EncoderSizes:
 
 @dataclass(frozen=True)
 class Source:
-    """Source side of decoding: one prepared cross-attention memory per decoder layer that has one,
-    and the summary.
+    """Source side of decoding: the prepared cross-attention memories, and the summary.
 
-    Computed once per sentence by `Decoder.prepare`; the beams of a sentence share its row.
+    There is a memory for each decoder layer with cross-attention. `Decoder.prepare` computes a
+    source once for each sentence, and the beams of a sentence share its row.
     """
 
     memories: tuple[Memory, ...]
@@ -104,9 +98,8 @@ class Source:
     def select(self, sentences: Int[Tensor, " B2"]) -> Source:
         """Select sentences by index."""
         memories = tuple(memory.select(sentences) for memory in self.memories)
-        return replace(
-            self, memories=memories, summary=self.summary.index_select(0, sentences)
-        )
+        summary = self.summary.index_select(0, sentences)
+        return replace(self, memories=memories, summary=summary)
 
     def join(self, other: Source) -> Source:
         """Concatenate the sentences of two sources."""
@@ -114,19 +107,17 @@ class Source:
             first.join(second)
             for first, second in zip(self.memories, other.memories, strict=True)
         )
-        return replace(
-            self, memories=memories, summary=torch.cat([self.summary, other.summary])
-        )
+        summary = torch.cat([self.summary, other.summary])
+        return replace(self, memories=memories, summary=summary)
 
 
 @dataclass(frozen=True)
 class State:
-    """Decoder state of each hypothesis, as an immutable value: position, recurrent tensors and KV
-    caches.
+    """Decoder state of N hypotheses, as an immutable value: positions, tensors and KV caches.
 
     `step` returns a new state and leaves the old one valid. Beam search widens and reorders it with
-    `select`. A tensor with a value for each source entry, such as coverage (N, S), has the axis of
-    S in `source_axes`, by its name.
+    `select`. For a tensor with one value for each source entry, such as coverage (N, S),
+    `source_axes` gives the axis of S by the tensor's name.
     """
 
     position: Int[Tensor, " N"]
@@ -135,63 +126,56 @@ class State:
     source_axes: Mapping[str, int] = field(default_factory=dict)
 
     def select(self, rows: Int[Tensor, " M"]) -> State:
-        """Select hypotheses by index: repeated, reordered or dropped."""
-        return replace(
-            self,
-            position=self.position.index_select(0, rows),
-            tensors={
-                name: tensor.index_select(0, rows)
-                for name, tensor in self.tensors.items()
-            },
-            memories={
-                name: memory.select(rows) for name, memory in self.memories.items()
-            },
-        )
+        """Select hypotheses by index; they may be repeated, reordered or dropped."""
+        position = self.position.index_select(0, rows)
+        tensors = {
+            name: tensor.index_select(0, rows) for name, tensor in self.tensors.items()
+        }
+        memories = {name: memory.select(rows) for name, memory in self.memories.items()}
+        return replace(self, position=position, tensors=tensors, memories=memories)
 
     def join(self, other: State) -> State:
-        """Concatenate the hypotheses of two states: new sentences enter a running batch.
+        """Concatenate the hypotheses of two states, so that new sentences enter a running batch.
 
         Along a source axis the shorter tensor is padded at its end with zeros, as memories are with
-        hidden entries. Raises UsageError for tensors that have other sizes along another axis, or
-        that only one state has.
+        hidden entries. Raises UsageError if the sizes of a tensor differ along another axis, or if
+        only one state has it.
         """
-        UsageError.raise_all(_why_not_joined(self, other))
-        tensors = {
-            name: torch.cat(
-                _padded(self.source_axes.get(name), tensor, other.tensors[name])
-            )
-            for name, tensor in self.tensors.items()
-        }
+        UsageError.raise_all(_join_obstacles(self, other))
+        tensors = {}
+        for name, tensor in self.tensors.items():
+            axis = self.source_axes.get(name)
+            tensors[name] = torch.cat(_padded(axis, tensor, other.tensors[name]))
         memories = {
             name: memory.join(other.memories[name])
             for name, memory in self.memories.items()
         }
-        return replace(
-            self,
-            position=torch.cat([self.position, other.position]),
-            tensors=tensors,
-            memories=memories,
-        )
+        position = torch.cat([self.position, other.position])
+        return replace(self, position=position, tensors=tensors, memories=memories)
 
 
-def _why_not_joined(first: State, second: State) -> Iterator[str]:
+def _join_obstacles(first: State, second: State) -> Iterator[str]:
     """Yield a sentence for each tensor of two states that cannot be concatenated."""
-    names = {*first.tensors, *first.memories} ^ {*second.tensors, *second.memories}
-    for name in sorted(names):
+    first_names = {*first.tensors, *first.memories}
+    second_names = {*second.tensors, *second.memories}
+    unshared_names = first_names ^ second_names
+    for name in sorted(unshared_names):
         yield (
             f"states cannot be joined: only one of them has {name!r}; let `begin` make all that "
             "`step` returns"
         )
+
     for name, tensor in first.tensors.items():
-        if name in names:
+        if name in unshared_names:
             continue
         shapes = [list(tensor.shape[1:]), list(second.tensors[name].shape[1:])]
-        without = [list(shape) for shape in shapes]
+        # The sizes of a source axis may differ, so they are set to 0 before the comparison.
+        compared = [list(shape) for shape in shapes]
         axis = first.source_axes.get(name)
         if axis is not None:
-            for shape in without:
+            for shape in compared:
                 shape[axis % tensor.dim() - 1] = 0
-        if without[0] != without[1]:
+        if compared[0] != compared[1]:
             yield (
                 f"states cannot be joined: {name!r} has the shape {shapes[0]} for a hypothesis of "
                 f"one and {shapes[1]} of the other; if an axis of it counts source entries, name "
@@ -200,7 +184,7 @@ def _why_not_joined(first: State, second: State) -> Iterator[str]:
 
 
 def _padded(axis: int | None, *tensors: Tensor) -> list[Tensor]:
-    """Return tensors, if they have a source axis, with zeros at its end up to the longest."""
+    """Pad tensors with zeros along their source axis, if they have one, to the longest."""
     if axis is None:
         return list(tensors)
     longest = max(tensor.shape[axis] for tensor in tensors)
@@ -216,8 +200,7 @@ def _padded(axis: int | None, *tensors: Tensor) -> list[Tensor]:
 class ShardUnit(nn.Module):
     """Layer that FSDP wraps as one unit, so that its weights are gathered only while it computes.
 
-    Its weights are used by its `forward` and by `Attention.prepare` alone, and only tensors pass
-    between units.
+    Only its `forward` and `Attention.prepare` use its weights, and only tensors pass between units.
     """
 
 
@@ -226,8 +209,9 @@ class Encoder(nn.Module, ABC):
     """Encoder of sentences or images; any decoder can attend to its output."""
 
     sizes: EncoderSizes
-    embedding: Embedding  # of text encoders
-    # Of image encoders that can be initialised from pretrained weights.
+    # Text encoders have an embedding.
+    embedding: Embedding
+    # Image encoders that can be initialised from pretrained weights have a backbone.
     backbone: nn.Module
 
     @abstractmethod
@@ -237,10 +221,10 @@ class Encoder(nn.Module, ABC):
 
 @as_defined
 class Decoder(nn.Module, ABC):
-    """Autoregressive decoder; teacher forcing over all positions and decoding step by step are the
-    same `step`.
+    """Autoregressive decoder.
 
-    `max_target` is the longest target in tokens, or None if there is no limit.
+    Teacher forcing over all positions and decoding step by step call the same `step`. `max_target`
+    is the longest target in tokens, or None if there is no limit.
     """
 
     max_target: int | None = None
@@ -249,7 +233,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, encoded: Encoded) -> Source:
-        """Compute what depends on the source alone, such as cross-attention keys and values."""
+        """Compute all that depends on the source alone, such as cross-attention keys and values."""
 
     @abstractmethod
     def begin(self, source: Source) -> State:
@@ -259,11 +243,10 @@ class Decoder(nn.Module, ABC):
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
     ) -> tuple[Float[Tensor, "N T D"], State]:
-        """Feed T ≥ 1 more tokens of N hypotheses; hypothesis n attends to sentence n // (N // B) of
-        the source.
+        """Feed T ≥ 1 more tokens of N hypotheses; return their features and the next state.
 
-        Returns the features of each position, from which `project` predicts the next token, and the
-        state after.
+        Hypothesis n attends to sentence n // (N // B) of the source. From the features of a
+        position, `project` predicts the next token.
         """
 
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
@@ -273,8 +256,9 @@ class Decoder(nn.Module, ABC):
 
 @as_defined
 class Model(nn.Module):
-    """Encoder-decoder model, with the methods that search uses: `encode`, `begin`, `step`,
-    `project`, `top_tokens`.
+    """Encoder-decoder model.
+
+    Search uses its methods `encode`, `begin`, `step`, `project` and `top_tokens`.
     """
 
     def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
@@ -310,18 +294,17 @@ class Model(nn.Module):
     def top_tokens(
         self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()
     ) -> TopTokens:
-        """Return the k likeliest next tokens of each hypothesis, after the last position: see
-        `top_tokens`.
+        """Return the k likeliest next tokens of each hypothesis, after its last position.
 
-        A method, so that a faster engine may do without the logits of the whole vocabulary.
+        See the function `top_tokens`. This is a method so that a faster engine can find the tokens
+        without the logits of the whole vocabulary.
         """
         return top_tokens(self.project(features[:, -1:])[:, 0], k, suppressed)
 
     def forward(
         self, batch: Batch, target_in: Int[Tensor, "N T"]
     ) -> Float[Tensor, "N T D"]:
-        """Teacher forcing: return the features of every position of the target, in one step of
-        decoding.
+        """Return the features of all target positions by teacher forcing, in one step of decoding.
 
         With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
@@ -333,21 +316,21 @@ class Model(nn.Module):
             f"expected the same number of targets for each of {B} sources, got {N} in all"
         )
         if N > B:
-            state = state.select(
-                torch.arange(B, device=target_in.device).repeat_interleave(N // B)
-            )
-        return self.decoder.step(target_in, state, source)[0]
+            sources = torch.arange(B, device=target_in.device)
+            state = state.select(sources.repeat_interleave(N // B))
+        features, _ = self.decoder.step(target_in, state, source)
+        return features
 
 
 def top_tokens(
     logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()
 ) -> TopTokens:
-    """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids,
-    and that of EOS.
+    """Return the k likeliest tokens of each row, likeliest first.
 
-    All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out
-    of the softmax. Among equally likely tokens the lower id comes first, whatever the other rows of
-    the batch hold.
+    The results are their log-probabilities, their ids, and the log-probability of EOS. All are
+    normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out of the
+    softmax. Among equally likely tokens the lower id comes first; the other rows of the batch have
+    no influence.
     """
     log_probs = logits.float().log_softmax(-1)
     eos_log_probs = log_probs[:, EOS].clone()
@@ -356,12 +339,17 @@ def top_tokens(
     if k == 1:
         top, tokens = log_probs.max(1, keepdim=True)
         return top, tokens, eos_log_probs
-    k, k_and_next = min(k, log_probs.shape[1]), min(k + 1, log_probs.shape[1])
+
+    # `topk` does not define the order of equal values, nor which of them it keeps. One more value
+    # than asked for shows whether any are equal; their rows are then sorted.
+    vocabulary = log_probs.shape[1]
+    k_and_next = min(k + 1, vocabulary)
+    k = min(k, vocabulary)
     top, tokens = log_probs.topk(k_and_next)
     tied = (top[:, 1:] == top[:, :-1]).any(1)
-    # Topk leaves open the order of equal values, and which of them it keeps.
     if bool(tied.any()):
         rows = tied.nonzero()[:, 0]
         ordered, order = log_probs[rows].sort(descending=True, stable=True)
-        top[rows], tokens[rows] = ordered[:, :k_and_next], order[:, :k_and_next]
+        top[rows] = ordered[:, :k_and_next]
+        tokens[rows] = order[:, :k_and_next]
     return top[:, :k], tokens[:, :k], eos_log_probs

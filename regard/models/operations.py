@@ -1,4 +1,4 @@
-"""Counting of multiply-adds by running: those of matrix products and convolutions, forward only."""
+"""Counting of the multiply-adds of a forward pass, in matrix products and convolutions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ FUSED_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 def count_multiply_adds(run: Callable[[], Any]) -> int:
-    """Return the multiply-adds of one call."""
+    """Call `run` and return the number of multiply-adds."""
+    mapping = {FUSED_ATTENTION: _fused_flops}
     with (
         torch.no_grad(),
-        FlopCounterMode(
-            display=False, custom_mapping={FUSED_ATTENTION: _fused_flops}
-        ) as counter,
+        FlopCounterMode(display=False, custom_mapping=mapping) as counter,
     ):
         run()
     return int(counter.get_total_flops()) // 2
@@ -27,7 +26,7 @@ def count_multiply_adds(run: Callable[[], Any]) -> int:
 def _fused_flops(
     query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any
 ) -> int:
-    """Count two matrix products."""
+    """Count the operations of the two matrix products, from the shapes of the inputs."""
     R, H, T, E = query
     S, Ev = values[-2:]
     assert keys[-2:] == torch.Size((S, E)), (

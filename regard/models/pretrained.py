@@ -1,6 +1,4 @@
-"""Pretrained weights for image encoders: read a .safetensors or .pth file and load it into the
-backbone.
-"""
+"""Pretrained weights of image encoders, from .safetensors or .pth files."""
 
 from __future__ import annotations
 
@@ -17,9 +15,12 @@ from regard.models.registry import ModelSettings
 from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings
 
-CLASSIFIER = ("fc.", "classifier.")  # prefixes of parameters that the encoder lacks
+CLASSIFIER = ("fc.", "classifier.")
+"""Prefixes of the classifier's parameters, which the encoder does not have."""
 COUNTERS = "num_batches_tracked"
-MAX_PROBLEMS = 8  # in one message
+"""Suffix of the counters of batch norm, which are unused."""
+MAX_PROBLEMS = 8
+"""Most problems listed in one message."""
 _REMEDY = (
     "download it again; if it holds code besides tensors, which is never executed, use a file of "
     "tensors alone"
@@ -29,13 +30,12 @@ _REMEDY = (
 def load_pretrained(model: Model, settings: ModelSettings) -> None:
     """Load the pretrained weights that the encoder's settings name, if any, into its backbone.
 
-    Raises TrainingError, with all problems, if they cannot be read or do not fit.
+    Raises TrainingError, with all problems, if the weights cannot be read or do not fit.
     """
     encoder = settings.encoder
-    if (
-        not isinstance(encoder, (ResNetEncoderSettings, TimmEncoderSettings))
-        or encoder.weights is None
-    ):
+    if not isinstance(encoder, (ResNetEncoderSettings, TimmEncoderSettings)):
+        return
+    if encoder.weights is None:
         return
     path = Path(encoder.weights)
     backbone = model.encoder.backbone
@@ -55,8 +55,9 @@ def load_pretrained(model: Model, settings: ModelSettings) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors by name from a safetensors or `torch.save` file; code in it is never
-    executed.
+    """Read named tensors from a file of safetensors or `torch.save`; it never executes code.
+
+    Raises TrainingError if the file is missing or unreadable.
     """
     if not path.is_file():
         raise TrainingError(
@@ -69,13 +70,13 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def _select_stages(
     parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Select the weights of the stages that timm created; in some networks `stages.0` is named
-    `stages_0`.
+    """Select the weights of the stages that timm created.
+
+    In some networks timm calls `stages.0` `stages_0`.
     """
-    named = {
-        name.replace(".", "_", 1): tensor for name, tensor in tensors.items()
-    } | dict(tensors)
-    return {name: named[name] for name in parameters if name in named}
+    by_name = {name.replace(".", "_", 1): tensor for name, tensor in tensors.items()}
+    by_name.update(tensors)
+    return {name: by_name[name] for name in parameters if name in by_name}
 
 
 def _check(
@@ -103,11 +104,10 @@ def _check(
             )
         elif not bool(torch.isfinite(tensors[name]).all()):
             problems.append(f"{path}: weights {name} hold NaN or infinite values")
-    more = (
-        [f"and {len(problems) - MAX_PROBLEMS} more"]
-        if len(problems) > MAX_PROBLEMS
-        else []
-    )
+
+    listed = sorted(problems)[:MAX_PROBLEMS]
+    if len(problems) > MAX_PROBLEMS:
+        listed.append(f"and {len(problems) - MAX_PROBLEMS} more")
     hint = "set model.encoder's depths, width, block and stem to those of the pretrained network"
     if not is_complete:
         hint = (
@@ -116,4 +116,4 @@ def _check(
         )
     if "bn1.running_mean" in unexpected:
         hint += ", and set model.encoder.norm = 'batch': these weights come with running statistics"
-    TrainingError.raise_all(sorted(problems)[:MAX_PROBLEMS], *more, hint)
+    TrainingError.raise_all(listed, hint)

@@ -1,5 +1,6 @@
-"""Recurrent (RNN, GRU, LSTM) encoder and decoders: Bahdanau and Luong attention, input feeding, no
-attention.
+"""Recurrent (RNN, GRU, LSTM) encoder and decoders.
+
+The decoders have Bahdanau or Luong attention, with or without input feeding, or no attention.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from regard.models.interface import (
     State,
 )
 
-Tensors = dict[str, Tensor]  # of a state, by name
+Tensors = dict[str, Tensor]
+"""Tensors of a decoder state, by name."""
 
 
 class RecurrentEncoderSettings(Settings):
@@ -132,51 +134,50 @@ class NoAttentionDecoderSettings(_DecoderSettings):
 
 @as_defined
 class RecurrentEncoder(Encoder):
-    """Recurrent network over the source; each output is the states of both directions,
-    concatenated.
+    """Recurrent network over the source.
+
+    Each output is the concatenation of the hidden states of both directions.
     """
 
     def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        directions = 2 if settings.bidirectional else 1
         self.embedding = Embedding(vocabulary, s.embedding, scale_embedding=False)
         self.dropout = Dropout(s.dropout)
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
-        cell = CELLS[s.cell]
-        width = s.size * directions
+        output_size = 2 * s.size if s.bidirectional else s.size
         self.layers = nn.ModuleList(
             RNN_CLASSES[s.cell](
-                s.embedding if i == 0 else width,
+                s.embedding if i == 0 else output_size,
                 s.size,
                 batch_first=True,
                 bidirectional=s.bidirectional,
             )
             for i in range(s.layers)
         )
-        self.cell = cell
-        self.sizes = EncoderSizes(width, s.layers * cell.states, s.embedding)
+        self.cell = CELLS[s.cell]
+        summary_rows = s.layers * self.cell.states
+        self.sizes = EncoderSizes(output_size, summary_rows, s.embedding)
 
     def forward(self, batch: Batch) -> Encoded:
         embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))
-        last: list[tuple[Tensor, ...]] = []
+        last_states: list[tuple[Tensor, ...]] = []
         for i, network in enumerate(self.layers):
             layer_input = self.dropout(x) if i else x
             x, states = run_rnn(network, self.cell, layer_input, batch.keep)  # type: ignore[arg-type]
-            last.append(states)
+            last_states.append(states)
         summary = torch.stack(
-            [layer[s] for s in range(self.cell.states) for layer in last], 1
+            [states[s] for s in range(self.cell.states) for states in last_states], 1
         )
         return Encoded(self.dropout(x), embedded, summary, batch.keep)
 
 
 @as_defined
 class _RecurrentDecoder(Decoder):
-    """Base of the recurrent decoders: layers of cells, and a bridge from the encoder's summary to
-    each first state.
+    """Base of the recurrent decoders: layers of cells, and bridges to their first states.
 
-    The states of all layers are one tensor (N, R, E): hidden states of all layers, then LSTM cells
-    of all layers.
+    A bridge computes a first state from the encoder's summary. The states of all layers are one
+    tensor (N, R, E): the hidden states of all layers, then the LSTM cells of all layers.
     """
 
     cells: nn.ModuleList
@@ -194,7 +195,7 @@ class _RecurrentDecoder(Decoder):
         return self.dropout(self.word_dropout(self.embedding(tokens)))  # type: ignore[no-any-return]
 
     def _bridge(self, rows: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B R E"]:
-        """Compute the first states, each from its own row through its own bridge."""
+        """Compute the first states: each bridge maps one row to one state."""
         states = [
             torch.tanh(bridge(row))
             for bridge, row in zip(self.bridges, rows, strict=True)
@@ -215,7 +216,7 @@ class _RecurrentDecoder(Decoder):
     def _stack_states(self, layers: list[tuple[Tensor, ...]]) -> Float[Tensor, "N R E"]:
         """Stack the states of all layers."""
         return torch.stack(
-            [layer[s] for s in range(self.states) for layer in layers], 1
+            [states[s] for s in range(self.states) for states in layers], 1
         )
 
     def _step_cells(
@@ -225,36 +226,37 @@ class _RecurrentDecoder(Decoder):
         hidden_layers: list[DeferredLinear],
     ) -> Float[Tensor, "N R E"]:
         """Run one step of every layer."""
-        new: list[tuple[Tensor, ...]] = []
+        next_states: list[tuple[Tensor, ...]] = []
         for i, cell in enumerate(self.cells):
             if i:
-                input_proj = cell.input(self.dropout(new[-1][0]))  # type: ignore[operator]
-            new.append(
-                cell(input_proj, self._layer_states(states, i), hidden_layers[i])
-            )
-        return self._stack_states(new)
+                input_proj = cell.input(self.dropout(next_states[-1][0]))  # type: ignore[operator]
+            layer_states = self._layer_states(states, i)
+            next_states.append(cell(input_proj, layer_states, hidden_layers[i]))
+        return self._stack_states(next_states)
 
     def _run_cells(
         self, x: Float[Tensor, "N T Dk"], states: Float[Tensor, "N R E"]
     ) -> tuple[Float[Tensor, "N T E"], Float[Tensor, "N R E"]]:
-        """Run T steps of each layer in turn; return the highest hidden states, and all states
-        after.
+        """Run T steps of each layer in turn.
+
+        Returns the hidden states of the highest layer, and the states of all layers after the last
+        step.
         """
-        new = []
+        last_states = []
         for i, cell in enumerate(self.cells):
             layer_input = self.dropout(x) if i else x
             layer_states = self._layer_states(states, i)
             x, last = continue_rnn(cell, layer_input, layer_states)  # type: ignore[arg-type]
-            new.append(last)
-        return x, self._stack_states(new)
+            last_states.append(last)
+        return x, self._stack_states(last_states)
 
 
 @as_defined
 class RecurrentDecoder(_RecurrentDecoder):
-    """Recurrent decoder with attention before each step (Bahdanau et al. 2015) or after it (Luong
-    et al. 2015).
+    """Recurrent decoder with attention.
 
-    With a gate, the context is scaled by a number that the state determines (Xu et al. 2015).
+    It attends before each step (Bahdanau et al. 2015) or after it (Luong et al. 2015). With a gate,
+    the context is scaled by a number that is computed from the state (Xu et al. 2015).
     """
 
     def __init__(
@@ -262,9 +264,9 @@ class RecurrentDecoder(_RecurrentDecoder):
     ) -> None:
         super().__init__(settings, vocabulary)
         s = settings
-        cell = CELLS[settings.cell]
-        self.order = s.order
         _check_sizes(s, source)
+        cell = CELLS[s.cell]
+        self.order = s.order
         self.cross_attention = Attention(
             "cross",
             s.size,
@@ -282,36 +284,31 @@ class RecurrentDecoder(_RecurrentDecoder):
         self.bridges = nn.ModuleList(
             nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states)
         )
-        readout_size = (
-            s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
-        )
+        readout_size = s.size + source.size
+        if s.order == "bahdanau":
+            readout_size += s.embedding
         self.readout = nn.Linear(readout_size, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)
 
     def prepare(self, encoded: Encoded) -> Source:
         outputs = to_autocast(encoded.outputs)
-        return Source(
-            (self.cross_attention.prepare(outputs, outputs, encoded.keep),),
-            encoded.summary,
-            encoded.grid,
-        )
+        memory = self.cross_attention.prepare(outputs, outputs, encoded.keep)
+        return Source((memory,), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
-        """Bridge: state i of R comes from row i·L // R of the summary, so cells come from cells if
-        both are LSTMs.
+        """Compute state i of R by a bridge from row i·L // R of the summary.
+
+        If encoder and decoder are LSTMs, hidden states thus come from hidden states, and cells from
+        cells.
         """
         B, L, _ = source.summary.shape
-        count = len(self.bridges)
-        tensors = {
-            "states": self._bridge(
-                [source.summary[:, i * L // count] for i in range(count)]
-            )
-        }
+        R = len(self.bridges)
+        states = self._bridge([source.summary[:, i * L // R] for i in range(R)])
+        tensors = {"states": states}
         if self.order == "luong_input_feeding":
-            tensors["input_feed"] = tensors["states"].new_zeros(
-                B, self.context_proj.in_features
-            )
-        return State(source.summary.new_zeros(B, dtype=int), tensors, {})  # type: ignore[call-overload]
+            tensors["input_feed"] = states.new_zeros(B, self.context_proj.in_features)
+        position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
+        return State(position, tensors, {})
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
@@ -329,9 +326,7 @@ class RecurrentDecoder(_RecurrentDecoder):
     def _attend_then_step(
         self, embedded: Tensor, before: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
-        """Bahdanau attention: c = attend(previous h), h = cell([y; c], h), features tanh(W [h; c;
-        y]).
-        """
+        """Run Bahdanau attention: c = attend(h), h = cell([y; c], h), output tanh(W [h; c; y])."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
         query = _deferred(self.cross_attention.query)
         context_proj = DeferredLinear.from_layer(self.context_proj)
@@ -346,20 +341,19 @@ class RecurrentDecoder(_RecurrentDecoder):
                 query(top).unsqueeze(1), source.memories[0]
             )
             context = self._gated(context, top)
-            states = self._step_cells(
-                input_proj + context_proj(context[:, 0]), states, hidden_layers
-            )
+            cell_input = input_proj + context_proj(context[:, 0])
+            states = self._step_cells(cell_input, states, hidden_layers)
             tops.append(states[:, self._top])
             contexts.append(context)
-        return self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {
-            "states": states
-        }
+        features = self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded)
+        return features, {"states": states}
 
     def _step_then_attend(
         self, embedded: Tensor, before: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
-        """Luong attention: h = cell(y, h), c = attend(h), features tanh(W [h; c]), for all
-        positions in one call.
+        """Run Luong attention: h = cell(y, h), c = attend(h), output tanh(W [h; c]).
+
+        All positions are computed in one call.
         """
         tops, states = self._run_cells(embedded, before["states"])
         context = self._gated(self.cross_attention(tops, source.memories[0]), tops)
@@ -368,7 +362,7 @@ class RecurrentDecoder(_RecurrentDecoder):
     def _input_feeding(
         self, embedded: Tensor, before: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
-        """Luong attention with input feeding: h = cell([y; previous features], h)."""
+        """Run Luong attention with input feeding: h = cell([y; previous output], h)."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
         query = _deferred(self.cross_attention.query)
         context_proj = DeferredLinear.from_layer(self.context_proj)
@@ -378,28 +372,25 @@ class RecurrentDecoder(_RecurrentDecoder):
         input_feed = before["input_feed"]
         features = []
         for input_proj in input_projs:
-            states = self._step_cells(
-                input_proj + context_proj(input_feed), states, hidden_layers
-            )
+            cell_input = input_proj + context_proj(input_feed)
+            states = self._step_cells(cell_input, states, hidden_layers)
             top = states[:, self._top]
-            context = self._gated(
-                self.cross_attention.attend(
-                    query(top).unsqueeze(1), source.memories[0]
-                ),
-                top,
+            # (N, 1, Dv)
+            context = self.cross_attention.attend(
+                query(top).unsqueeze(1), source.memories[0]
             )
+            context = self._gated(context, top)
             input_feed = self._readout(top, context[:, 0], layer=readout)
             features.append(input_feed)
-        return torch.stack(features, 1), {
-            "states": states,
-            "input_feed": input_feed.float(),
-        }
+        tensors = {"states": states, "input_feed": input_feed.float()}
+        return torch.stack(features, 1), tensors
 
     def _gated(
         self, context: Float[Tensor, "N T Dv"], states: Tensor
     ) -> Float[Tensor, "N T Dv"]:
-        """Return β c with β = σ(f(h)), h being (N, T, E) or (N, E) (Xu et al. 2015, section
-        4.2.1).
+        """Return β·c with the gate β = σ(f(h)) (Xu et al. 2015, section 4.2.1).
+
+        `states` holds h, (N, T, E) or (N, E).
         """
         if self.gate is None:
             return context
@@ -415,8 +406,9 @@ class RecurrentDecoder(_RecurrentDecoder):
 
 @as_defined
 class _Bottleneck(nn.Module):
-    """Linear layer by way of few numbers: its weight is the product of two, so the runtime packs it
-    like any other.
+    """Linear layer whose weight is the product of two narrow matrices.
+
+    It has a `weight` and a `bias` like any linear layer, so the runtime can pack it like one.
     """
 
     def __init__(self, inputs: int, numbers: int, outputs: int) -> None:
@@ -449,31 +441,34 @@ class NoAttentionDecoder(_RecurrentDecoder):
         super().__init__(settings, vocabulary)
         s = settings
         self.every = s.context == "every"
-        inputs = s.embedding + s.size * self.every
-        summary = source.size * source.summary_rows
-        self.cells = _cells(s, inputs)
+        input_size = s.embedding
+        readout_size = s.size
+        if self.every:
+            input_size += s.size
+            readout_size += input_size
+        summary_size = source.size * source.summary_rows
+        self.cells = _cells(s, input_size)
         self.bridges = nn.ModuleList(
-            _Bottleneck(summary, s.bottleneck, s.size)
+            _Bottleneck(summary_size, s.bottleneck, s.size)
             if s.bottleneck
-            else nn.Linear(summary, s.size)
+            else nn.Linear(summary_size, s.size)
             for _ in range(s.layers * self.states)
         )
-        self.readout = nn.Linear(s.size + inputs * self.every, s.embedding)
+        self.readout = nn.Linear(readout_size, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)
 
     def prepare(self, encoded: Encoded) -> Source:
         return Source((), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
-        """Bridge: every state is computed from the whole summary. The context is the highest hidden
-        state.
+        """Compute each state by a bridge from the whole summary.
+
+        The context that enters every step is the first hidden state of the highest layer.
         """
         states = self._bridge([source.summary.flatten(1)] * len(self.bridges))
-        tensors = (
-            {"states": states, "context": states[:, self._top]}
-            if self.every
-            else {"states": states}
-        )
+        tensors = {"states": states}
+        if self.every:
+            tensors["context"] = states[:, self._top]
         position = source.summary.new_zeros(len(states), dtype=int)  # type: ignore[call-overload]
         return State(position, tensors, {})
 
@@ -486,19 +481,17 @@ class NoAttentionDecoder(_RecurrentDecoder):
         T = tokens.shape[1]
         x = self._embed(tokens)
         if self.every:
-            x = torch.cat(
-                [x, state.tensors["context"].unsqueeze(1).expand(-1, T, -1)], -1
-            )
+            context = state.tensors["context"].unsqueeze(1).expand(-1, T, -1)
+            x = torch.cat([x, context], -1)
         tops, states = self._run_cells(x, state.tensors["states"])
-        inputs = torch.cat([tops, x], -1) if self.every else tops
-        features = self.dropout(torch.tanh(self.readout(inputs)))
-        return features, State(
-            state.position + T, {**state.tensors, "states": states}, {}
-        )
+        readout_input = torch.cat([tops, x], -1) if self.every else tops
+        features = self.dropout(torch.tanh(self.readout(readout_input)))
+        tensors = {**state.tensors, "states": states}
+        return features, State(state.position + T, tensors, {})
 
 
 def _check_sizes(settings: RecurrentDecoderSettings, source: EncoderSizes) -> None:
-    """Raise ConfigurationError if vectors of different sizes are to be compared."""
+    """Raise ConfigurationError if the score would compare vectors of different sizes."""
     if (
         not settings.attention_projection
         and settings.score != "general"

@@ -1,8 +1,8 @@
 """Registry of encoder and decoder families, and `build`, which creates a model from its settings.
 
-To add a decoder family: subclass `Decoder` (models/interface.py) with its settings beside it, name
-both in `DECODERS` and in `ModelSettings.decoder`. Every test over all families then includes it; an
-encoder family likewise.
+To add a decoder family, write a subclass of `Decoder` (models/interface.py) and its settings, and
+name both in `DECODERS` and the settings in `ModelSettings.decoder`. Every test over all families
+then includes it. Encoder families are added in the same way.
 """
 
 from __future__ import annotations
@@ -97,19 +97,19 @@ class ModelSettings(Settings):
         return "all" if is_one_matrix else "target"
 
     def check(self, joint: bool) -> None:
-        """Raise ConfigurationError with every reason why this cannot be built; `joint`: one
-        vocabulary.
+        """Raise ConfigurationError with every reason why no model of these settings can be built.
+
+        `joint`: source and target have one vocabulary.
         """
         encoder = self.encoder
         decoder = self.decoder
         causes = []
         for side, part in (("encoder", encoder), ("decoder", decoder)):
             if isinstance(part, VisionSettings) and not part.layers:
+                continue  # no layer uses the heads
+            if not isinstance(part, (TransformerSettings, VisionSettings)):
                 continue
-            if (
-                isinstance(part, (TransformerSettings, VisionSettings))
-                and part.size % part.heads
-            ):
+            if part.size % part.heads:
                 causes.append(
                     f"model.{side}: size {part.size} cannot be split into {part.heads} heads; "
                     "choose a multiple"
@@ -124,36 +124,34 @@ class ModelSettings(Settings):
         ConfigurationError.raise_all(causes)
 
     def ablations(self) -> list[str]:
-        """List parts that are left out or replaced on purpose: with any, a model is an experiment,
-        not for use.
+        """List the parts that are left out or replaced on purpose.
+
+        A model with any of them is an experiment, and not meant for use.
         """
-        sides = (("encoder", self.encoder), ("decoder", self.decoder))
-        with_ablations = (TransformerSettings, RecurrentDecoderSettings)
-        return [
-            f"model.{name}.{text}"
-            for name, side in sides
-            if isinstance(side, with_ablations)
-            for text in side.ablations()
-        ]
+        ablations = []
+        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
+            if isinstance(part, (TransformerSettings, RecurrentDecoderSettings)):
+                ablations += [f"model.{side}.{text}" for text in part.ablations()]
+        return ablations
 
 
 def build(
     settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool
 ) -> Model:
-    """Create a model with random weights. Raises ConfigurationError with all reasons if the
-    settings do not fit.
+    """Create a model with random weights, for vocabularies of these sizes.
+
+    `joint`: source and target have one vocabulary. Raises ConfigurationError with all reasons if
+    the settings do not fit.
     """
     settings.check(joint)
-    encoder: Encoder = ENCODERS[type(settings.encoder)](
-        settings.encoder, source_vocabulary
-    )
-    decoder: Decoder = DECODERS[type(settings.decoder)](
-        settings.decoder, target_vocabulary, encoder.sizes
-    )
+    encoder_class = ENCODERS[type(settings.encoder)]
+    decoder_class = DECODERS[type(settings.decoder)]
+    encoder: Encoder = encoder_class(settings.encoder, source_vocabulary)
+    decoder: Decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
     tie_weights(encoder, decoder, settings.resolved_share(joint))
     return Model(encoder, decoder)
 
 
 def count_parameters(model: Model) -> int:
-    """Count parameters, frozen ones included, shared ones once."""
+    """Count the parameters of a model, including frozen ones; shared ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())

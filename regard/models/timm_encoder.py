@@ -24,9 +24,10 @@ from regard.models.vision import (
     normalise_pixels,
 )
 
-# Architecture, and a tag of its weights.
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?")
-PROBE_CELLS = 8  # cells per side of the noise images that probe the receptive field
+"""Name of an architecture, and optionally a tag of its weights."""
+PROBE_CELLS = 8
+"""Cells per side of the noise images with which the receptive field is measured."""
 
 
 class TimmEncoderSettings(VisionSettings):
@@ -49,9 +50,7 @@ class TimmEncoderSettings(VisionSettings):
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
-        """Refuse names by which timm would fetch a network (`hf-hub:`) or read one from a folder
-        (`local-dir:`).
-        """
+        """Refuse names for which timm would download a network (`hf-hub:`) or read a folder."""
         if PLAIN_NAME.fullmatch(name):
             return name
         raise ValueError(
@@ -62,20 +61,17 @@ class TimmEncoderSettings(VisionSettings):
 
 
 class TimmEncoder(ImageEncoder):
-    """One feature map of a timm network. These networks ignore masks, so images of one size are
-    encoded together.
+    """One feature map of a timm network.
 
-    Batch norm keeps its running statistics, so the encoding of an image does not depend on its
-    batch.
+    The encoding of an image does not depend on its batch: images of one size are encoded together,
+    because these networks take no masks, and batch norm uses its running statistics.
     """
 
     def __init__(self, settings: TimmEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        (self.backbone, self.channels), self.stride = (
-            _create_network(s.name, s.stride),
-            s.stride,
-        )
+        self.backbone, self.channels = _create_network(s.name, s.stride)
+        self.stride = s.stride
         self._batch_norms = _freeze_batch_norm(self.backbone)
         self.projection = nn.Linear(self.channels, s.size)
         self.norm = nn.LayerNorm(s.size)
@@ -93,8 +89,9 @@ class TimmEncoder(ImageEncoder):
 
     @cached_property
     def cell_centre(self) -> float:
-        """Middle of the cell, or its corner: whichever is nearer to the measured centre of the
-        receptive field.
+        """Centre of a cell's receptive field: the middle of the cell, or its corner.
+
+        It is the one that is nearer to the measured centre.
         """
         measured = _receptive_centre(
             self._feature_map, self.stride, self.projection.weight.device
@@ -104,51 +101,46 @@ class TimmEncoder(ImageEncoder):
 
     def forward(self, batch: Batch) -> Encoded:
         x, keep = normalise_pixels(batch)
-        x, keep = (
-            (self._feature_map(x), None)
-            if keep is None
-            else self._maps_by_size(x, keep)
-        )
+        if keep is None:
+            x = self._feature_map(x)
+        else:
+            x, keep = self._maps_by_size(x, keep)
         cells = self.norm(self.projection(x.flatten(2).transpose(1, 2)))
         return self.grid_head(cells, tuple(x.shape[2:]), flatten_mask(keep))  # type: ignore[no-any-return]
 
     def _feature_map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
         features: Tensor = self.backbone(x)[0]
-        first, last = (features.shape[side] == self.channels for side in (1, 3))
-        # Ambiguous layout: pad one row of cells and see which axis keeps its size.
-        if first and last:
-            last = (
-                self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0].shape[1]
-                != self.channels
-            )
-        # Some networks put channels last.
-        return features.movedim(3, 1) if last else features
+        # Some networks put the channels last.
+        may_be_first = features.shape[1] == self.channels
+        is_last = features.shape[3] == self.channels
+        if may_be_first and is_last:
+            # The layout is ambiguous: with one row of cells more, the channels keep their size.
+            taller = self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0]
+            is_last = taller.shape[1] != self.channels
+        return features.movedim(3, 1) if is_last else features
 
     def _maps_by_size(
         self, x: Tensor, keep: Tensor
     ) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B 1 Y X"]]:
-        """Encode images of one size together, as each would be alone; return the padded maps and
-        their mask.
-        """
-        sizes: dict[tuple[int, int], list[int]] = {}
-        for row, (height, width) in enumerate(
-            zip(keep[:, 0].any(2).sum(1), keep[:, 0].any(1).sum(1), strict=True)
-        ):
-            sizes.setdefault((int(height), int(width)), []).append(row)
-        maps = {
-            rows[0]: self._feature_map(x[rows, :, :height, :width])
-            for (height, width), rows in sizes.items()
-        }
-        Y, X = (
-            max(features.shape[side] for features in maps.values()) for side in (2, 3)
-        )
+        """Encode the images of each size together; return padded feature maps and their mask."""
+        heights = keep[:, 0].any(2).sum(1).tolist()
+        widths = keep[:, 0].any(1).sum(1).tolist()
+        rows_by_size: dict[tuple[int, int], list[int]] = {}
+        for row, size in enumerate(zip(heights, widths, strict=True)):
+            rows_by_size.setdefault(size, []).append(row)
+        maps = [
+            (rows, self._feature_map(x[rows, :, :height, :width]))
+            for (height, width), rows in rows_by_size.items()
+        ]
+
+        Y = max(features.shape[2] for _, features in maps)
+        X = max(features.shape[3] for _, features in maps)
         cells = x.new_zeros(len(x), self.channels, Y, X)
         cell_keep = keep.new_zeros(len(x), 1, Y, X)
-        for rows, features in zip(sizes.values(), maps.values(), strict=True):
-            cells[rows, :, : features.shape[2], : features.shape[3]] = features.to(
-                cells.dtype
-            )
-            cell_keep[rows, :, : features.shape[2], : features.shape[3]] = True
+        for rows, features in maps:
+            height, width = features.shape[2:]
+            cells[rows, :, :height, :width] = features.to(cells.dtype)
+            cell_keep[rows, :, :height, :width] = True
         return cells, cell_keep
 
 
@@ -156,12 +148,13 @@ class TimmEncoder(ImageEncoder):
 def _receptive_centre(
     network: Callable[[Tensor], Tensor], stride: int, device: torch.device
 ) -> float:
-    """Measure the receptive field of the middle cell of noise images: its gradient-weighted mean
-    row, in cell sides.
+    """Measure the centre of a cell's receptive field, as a fraction of the cell's side.
+
+    It is the mean pixel row, weighted by squared gradients, of the middle cell of noise images.
     """
-    noise = torch.randn(
-        16, 3, *[PROBE_CELLS * stride] * 2, generator=torch.Generator().manual_seed(0)
-    )
+    side = PROBE_CELLS * stride
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(16, 3, side, side, generator=generator)
     noise = noise.to(device).requires_grad_()
     cell = network(noise)[:, :, PROBE_CELLS // 2, PROBE_CELLS // 2]
     (gradient,) = torch.autograd.grad(cell.square().sum(), noise)
@@ -171,16 +164,16 @@ def _receptive_centre(
 
 
 def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
-    """Create the network up to its map of this stride; return it and its channels.
+    """Create the network up to its feature map of this stride; return it and its channels.
 
-    Raises ConfigurationError, with the strides there are, and MissingExtra without timm.
+    Raises ConfigurationError if there is no such map, and MissingExtra without timm.
     """
     try:
         import timm
     except ImportError:
         raise MissingExtra("timm", "vision", "model.encoder.kind = 'timm'") from None
     except RuntimeError as problem:
-        # PyPI's torchvision, which it imports, needs the CUDA build of torch.
+        # timm imports torchvision, and PyPI's torchvision needs the CUDA build of torch.
         raise ConfigurationError(
             f"model.encoder.kind = 'timm': timm is installed but cannot be imported ({problem}); "
             "install the torchvision that was built for this torch"
@@ -203,9 +196,9 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
         ) from None
     strides = list(info.reduction())
     if stride not in strides:
-        known = ", ".join(map(str, strides))
+        listed = ", ".join(map(str, strides))
         raise ConfigurationError(
-            f"model.encoder.stride: {name} has feature maps of stride {known}, not {stride}"
+            f"model.encoder.stride: {name} has feature maps of stride {listed}, not {stride}"
         )
     index = strides.index(stride)
     network = timm.create_model(
@@ -215,8 +208,9 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
 
 
 def _freeze_batch_norm(network: nn.Module) -> list[str]:
-    """Turn running statistics into frozen parameters, which model folders hold; return the names of
-    their modules.
+    """Turn running statistics into frozen parameters; return the names of their modules.
+
+    Model folders hold parameters, but no buffers.
     """
     frozen = []
     for owner, module in network.named_modules():

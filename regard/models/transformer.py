@@ -1,6 +1,4 @@
-"""Transformer encoder and decoder (Vaswani et al. 2017): multi-head attention, feed-forward
-networks, residuals.
-"""
+"""Transformer encoder and decoder (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -117,20 +115,16 @@ class TransformerSettings(Settings):
     @property
     def has_final_norm(self) -> bool:
         """True if there is a normalisation after the last layer."""
-        return self.final_norm == "on" or (
-            self.final_norm == "auto" and self.norm.startswith("pre")
-        )
+        if self.final_norm == "auto":
+            return self.norm.startswith("pre")
+        return self.final_norm == "on"
 
     @property
     def kind_of_final_norm(self) -> Norm:
         """Kind of the normalisation after the last layer."""
-        return (
-            "none"
-            if not self.has_final_norm
-            else "batch"
-            if self.norm == "pre_batch"
-            else "post"
-        )
+        if not self.has_final_norm:
+            return "none"
+        return "batch" if self.norm == "pre_batch" else "post"
 
 
 class TransformerEncoderSettings(TransformerSettings):
@@ -183,7 +177,10 @@ class InputEmbedding(nn.Module):
 
 @as_defined
 class EncoderLayer(ShardUnit):
-    """Self-attention (with `window`, local) and feed-forward network, each with its residual."""
+    """Self-attention and feed-forward network, each with its residual.
+
+    The self-attention is local if the settings have a `window`.
+    """
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -202,15 +199,12 @@ class EncoderLayer(ShardUnit):
         self, x: Float[Tensor, "B S D"], keep: Tensor | None
     ) -> Float[Tensor, "B S D"]:
         y = self.self_attention_residual.before(x)
-        x = self.self_attention_residual.after(
-            x,
-            self.self_attention(
-                y, self.self_attention.prepare(y, y, keep), window=self.window
-            ),
-        )
-        return self.feedforward_residual.after(
-            x, self.feedforward(self.feedforward_residual.before(x))
-        )
+        memory = self.self_attention.prepare(y, y, keep)
+        y = self.self_attention(y, memory, window=self.window)
+        x = self.self_attention_residual.after(x, y)
+
+        y = self.feedforward(self.feedforward_residual.before(x))
+        return self.feedforward_residual.after(x, y)
 
 
 @as_defined
@@ -243,21 +237,21 @@ class DecoderLayer(ShardUnit):
     def forward(
         self, x: Float[Tensor, "N T D"], past: Memory, source: Memory
     ) -> tuple[Float[Tensor, "N T D"], Memory]:
-        """Run T positions; `past` is the KV cache of the self-attention, returned with these
-        positions appended.
+        """Run T positions; return the outputs and the KV cache with these positions appended.
+
+        `past` is the KV cache of the self-attention.
         """
         y = self.self_attention_residual.before(x)
         new = self.self_attention.prepare(y, y)
         past = past.append(new.keys, new.values)
-        x = self.self_attention_residual.after(
-            x, self.self_attention(y, past, causal=self.causal, window=self.window)
-        )
-        x = self.cross_attention_residual.after(
-            x, self.cross_attention(self.cross_attention_residual.before(x), source)
-        )
-        return self.feedforward_residual.after(
-            x, self.feedforward(self.feedforward_residual.before(x))
-        ), past
+        y = self.self_attention(y, past, causal=self.causal, window=self.window)
+        x = self.self_attention_residual.after(x, y)
+
+        y = self.cross_attention(self.cross_attention_residual.before(x), source)
+        x = self.cross_attention_residual.after(x, y)
+
+        y = self.feedforward(self.feedforward_residual.before(x))
+        return self.feedforward_residual.after(x, y), past
 
 
 @as_defined
@@ -339,10 +333,8 @@ class TransformerDecoder(Decoder):
         x = self.input_embedding(tokens, positions)
         memories = {}
         for i, layer in enumerate(self.layers):
-            if layer_drop(self.layer_dropout, self.training, x.device):
-                memories[str(i)] = state.memories[str(i)]
-            else:
-                x, memories[str(i)] = layer(
-                    x, state.memories[str(i)], source.memories[i]
-                )
+            memory = state.memories[str(i)]
+            if not layer_drop(self.layer_dropout, self.training, x.device):
+                x, memory = layer(x, memory, source.memories[i])
+            memories[str(i)] = memory
         return self.norm(x), State(state.position + T, {}, memories)

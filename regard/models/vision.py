@@ -1,5 +1,6 @@
-"""Image encoders, ResNet and Vision Transformer; decoders attend to their grid of cells as to
-words.
+"""Image encoders: ResNet and Vision Transformer.
+
+They encode an image as a grid of cells, and decoders attend to cells as they attend to tokens.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from regard.layers.resnet import (
 from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
 
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Mean and standard deviation of ImageNet's pixels, with which pretrained networks expect images
-normalised.
-"""
+MEAN = (0.485, 0.456, 0.406)
+"""Mean of ImageNet's pixels; pretrained networks expect images normalised by it."""
+DEVIATION = (0.229, 0.224, 0.225)
+"""Standard deviation of ImageNet's pixels."""
 
 
 class VisionSettings(Settings):
@@ -73,12 +74,12 @@ class VisionSettings(Settings):
 
     @property
     def embedding(self) -> int:
-        """0: pixels have no token embedding, so there is nothing to tie to a decoder."""
+        """Size of the embedding: 0, because pixels have none that could be tied to a decoder's."""
         return 0
 
 
 class ResNetEncoderSettings(VisionSettings):
-    """ResNet; depths [2, 2, 2, 2], width 64, stem classic and norm batch are ResNet-18."""
+    """ResNet; with depths [2, 2, 2, 2], width 64, stem classic and norm batch it is ResNet-18."""
 
     kind: Literal["resnet"] = "resnet"
     depths: Annotated[
@@ -129,9 +130,7 @@ class ResNetEncoderSettings(VisionSettings):
 
 
 class ViTEncoderSettings(VisionSettings):
-    """Vision Transformer (Dosovitskiy et al. 2021): patches of pixels are the cells, with
-    self-attention.
-    """
+    """Vision Transformer (Dosovitskiy et al. 2021), whose cells are patches of pixels."""
 
     kind: Literal["vit"] = "vit"
     patch_size: int = Field(8, ge=1, le=SIDE, description="pixels per patch side")
@@ -149,16 +148,15 @@ class ViTEncoderSettings(VisionSettings):
 
 
 class GridHead(nn.Module):
-    """Adds 2-D positions, and Transformer layers if there are any, to grid features."""
+    """Head over the features of a grid: adds 2-D positions and runs the Transformer layers."""
 
     def __init__(self, settings: VisionSettings) -> None:
         super().__init__()
         s = settings
-        self.position_embedding = (
-            None
-            if s.positions == "none"
-            else GridPositions(s.size, s.positions == "learned", s.max_positions)
-        )
+        self.position_embedding: GridPositions | None = None
+        if s.positions != "none":
+            is_learned = s.positions == "learned"
+            self.position_embedding = GridPositions(s.size, is_learned, s.max_positions)
         self.layers = _transformer_layers(s)
         self.dropout = Dropout(s.dropout)
         self.norm = nn.LayerNorm(s.size) if s.layers else nn.Identity()
@@ -166,11 +164,9 @@ class GridHead(nn.Module):
     def forward(
         self, cells: Float[Tensor, "B S D"], grid: tuple[int, int], keep: Tensor | None
     ) -> Encoded:
-        x = (
-            cells
-            if self.position_embedding is None
-            else cells + self.position_embedding(grid, cells.device)
-        )
+        x = cells
+        if self.position_embedding is not None:
+            x = x + self.position_embedding(grid, cells.device)
         x = self.dropout(x)
         for layer in self.layers:
             x = layer(x, keep)
@@ -185,9 +181,7 @@ class ImageEncoder(Encoder):
 
     @property
     def cell_centre(self) -> float:
-        """Centre of a cell's receptive field in its square, as a fraction of its side: 0.5 for a
-        patch.
-        """
+        """Centre of a cell's receptive field, as a fraction of the cell's side: 0.5 for a patch."""
         return 0.5
 
 
@@ -210,8 +204,9 @@ class ResNetEncoder(ImageEncoder):
 
     @property
     def cell_centre(self) -> float:
-        """Near the upper left corner: strided convolutions are centred on the first pixel of each
-        cell.
+        """Centre of a cell's receptive field, which is near the cell's upper left corner.
+
+        Strided convolutions are centred on the first pixel of each cell.
         """
         return 0.5 / self.stride
 
@@ -239,10 +234,9 @@ class ViTEncoder(ImageEncoder):
     def forward(self, batch: Batch) -> Encoded:
         x, keep = normalise_pixels(batch)
         side = self.patch_embedding.stride[0]
-        # Pads partial patches at the edges.
-        x = self.patch_embedding(
-            F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side))
-        )
+        # Partial patches at the right and lower edges are padded.
+        x = F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side))
+        x = self.patch_embedding(x)
         mask = flatten_mask(strided_mask(keep, side))
         cells = x.flatten(2).transpose(1, 2)
         return self.grid_head(cells, tuple(x.shape[2:]), mask)  # type: ignore[no-any-return]
@@ -252,11 +246,13 @@ def normalise_pixels(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], KeepMask]:
     """Normalise the pixels of a batch and zero its padding; return them and their mask."""
     pixels = batch.data
     B, _, Y, X = pixels.shape
-    keep = None if batch.keep is None else batch.keep.view(B, 1, Y, X)
-    x = (pixels - pixels.new_tensor(MEAN).view(3, 1, 1)) / pixels.new_tensor(
-        DEVIATION
-    ).view(3, 1, 1)
-    return x if keep is None else x.masked_fill(~keep, 0), keep
+    mean = pixels.new_tensor(MEAN).view(3, 1, 1)
+    deviation = pixels.new_tensor(DEVIATION).view(3, 1, 1)
+    x = (pixels - mean) / deviation
+    if batch.keep is None:
+        return x, None
+    keep = batch.keep.view(B, 1, Y, X)
+    return x.masked_fill(~keep, 0), keep
 
 
 def flatten_mask(keep: KeepMask) -> Bool[Tensor, "B S"] | None:
@@ -267,7 +263,7 @@ def flatten_mask(keep: KeepMask) -> Bool[Tensor, "B S"] | None:
 def _transformer_layers(settings: VisionSettings) -> nn.ModuleList:
     """Create the Transformer layers over a grid."""
     s = settings
-    layer = TransformerEncoderSettings(
+    layer_settings = TransformerEncoderSettings(
         size=s.size,
         heads=s.heads,
         feedforward=s.feedforward,
@@ -275,4 +271,4 @@ def _transformer_layers(settings: VisionSettings) -> nn.ModuleList:
         norm="pre",
         activation="gelu",
     )
-    return nn.ModuleList(EncoderLayer(layer) for _ in range(s.layers))
+    return nn.ModuleList(EncoderLayer(layer_settings) for _ in range(s.layers))

@@ -1,5 +1,7 @@
-"""Weight tying: one matrix for the output layer, the target embedding and, if both sides have one
-vocabulary, the source embedding (Press and Wolf 2017).
+"""Weight tying (Press and Wolf 2017).
+
+One matrix serves as output layer, as target embedding and, if both sides have one vocabulary, as
+source embedding.
 """
 
 from __future__ import annotations
@@ -8,8 +10,9 @@ from regard.models.interface import Decoder, Encoder
 
 
 def tying_obstacles(encoder_size: int, decoder_size: int, joint: bool) -> list[str]:
-    """Return the reasons why both sides cannot share one embedding matrix; `joint`: they have one
-    vocabulary.
+    """Return the reasons why both sides cannot share one embedding matrix.
+
+    `joint`: source and target have one vocabulary.
     """
     causes = []
     if not joint:
@@ -27,9 +30,7 @@ def tying_obstacles(encoder_size: int, decoder_size: int, joint: bool) -> list[s
 
 
 def tie_weights(encoder: Encoder, decoder: Decoder, shared: str) -> None:
-    """Let the output layer have the embedding of the target (`shared` is target or all), and the
-    source embedding be the same matrix (all).
-    """
+    """Tie the output layer to the target embedding (`shared`: target), or to both (all)."""
     if shared != "none":
         decoder.output.weight = decoder.embedding.weight
     if shared == "all":

@@ -1,11 +1,11 @@
-"""Decoding: beam search, sampling and constrained search over any model that satisfies
-`DecodingModel`.
+"""Decoding: beam search, sampling and constrained search with any model that is a `DecodingModel`.
 
-A `Task` is decoded by `loop.decode` (plain) or by the engine's scheduler (continuous batching);
-both step `Decoding`. Each step: the model proposes tokens (`StepCandidates`), `rules` (logits
-processors) change their scores, `sampling` or `selection` picks, `Beams` follows. The finished
-`Hypothesis` lists go to `rerank`; `constraint_text` tokenises the constraints a task came with;
-`forced_decoding` and `search_trace` show what a model did.
+`loop.decode` decodes a batch of `Task`s, and a scheduler can do so with continuous batching; both
+step a `Decoding`. In each step the model proposes tokens (`StepCandidates`), `logits_processors`
+change their scores, `sampling` or `selection` selects among them, and `Beams` is advanced.
+`rerank` orders the finished `Hypothesis` lists. `constraint_text` tokenises constraints, and
+`constraints` follows them through a search. `forced_decoding` and `search_trace` record what a
+model did.
 """
 
 from __future__ import annotations

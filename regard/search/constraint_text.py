@@ -1,6 +1,4 @@
-"""Tokenise constraints: prefix, required terms and forbidden words as text, into the token ids that
-a search checks.
-"""
+"""Tokenise constraints: prefix, required terms and forbidden words become token ids."""
 
 from __future__ import annotations
 
@@ -25,18 +23,18 @@ from regard.search.task import BannedPhrase, Term
 from regard.text.constraints import Constraints
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
-"""Scripts written without spaces between words, by the first word of their letters' Unicode
-names.
+"""Scripts that are written without spaces between words.
+
+They are identified by the first word of the Unicode names of their letters.
 """
-_EXCERPT = 60  # characters
+_EXCERPT = 60
+"""Most characters of a text that a message quotes."""
 CACHE_SIZE = 10_000
 """Most words or phrases whose token ids are cached."""
 
 
 class TargetVocabulary(Protocol):
-    """Vocabulary that constraints are tokenised with: that of a model folder, or of a runtime
-    file.
-    """
+    """Vocabulary with which constraints are tokenised, from a model folder or a runtime file."""
 
     def encode(self, text: str, /) -> list[int]:
         """Encode a line, without BOS and EOS."""
@@ -49,14 +47,14 @@ class TargetVocabulary(Protocol):
 
     @property
     def surface_bytes(self) -> list[bytes]:
-        """The bytes that each token adds to a text."""
+        """Bytes that each token adds to a text."""
 
 
 class ConstraintEncoder:
     """Tokenises constraints with a vocabulary, and caches the result for each word or phrase."""
 
     def __init__(self, vocabulary: TargetVocabulary, case: LetterCase = PLAIN) -> None:
-        """`case`: the rules of the target's language, by which a word begins a sentence."""
+        """Create an encoder; `case` holds the rules of the target language for capital letters."""
         self.vocabulary = vocabulary
         self._case = case
         self._terms: dict[str, Term] = {}
@@ -69,8 +67,7 @@ class ConstraintEncoder:
         where: str = "",
         limits: SearchSettings | None = None,
     ) -> list[str]:
-        """Return what is wrong with the constraints, a sentence for each cause, beginning with
-        `where`.
+        """Return a sentence for each problem of the constraints, beginning with `where`.
 
         If they exceed `limits`, nothing else is checked.
         """
@@ -81,6 +78,7 @@ class ConstraintEncoder:
                 f"{len(constraints.forbid):,}; leave some out, or raise that limit "
                 "(`max_forbidden`)"
             ]
+
         required = [
             (kind, text, self.vocabulary.encode(text))
             for kind, text in _required_texts(constraints)
@@ -92,6 +90,7 @@ class ConstraintEncoder:
                 f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got "
                 f"{total:,}; require less, or raise that limit (`max_required`)"
             ]
+
         unwritable = [
             f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave "
             "them out"
@@ -116,57 +115,57 @@ class ConstraintEncoder:
         banned = self._phrases.get(phrases)
         if banned is None:
             _limit(self._phrases, self._phrase_count)
-            self._phrase_count = len(phrases) + (
-                self._phrase_count if self._phrases else 0
-            )
+            if not self._phrases:
+                self._phrase_count = 0
+            self._phrase_count += len(phrases)
             forms = dict.fromkeys(
                 form for text in phrases for form in (text, self._case.initial(text))
             )
             completions = dict.fromkeys(
-                way for form in forms for way in self._completions(form.encode())
+                completion
+                for form in forms
+                for completion in self._completions(form.encode())
             )
             banned = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
-            self._phrases[phrases] = banned  # another thread may empty the cache
+            # Not read back from the cache below, which another thread may empty.
+            self._phrases[phrases] = banned
         return (banned,)
 
     def _term(self, text: str) -> Term:
-        """Tokenise a word or phrase; capitalised too, for the start of the sentence."""
+        """Tokenise a word or phrase, and its capitalised form for the start of a sentence."""
         term = self._terms.get(text)
         if term is None:
             _limit(self._terms, len(self._terms))
             forms = [tuple(self.vocabulary.encode(text))]
             if _script(text[0]) in _UNSPACED:
                 forms.append(self._without_space(forms[0]))
+            initial_forms: tuple[tuple[int, ...], ...] = ()
             capitalised = self._case.initial(text)
-            initial = (
-                ()
-                if capitalised == text
-                else (tuple(self.vocabulary.encode(capitalised)),)
-            )
-            term = Term(
-                tuple(dict.fromkeys(forms)), initial, self._may_follow(text[-1])
-            )
+            if capitalised != text:
+                initial_forms = (tuple(self.vocabulary.encode(capitalised)),)
+            distinct_forms = tuple(dict.fromkeys(forms))
+            term = Term(distinct_forms, initial_forms, self._may_follow(text[-1]))
             self._terms[text] = term
         return term
 
     def _without_space(self, form: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the same tokens without the space before the first; unchanged if that cannot be
-        written.
+        """Return the form without the space before its first token.
+
+        Returns it unchanged if the vocabulary has no tokens for that.
         """
-        first, *rest = self.vocabulary.tokens(form)
-        unspaced = [first.removeprefix("▁")] if first != "▁" else []
-        ids = [self.vocabulary.id_of(token) for token in unspaced]
+        unspaced = self.vocabulary.tokens(form)[0].removeprefix("▁")
+        ids = [self.vocabulary.id_of(unspaced)] if unspaced else []
         if UNK in ids:
-            ids = [self.vocabulary.id_of(character) for character in unspaced[0]]
-        inner = (*ids, *form[1:])
-        return form if UNK in inner or (not rest and not ids) else inner
+            ids = [self.vocabulary.id_of(character) for character in unspaced]
+        unspaced_form = (*ids, *form[1:])
+        is_writable = bool(unspaced_form) and UNK not in unspaced_form
+        return unspaced_form if is_writable else form
 
     def _may_follow(self, last: str) -> Array | None:
-        """Return the tokens (V,) that may follow a word ending with this character: those that
-        begin another, and EOS.
+        """Return a mask (V,) of the tokens that may follow a word that ends with this character.
 
-        None: any. In Korean a particle may follow; in scripts without spaces, and after
-        punctuation, anything.
+        They are EOS and the tokens that begin another word. Returns None if any token may follow:
+        in Korean, where particles are attached, in scripts without spaces, and after punctuation.
         """
         if not last.isalnum() or _script(last) in (*_UNSPACED, "HANGUL"):
             return None
@@ -174,7 +173,7 @@ class ConstraintEncoder:
 
     @cached_property
     def _boundaries(self) -> Array:
-        """Tokens (V,) that do not continue a word, and end of sentence."""
+        """Mask (V,) of the tokens that do not continue a word, end of sentence included."""
         firsts = [
             surface.decode("utf-8", "replace")[:1]
             for surface in self.vocabulary.surface_bytes
@@ -187,32 +186,32 @@ class ConstraintEncoder:
         return mask
 
     def _completions(self, phrase: bytes) -> Iterator[tuple[bytes, int, bool]]:
-        """Yield each token that could complete the phrase: the bytes before it, the token, and if
-        they begin a word.
+        """Yield the tokens that can complete the phrase.
+
+        Each comes with the bytes of the phrase before it, and with whether these must begin at a
+        word boundary.
         """
         for length in range(1, min(len(phrase), self._longest_surface + 1)):
             for surface, token in self._tokens_starting_with(phrase[-length:]):
                 if _ends_word(surface[length:]):
                     yield phrase[:-length], token, True
-        surfaces, (joined, starts) = (
-            self.vocabulary.surface_bytes,
-            self._joined_surfaces,
-        )
+
+        # Tokens that contain the whole phrase.
+        joined, starts = self._joined_surfaces
         position = joined.find(phrase)
         while position >= 0:
             token = bisect_right(starts, position) - 1
+            surface = self.vocabulary.surface_bytes[token]
             start = position - starts[token]
-            if is_word_boundary(surfaces[token][:start]) and _ends_word(
-                surfaces[token][start + len(phrase) :]
-            ):
+            end = start + len(phrase)
+            if is_word_boundary(surface[:start]) and _ends_word(surface[end:]):
                 yield b"", token, start == 0
             position = joined.find(phrase, position + 1)
 
     def _tokens_starting_with(self, start: bytes) -> Iterator[tuple[bytes, int]]:
         """Yield the surface and id of each token whose surface begins with `start`."""
-        for i in range(
-            bisect_left(self._sorted_surfaces, (start, 0)), len(self._sorted_surfaces)
-        ):
+        first = bisect_left(self._sorted_surfaces, (start, 0))
+        for i in range(first, len(self._sorted_surfaces)):
             if not self._sorted_surfaces[i][0].startswith(start):
                 return
             yield self._sorted_surfaces[i]
@@ -223,13 +222,11 @@ class ConstraintEncoder:
 
     @cached_property
     def _joined_surfaces(self) -> tuple[bytes, list[int]]:
-        """All surfaces in one, with a byte between them that no text has, and where each of them
-        starts.
-        """
-        lengths = (len(surface) + 1 for surface in self.vocabulary.surface_bytes)
-        return b"\xff".join(self.vocabulary.surface_bytes), [0, *accumulate(lengths)][
-            :-1
-        ]
+        """All surfaces, joined by a byte that no text has, and the start of each of them."""
+        surfaces = self.vocabulary.surface_bytes
+        ends = accumulate(len(surface) + 1 for surface in surfaces)
+        starts = [0, *ends][:-1]
+        return b"\xff".join(surfaces), starts
 
     @cached_property
     def _sorted_surfaces(self) -> list[tuple[bytes, int]]:
@@ -242,59 +239,61 @@ class ConstraintEncoder:
 def contradictions(
     constraints: Constraints, where: str = "", case: LetterCase = PLAIN
 ) -> list[str]:
-    """Return what is wrong with constraints for any model, a sentence for each cause, beginning
-    with `where`.
-    """
+    """Return a sentence, beginning with `where`, for each problem that any model would have."""
+    texts = _required_texts(constraints)
+    texts += [("forbid", text) for text in constraints.forbid]
     causes = [
         f"{where}{kind} {_excerpt(text)}: is empty; give a word"
-        for kind, text in [
-            *_required_texts(constraints),
-            *(("forbid", text) for text in constraints.forbid),
-        ]
+        for kind, text in texts
         if not clean(text)
     ]
+
     required = dict.fromkeys(clean(text) for _, text in _required_texts(constraints))
-    together = "\n".join(required)
+    all_required = "\n".join(required)
     for phrase in constraints.forbid:
-        if (cleaned := clean(phrase)) and _has_phrase(together, cleaned, case):
-            causes += [
-                f"{where}forbid {_excerpt(phrase)}: is also required, by {_excerpt(text)}; leave "
-                "one of them out"
-                for text in required
-                if _has_phrase(text, cleaned, case)
-            ]
+        cleaned = clean(phrase)
+        # One search in the joined texts settles most phrases.
+        if not cleaned or not _has_phrase(all_required, cleaned, case):
+            continue
+        causes += [
+            f"{where}forbid {_excerpt(phrase)}: is also required, by {_excerpt(text)}; leave "
+            "one of them out"
+            for text in required
+            if _has_phrase(text, cleaned, case)
+        ]
     return causes
 
 
 def _has_phrase(text: str, phrase: str, case: LetterCase) -> bool:
-    """Return whether a text holds this word or phrase, as it is or capitalised."""
+    """Return whether a text contains this word or phrase, unchanged or capitalised."""
     forms = [form for form in (phrase, case.initial(phrase)) if form in text]
     pattern = rf"(?<![^\W_])(?:{'|'.join(map(re.escape, forms))})(?![^\W_])"
     return bool(forms) and re.search(pattern, text) is not None
 
 
 def _limit(cache: dict[Any, Any], size: int) -> None:
-    """Empty a full cache: it must not grow with the text."""
+    """Empty the cache if it is full, so that it does not grow without limit."""
     if size >= CACHE_SIZE:
         cache.clear()
 
 
 def _required_texts(constraints: Constraints) -> list[tuple[str, str]]:
-    """Return the kind and the text of what a target must hold."""
+    """Return the kind and the text of everything that a target must contain."""
     prefix = [("prefix", constraints.prefix)] if constraints.prefix else []
     return prefix + [("term", text) for text in constraints.terms]
 
 
 def _excerpt(text: str) -> str:
-    """Quote a text, a long one in part."""
+    """Quote a text, or the beginning of a long one."""
     return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")
 
 
 def check_constraints(
     per_source: list[Constraints], encoder: ConstraintEncoder, settings: SearchSettings
 ) -> None:
-    """Raise UsageError with all that is wrong with any source's constraints, and for those that
-    settings rule out.
+    """Raise UsageError with all problems of the constraints of any source.
+
+    Also raises UsageError if the settings exclude constraints of this kind.
     """
     causes = [
         cause
@@ -302,9 +301,8 @@ def check_constraints(
         for cause in encoder.check(distinct, "", settings)
     ]
     UsageError.raise_all(dict.fromkeys(causes))
-    if any(item.terms for item in per_source) and (
-        settings.sample or settings.groups > 1
-    ):
+    has_terms = any(constraints.terms for constraints in per_source)
+    if has_terms and (settings.sample or settings.groups > 1):
         option = "sample" if settings.sample else "groups"
         raise UsageError(
             f"terms and {option}: terms need the whole beam of one search; leave one of them out"
@@ -312,9 +310,7 @@ def check_constraints(
 
 
 def check_required(constraints: Constraints, required: int, max_steps: int) -> None:
-    """Raise UsageError if a target of at most `max_steps` tokens has no room for so many that are
-    required.
-    """
+    """Raise UsageError if a target of `max_steps` tokens has no room for the `required` ones."""
     if required and required >= max_steps:
         phrases = ", ".join(repr(text) for _, text in _required_texts(constraints))
         raise UsageError(

@@ -1,9 +1,8 @@
-"""Lexically constrained decoding: terms that must appear, by dynamic beam allocation (Post & Vilar
-2018).
+"""Lexically constrained decoding by dynamic beam allocation (Post and Vilar 2018).
 
-The beam of a sentence is shared out among *banks*: hypotheses that have written 0, 1, … of the
-required tokens. A hypothesis that has just begun a term then need not compete with those that put
-it off, and the beam stays as wide as it was.
+Required terms must appear in a target. The beam of a sentence is divided among *banks*: bank i
+contains the hypotheses that have i of the required tokens. A hypothesis that has just begun a term
+thus need not compete with those that have not, and the beam need not be wider.
 """
 
 from __future__ import annotations
@@ -18,13 +17,11 @@ from regard.common.shapes import Array
 from regard.search.task import Term
 
 PartialMatch = tuple[int, tuple[int, ...], int]
-"""The number of a term, one of its forms, and how many tokens of it stand at the end of a
-prefix.
-"""
+"""Index of a term, one of its forms, and the number of its tokens that end the prefix."""
 
 
 class TermIndex:
-    """The terms of a task, and the forms that begin with each token."""
+    """The terms of a task, with their forms indexed by first token."""
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self.terms = terms
@@ -39,11 +36,12 @@ class TermIndex:
 
 @dataclass(frozen=True, eq=False)
 class ConstraintState:
-    """Progress of one prefix through its terms, which each token advances without a look back.
+    """State of the terms of one prefix; each token advances it without rereading the prefix.
 
-    Terms, by their number, are `settled` if they are there whatever comes next, and `ending` if
-    their last word may still run on. `partial` are forms whose first tokens stand at the end.
-    `parent_done` are the terms of the prefix without its last token.
+    Terms are given by index. A term is `settled` if it is complete whatever token comes next, and
+    `ending` if the next token could still continue its last word. `partial` holds the forms whose
+    first tokens end the prefix. `parent_done` holds the terms that were complete before the last
+    token.
     """
 
     index: TermIndex
@@ -54,38 +52,34 @@ class ConstraintState:
 
     @classmethod
     def initial(cls, terms: tuple[Term, ...]) -> ConstraintState:
-        """Return the progress of the empty prefix."""
+        """Return the state of the empty prefix."""
         forms = (
             (t, form, 0) for t, term in enumerate(terms) for form in term.initial_forms
         )
         return cls(TermIndex(terms), partial=tuple(forms))
 
     def advance(self, token: int) -> ConstraintState:
-        """Return the progress of the prefix with one more token."""
-        terms = self.index.terms
-        lasting = [
-            t
-            for t in self.ending
-            if (allowed := terms[t].may_follow) is None or allowed[token]
-        ]
+        """Return the state of the prefix with one more token."""
+        settled = self.settled
+        for t in self.ending:
+            may_follow = self.index.terms[t].may_follow
+            if may_follow is None or may_follow[token]:
+                settled |= {t}
+
         candidates = (*self.partial, *self.index.by_first_token.get(token, ()))
         matches = [(t, form, n + 1) for t, form, n in candidates if form[n] == token]
-        return ConstraintState(
-            self.index,
-            self.settled.union(lasting) if lasting else self.settled,
-            frozenset(t for t, form, n in matches if n == len(form)),
-            tuple(match for match in matches if match[2] < len(match[1])),
-            self.done,
-        )
+        ending = frozenset(t for t, form, n in matches if n == len(form))
+        partial = tuple((t, form, n) for t, form, n in matches if n < len(form))
+        return ConstraintState(self.index, settled, ending, partial, self.done)
 
     @cached_property
     def done(self) -> frozenset[int]:
-        """The terms that are there."""
+        """Terms that are complete if the prefix ends here."""
         return self.settled | self.ending if self.ending else self.settled
 
     @cached_property
     def tokens_done(self) -> int:
-        """The number of tokens of these terms."""
+        """Number of tokens of the complete terms."""
         return sum(self.index.sizes[t] for t in self.done)
 
     @property
@@ -94,12 +88,14 @@ class ConstraintState:
 
     @property
     def may_follow(self) -> Array | None:
-        """The tokens (V,) that may come next if a term has just been completed for the first time;
-        None: any.
+        """Mask (V,) of the tokens that may follow terms that have just been completed.
+
+        None if any token may follow.
         """
         allowed = None
         for t in self.done - self.parent_done:
-            if (mask := self.index.terms[t].may_follow) is not None:
+            mask = self.index.terms[t].may_follow
+            if mask is not None:
                 allowed = mask if allowed is None else allowed & mask
         return allowed
 
@@ -108,24 +104,22 @@ class ConstraintState:
         return {*self._gains}
 
     def bank(self, token: int) -> int:
-        """Count the required tokens that are there once `token` is appended.
+        """Count the required tokens of the prefix followed by `token`.
 
-        A term that is only begun counts in part, as long as it stands at the very end.
+        The tokens of an incomplete term count only if they are the last ones of the prefix.
         """
         return self.tokens_done + self._gains.get(token, 0)
 
     @cached_property
     def _gains(self) -> dict[int, int]:
-        """The required tokens that each next token adds."""
+        """Number of required tokens that each next token adds."""
         by_term: dict[tuple[int, int], int] = {}
         for t, form, n in (*self.index.forms, *self.partial):
             if t not in self.done:
                 size = self.index.sizes[t]
+                gain = size if n + 1 == len(form) else min(n + 1, size - 1)
                 key = (form[n], t)
-                by_term[key] = max(
-                    by_term.get(key, 0),
-                    size if n + 1 == len(form) else min(n + 1, size - 1),
-                )
+                by_term[key] = max(by_term.get(key, 0), gain)
         gains: dict[int, int] = {}
         for (token, _), gain in by_term.items():
             gains[token] = gains.get(token, 0) + gain
@@ -133,39 +127,36 @@ class ConstraintState:
 
 
 def required_tokens(terms: Sequence[Term]) -> int:
-    """Count the tokens that terms require: the number of the last bank."""
+    """Count the tokens that terms require, which is the index of the last bank."""
     return sum(map(_size, terms))
 
 
 def is_complete(ids: Sequence[int], terms: Sequence[Term]) -> bool:
-    """Return whether a target holds every term."""
+    """Return whether a target contains every term."""
     return all(contains(tuple(ids), term) for term in terms)
 
 
 def contains(ids: tuple[int, ...], term: Term) -> bool:
-    """Return whether a form of the term was written, followed by something that lets its last word
-    end there.
-    """
-    if any(
-        ids[: len(form)] == form and _ends_at_boundary(ids, len(form), term)
-        for form in term.initial_forms
-    ):
-        return True
-    return any(
-        ids[start : start + len(form)] == form
-        and _ends_at_boundary(ids, start + len(form), term)
-        for form in term.forms
-        if form[0] in ids
-        for start in range(len(ids) - len(form) + 1)
-    )
+    """Return whether the ids contain a form of the term whose last word ends there."""
+    for form in term.initial_forms:
+        if ids[: len(form)] == form and _ends_at_boundary(ids, len(form), term):
+            return True
+    for form in term.forms:
+        if form[0] not in ids:
+            continue
+        for start in range(len(ids) - len(form) + 1):
+            end = start + len(form)
+            if ids[start:end] == form and _ends_at_boundary(ids, end, term):
+                return True
+    return False
 
 
 def allocate_banks(scores: Array, banks: Array, width: int, last: int) -> Array:
-    """Choose which of one sentence's continuations (C,) are kept, best first: at most `width`,
-    shared among the banks.
+    """Select at most `width` of one sentence's continuations (C,), shared among the banks.
 
-    Each bank gets the same share, the last one the remainder; what a bank cannot fill goes to the
-    others, those with more of the required tokens first.
+    Each bank gets the same share, and the `last` one also the remainder. Places that a bank cannot
+    fill go to the others, to banks with more required tokens first. Returns the indices of the
+    selected continuations, best first.
     """
     order = [
         i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > -np.inf
@@ -175,15 +166,13 @@ def allocate_banks(scores: Array, banks: Array, width: int, last: int) -> Array:
         queues[min(int(banks[i]), last)].append(i)
     shares = [width // (last + 1)] * (last + 1)
     shares[last] += width - sum(shares)
-    kept = [
-        i for queue, share in zip(queues, shares, strict=True) for i in queue[:share]
-    ]
-    spare = [
-        i
-        for queue, share in zip(reversed(queues), reversed(shares), strict=True)
-        for i in queue[share:]
-    ]
-    selected = {*kept, *spare[: width - len(kept)]}
+
+    selected = set[int]()
+    unselected: list[int] = []
+    for queue, share in zip(reversed(queues), reversed(shares), strict=True):
+        selected.update(queue[:share])
+        unselected += queue[share:]
+    selected.update(unselected[: width - len(selected)])
     return np.array([i for i in order if i in selected], np.int64)
 
 

@@ -1,8 +1,7 @@
-"""Forced decoding (teacher forcing) of given targets: attention weights, and the log-probability of
-each token.
+"""Forced decoding (teacher forcing): attention weights and log-probabilities of given targets.
 
-One pass over the very token ids, so that the weights are those of the target however a search found
-it.
+It is one forward pass over the token ids of the target, so the result does not depend on the search
+that found them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from regard.models import Batch, Ensemble, Model, SourceInput, source_length
 from regard.search.loop import DecodingModel
 
 MAX_ENTRIES = 2**14
-"""Most attention entries of a batch, rows · max(S, T)²: its recorded weights are held at once."""
+"""Most attention entries of a batch, rows · max(S, T)²; their weights are in memory together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +29,10 @@ class ForcedDecoding:
     """Attention and log-probabilities of one forced target of T tokens, end of sentence last."""
 
     log_probs: Array  # (T,)
-    # By layer: cross (H, T, S), encoder (H, S, S), decoder (H, T, T)
+    # By layer: (H, T, S) for cross-attention, (H, S, S) in encoders, (H, T, T) in decoders.
     weights: dict[str, Array]
-    scores: dict[str, Array]  # that softmax makes them of
-    roles: dict[str, str]  # of these layers: "encoder", "decoder", "cross"
+    scores: dict[str, Array]  # attention scores before the softmax, by layer
+    roles: dict[str, str]  # "encoder", "decoder" or "cross", by layer
     grid: tuple[int, int] | None = None  # rows and columns of the S cells of an image
 
 
@@ -44,32 +43,29 @@ def force_decode(
     with_attention: bool = True,
     role: str | None = None,
 ) -> list[ForcedDecoding]:
-    """Force a model to write each target (ids without end of sentence) after its source (ids with
-    it, or an image).
+    """Force a model to produce each target from its source.
 
-    Sentences of similar lengths, and images of one size, share a batch. `role` limits the recorded
-    attention to one of "encoder", "decoder" and "cross". Results are in the order of the sources.
+    Targets are ids without end of sentence; sources are ids with it, or images. Sentences of
+    similar lengths, and images of one size, share a batch; results are in the order of the sources.
+    `role` limits the recorded attention to one of "encoder", "decoder" and "cross".
     """
-    order = sorted(
-        range(len(sources)),
-        key=lambda i: (_shape(sources[i]), len(targets[i]), source_length(sources[i])),
-    )
+
+    def sort_key(i: int) -> tuple[tuple[int, ...], int, int]:
+        return _shape(sources[i]), len(targets[i]), source_length(sources[i])
+
+    order = sorted(range(len(sources)), key=sort_key)
     results: dict[int, ForcedDecoding] = {}
     model.eval()
     for rows in _batches(order, sources, targets):
-        batch = _decode_batch(
-            model,
-            [sources[i] for i in rows],
-            [targets[i] for i in rows],
-            with_attention,
-            role,
-        )
-        results |= zip(rows, batch, strict=True)
+        batch_sources = [sources[i] for i in rows]
+        batch_targets = [targets[i] for i in rows]
+        batch = _decode_batch(model, batch_sources, batch_targets, with_attention, role)
+        results.update(zip(rows, batch, strict=True))
     return [results[i] for i in range(len(sources))]
 
 
 def _shape(source: SourceInput) -> tuple[int, ...]:
-    """Return the shape of an image; sources of one batch have the same."""
+    """Return the shape of an image, or () for a sentence; one batch has sources of one shape."""
     return tuple(source.shape) if isinstance(source, torch.Tensor) else ()
 
 
@@ -78,7 +74,7 @@ def _batches(
     sources: Sequence[SourceInput],
     targets: Sequence[Sequence[int]],
 ) -> Iterator[list[int]]:
-    """Group neighbours into batches of at most MAX_ENTRIES."""
+    """Group neighbours in `order` into batches of at most MAX_ENTRIES attention entries."""
     rows: list[int] = []
     S = T = 0
     for i in order:
@@ -107,53 +103,45 @@ def _decode_batch(
     device = model.device
     target_in = pad([[BOS, *ids] for ids in targets])[0]
     target_out = pad([[*ids, EOS] for ids in targets])[0]
-    records: list[Any] = [nullcontext({})] * 2
+    record_weights: Any = nullcontext({})
+    record_scores: Any = nullcontext({})
     if with_attention:
-        records = [
-            record_attention(model, role=role, scores=wants_scores)
-            for wants_scores in (False, True)
-        ]
-    with records[0] as weights, records[1] as scores:
+        record_weights = record_attention(model, role=role)
+        record_scores = record_attention(model, role=role, scores=True)
+    with record_weights as weights, record_scores as scores:
         source = decoder.encode(Batch.of(sources, device))
         features, _ = decoder.step(target_in.to(device), decoder.begin(source), source)
-    log_probs = (
-        decoder.project(features)
-        .float()
-        .log_softmax(-1)
-        .gather(2, target_out.to(device)[..., None])[..., 0]
-    )
-    modules = model.named_modules()
+    log_probs = decoder.project(features).float().log_softmax(-1)
+    log_probs = log_probs.gather(2, target_out.to(device)[..., None])[..., 0]
+
     roles = {
         name: module.role
-        for name, module in modules
+        for name, module in model.named_modules()
         if isinstance(module, Attention) and name in weights
     }
-    recorded = [
-        {name: part[name].float().cpu().numpy() for name in roles}
-        for part in (weights, scores)
-    ]
+    weight_arrays = {name: weights[name].float().cpu().numpy() for name in roles}
+    score_arrays = {name: scores[name].float().cpu().numpy() for name in roles}
     grid = source.grid
-    lengths = [len(ids) if grid is None else grid[0] * grid[1] for ids in sources]
-    return [
-        ForcedDecoding(
-            log_probs[row, :T].cpu().numpy(),
-            _unpadded(recorded[0], roles, row, S, T),
-            _unpadded(recorded[1], roles, row, S, T),
-            roles,
-            grid,
+    results = []
+    for row, (ids, target) in enumerate(zip(sources, targets, strict=True)):
+        S = len(ids) if grid is None else grid[0] * grid[1]
+        T = len(target) + 1
+        results.append(
+            ForcedDecoding(
+                log_probs[row, :T].cpu().numpy(),
+                _unpadded(weight_arrays, roles, row, S, T),
+                _unpadded(score_arrays, roles, row, S, T),
+                roles,
+                grid,
+            )
         )
-        for row, (S, T) in enumerate(
-            zip(lengths, (len(target) + 1 for target in targets), strict=True)
-        )
-    ]
+    return results
 
 
 def _unpadded(
     recorded: dict[str, Array], roles: dict[str, str], row: int, S: int, T: int
 ) -> dict[str, Array]:
-    """Cut the weights or scores of a sentence of a batch to its own rows and columns, in each
-    layer.
-    """
+    """Return the weights or scores of one sentence of a batch in each layer, without padding."""
     sizes = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
     shapes = {name: sizes[role] for name, role in roles.items()}
     return {

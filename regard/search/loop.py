@@ -1,5 +1,6 @@
-"""The decoding loop: the protocol of a decodable model, and the step that plain and continuous
-batching share.
+"""The decoding loop, and the protocol of the models that it decodes with.
+
+Plain and continuous batching share the step `Decoding.step`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 
 OnStep = Callable[[Beams, Any, StepResult], None]
-"""Observer of a search: called after each step with the beams before it, the model's features, and
-the result.
+"""Observer of a search, called after each step.
+
+Its arguments are the beams before the step, the model's features, and the result.
 """
 
 
 class DecodingModel(Protocol):
-    """All that decoding needs of a model: a `Model` or an `Ensemble`.
+    """The methods of a model that decoding needs; `Model` and `Ensemble` have them.
 
     Sources, states and features are opaque to the search; sources and states have `select(rows)`
     and `join(other)`.
@@ -48,9 +50,7 @@ class DecodingModel(Protocol):
 
 @dataclass(frozen=True)
 class Decoding:
-    """Sentences in the middle of decoding: their beams, and the model's state and source, which
-    follow the beams.
-    """
+    """Sentences that are being decoded: their beams, and the model's state and source for these."""
 
     beams: Beams
     state: Any
@@ -65,13 +65,10 @@ class Decoding:
         settings: SearchSettings,
         rules: Sequence[Rule],
     ) -> Decoding:
-        """Begin decoding before the first token; row b of the source is that of task b."""
+        """Begin decoding before the first token; row b of the source belongs to task b."""
         beams = Beams.initial(tasks, settings, rules)
-        return cls(
-            beams,
-            _select(model.begin(source), beams.initial_rows, model.device),
-            source,
-        )
+        state = _select(model.begin(source), beams.initial_rows, model.device)
+        return cls(beams, state, source)
 
     def __len__(self) -> int:
         """Number of open sentences."""
@@ -80,8 +77,9 @@ class Decoding:
     def step(
         self, model: DecodingModel, on_step: OnStep | None = None
     ) -> tuple[Decoding, list[Finished]]:
-        """Decode one more token of every row; return the rows that are still open, and the
-        sentences that are done.
+        """Decode one more token of every row.
+
+        Returns the sentences that are still open, and those that have ended.
         """
         tokens = torch.from_numpy(self.beams.tokens).to(model.device).unsqueeze(1)
         features, state = model.step(tokens, self.state, self.source)
@@ -95,16 +93,16 @@ class Decoding:
         return Decoding(result.beams, state, source), result.finished
 
     def select(self, sentences: Sequence[int], model: DecodingModel) -> Decoding:
-        """Keep some sentences, by index, and drop the others."""
+        """Keep the sentences with these indices, and drop the others."""
         kept = np.array(sentences, np.int64)
         state = _select(self.state, self.beams.rows_of(kept), model.device)
-        return Decoding(
-            self.beams.select(kept), state, _select(self.source, kept, model.device)
-        )
+        source = _select(self.source, kept, model.device)
+        return Decoding(self.beams.select(kept), state, source)
 
     def join(self, other: Decoding) -> Decoding:
-        """Merge sentences that were begun apart; both have made their first step, so that they have
-        as many beams.
+        """Merge sentences that were begun separately.
+
+        Both must have made their first step, so that they have the same number of beams.
         """
         return Decoding(
             self.beams.join(other.beams),
@@ -120,8 +118,9 @@ def search(
     settings: SearchSettings,
     rules: Sequence[Rule] = (SuppressTokens(),),
 ) -> list[list[Hypothesis]]:
-    """Search for the best targets of encoded sentences of these lengths; return the hypotheses of
-    each, best first.
+    """Search for the best targets of encoded sentences of these lengths.
+
+    Returns the hypotheses of each sentence, best first.
     """
     tasks = [
         Task(id, settings.max_steps(length, model.max_target))
@@ -139,29 +138,28 @@ def decode(
     rules: Sequence[Rule] = (SuppressTokens(),),
     on_step: OnStep | None = None,
 ) -> list[list[Hypothesis]]:
-    """Decode tasks together until all are done; return the hypotheses of each, 1 to `beam` of them,
-    best first.
+    """Decode tasks in one batch until all have ended; return 1 to `beam` hypotheses of each.
 
-    Row b of the source is that of task b. `on_step` observes every step.
+    Hypotheses are sorted best first. Row b of the source belongs to task b. `on_step` observes all
+    steps.
     """
     decoding = Decoding.begin(model, source, tasks, settings, rules)
     results: dict[int, list[Hypothesis]] = {}
     while len(decoding):
         decoding, finished = decoding.step(model, on_step)
-        results |= {task.id: hypotheses for task, hypotheses in finished}
+        results.update((task.id, hypotheses) for task, hypotheses in finished)
     return [results[task.id] for task in tasks]
 
 
 def _candidates(model: DecodingModel, features: Any, beams: Beams) -> StepCandidates:
-    """Ask the model for as many likeliest tokens as the beams need, or for whole distributions."""
+    """Ask the model for as many of its likeliest tokens as the beams need, or for all tokens."""
     if beams.k_needed is None:
-        return StepCandidates(
-            model.project(features)[:, -1].float().log_softmax(-1).cpu().numpy()
-        )
+        logits = model.project(features)[:, -1]
+        return StepCandidates(logits.float().log_softmax(-1).cpu().numpy())
     top = model.top_tokens(features, beams.k_needed, beams.suppressed)
     return StepCandidates(*(tensor.cpu().numpy() for tensor in top))
 
 
 def _select(value: Any, rows: Array | None, device: torch.device) -> Any:
-    """Select rows of a state or sentences of a source; None: all, as they are."""
+    """Select rows of a state, or sentences of a source; None leaves it unchanged."""
     return value if rows is None else value.select(torch.from_numpy(rows).to(device))

@@ -1,6 +1,4 @@
-"""Rerank hypotheses: coverage penalty and minimum Bayes risk (MBR) utility; and detect runaway
-repetition.
-"""
+"""Rerank hypotheses by coverage penalty or minimum Bayes risk (MBR), and detect repetition."""
 
 from __future__ import annotations
 
@@ -16,29 +14,26 @@ from regard.common.shapes import Array
 ORDER = CHRF.CHAR_ORDER
 BETA = CHRF.BETA
 MIN_COVERAGE = 1e-6
-"""Attention that a source token counts as having received at least, so that its logarithm is
-finite.
-"""
-MIN_TIMES, MIN_TOKENS = 5, 20
-"""Consecutive copies of an n-gram, and tokens in all of them, from which on it is a runaway
-repetition.
-"""
+"""Lower bound of a source token's coverage, which keeps its logarithm finite."""
+MIN_TIMES = 5
+"""Fewest consecutive copies of an n-gram that are a runaway repetition."""
+MIN_TOKENS = 20
+"""Fewest tokens of a runaway repetition, in all its copies."""
 
 
 def coverage(weights: Array) -> float:
-    """Coverage of a source: Σ over its tokens of log min(Σ over target tokens of attention (T, S),
-    1); 0 if all read.
+    """Return the coverage of a source by attention weights (T, S).
 
-    Wu et al. 2016, equation 14, without its β.
+    It is the sum over source tokens of log min(c, 1), where c is a token's attention summed over
+    target tokens (Wu et al. 2016, equation 14, without its β); 0 if all are attended to.
     """
     return float(np.log(np.clip(weights.sum(0), MIN_COVERAGE, 1.0)).sum())
 
 
 def mbr_utility(texts: Sequence[str], shares: Sequence[float]) -> list[float]:
-    """Expected chrF of each text against all others: the utility of minimum Bayes risk (MBR)
-    decoding.
+    """Return the expected chrF of each text, the utility of minimum Bayes risk (MBR) decoding.
 
-    `shares` weight each text as a possible reference; a text is not compared with itself.
+    All other texts are its references, weighted by `shares`.
     """
     scores = _chrf(texts) * np.asarray(shares, np.float64)  # (K, K)
     np.fill_diagonal(scores, 0)
@@ -46,12 +41,11 @@ def mbr_utility(texts: Sequence[str], shares: Sequence[float]) -> list[float]:
 
 
 def _chrf(texts: Sequence[str]) -> Array:
-    """Compute chrF (K, K) of each text against each other as its reference, as sacreBLEU does by
-    default.
+    """Compute chrF (K, K) of each text with each other text as its reference.
 
-    Character n-grams of length one to six without spaces; precision and recall averaged over the
-    lengths that both texts have; recall weighted twice. All pairs at once take a hundredth of the
-    time.
+    The result is that of sacreBLEU's defaults: character n-grams of one to six characters without
+    spaces, precision and recall averaged over the orders that both texts have, and recall weighted
+    by β = 2. Computing all pairs at once takes a hundredth of sacreBLEU's time.
     """
     joined = ["".join(text.split()) for text in texts]
     precision, recall, orders = np.zeros((3, len(texts), len(texts)))
@@ -61,53 +55,43 @@ def _chrf(texts: Sequence[str]) -> Array:
             for text in joined
         ]
         totals = np.array([counter.total() for counter in ngrams])
-        common = _common(ngrams)
+        common = _common_counts(ngrams)
         precision += common / np.maximum(totals, 1)[:, None]
         recall += common / np.maximum(totals, 1)
         orders += (totals[:, None] > 0) & (totals > 0)
+
     precision = precision / np.maximum(orders, 1)
     recall = recall / np.maximum(orders, 1)
-    weighted = BETA**2 * precision + recall
-    return (
-        100 * (1 + BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
-    )
+    denominator = BETA**2 * precision + recall
+    denominator = np.where(denominator > 0, denominator, 1)
+    return 100 * (1 + BETA**2) * precision * recall / denominator
 
 
-def _common(ngrams: Sequence[Counter[str]]) -> Array:
-    """Count the n-grams that each text has in common with each other (K, K).
+def _common_counts(ngrams: Sequence[Counter[str]]) -> Array:
+    """Count the n-grams that each text has in common with each other text (K, K).
 
-    An n-gram of one text alone is in no pair: those that are left out would fill memory with the
-    square of K.
+    N-grams of a single text are left out, because their table would grow with the square of K.
     """
-    texts = Counter(ngram for counter in ngrams for ngram in counter)
-    columns = {
-        ngram: column
-        for column, ngram in enumerate(
-            ngram for ngram, count in texts.items() if count > 1
-        )
-    }
+    texts_with = Counter(ngram for counter in ngrams for ngram in counter)
+    shared = [ngram for ngram, count in texts_with.items() if count > 1]
+    columns = {ngram: column for column, ngram in enumerate(shared)}
     counts = np.zeros((len(ngrams), len(columns)), np.int32)
-    rows = [
-        [
-            (columns[ngram], count)
-            for ngram, count in counter.items()
-            if ngram in columns
-        ]
-        for counter in ngrams
-    ]
-    for row, shared in zip(counts, rows, strict=True):
-        for column, count in shared:
-            row[column] = count
+    text_columns = []
+    for k, counter in enumerate(ngrams):
+        present = [ngram for ngram in counter if ngram in columns]
+        text_columns.append([columns[ngram] for ngram in present])
+        counts[k, text_columns[k]] = [counter[ngram] for ngram in present]
+
     common = np.zeros((len(ngrams), len(ngrams)), np.int64)
-    for k, shared in enumerate(rows):
-        own = [column for column, _ in shared]
-        common[k] = np.minimum(counts[k, own], counts[:, own]).sum(1)
+    for k, present_columns in enumerate(text_columns):
+        of_text = counts[k, present_columns]
+        common[k] = np.minimum(of_text, counts[:, present_columns]).sum(1)
     return common
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """An n-gram of token ids that stands `times` times in a row, from position `start` on."""
+    """An n-gram of token ids that occurs `times` times in succession from position `start`."""
 
     start: int
     ids: tuple[int, ...]
@@ -117,37 +101,34 @@ class Repetition:
 def find_repetition(
     target: Sequence[int], source: Sequence[int] = ()
 ) -> Repetition | None:
-    """Find the longest runaway repetition in a target; None if it is short, or its source repeats
-    about as much.
+    """Find the longest runaway repetition in a target.
+
+    Returns None if there is none, or if the source has a repetition of half as many times or more.
     """
     repetition = _longest_repetition(target)
-    if (
-        repetition is None
-        or repetition.times < MIN_TIMES
-        or repetition.times * len(repetition.ids) < MIN_TOKENS
-    ):
+    if repetition is None or repetition.times < MIN_TIMES:
+        return None
+    if repetition.times * len(repetition.ids) < MIN_TOKENS:
         return None
     in_source = _longest_repetition(source)
-    return (
-        None
-        if in_source is not None and 2 * in_source.times >= repetition.times
-        else repetition
-    )
+    if in_source is not None and 2 * in_source.times >= repetition.times:
+        return None
+    return repetition
 
 
 def _longest_repetition(ids: Sequence[int]) -> Repetition | None:
-    """Find the repetition that takes up most tokens; of equals, that of the shorter n-gram."""
+    """Find the repetition of the most tokens; among equals, the one of the shorter n-gram."""
     longest = None
     most = 0
     row = np.asarray(ids)
     for period in range(1, len(row) // 2 + 1):
+        # Runs of positions whose token occurs again one period later.
         same = np.concatenate([[False], row[period:] == row[:-period], [False]])
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             times = (end - start) // period + 1
             if times > 1 and times * period > most:
                 most = times * period
-                longest = Repetition(
-                    start, tuple(row[start : start + period].tolist()), times
-                )
+                ngram = tuple(row[start : start + period].tolist())
+                longest = Repetition(start, ngram, times)
     return longest

@@ -1,6 +1,4 @@
-"""Steps of a search as plain data: the open hypotheses, and the candidates kept, ended and
-pruned.
-"""
+"""Steps of a search as plain data: open hypotheses, and candidates kept, ended and pruned."""
 
 from __future__ import annotations
 
@@ -13,19 +11,21 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that could come next after one of the open hypotheses."""
+    """A candidate for the next token of an open hypothesis."""
 
     beam: int  # index of the hypothesis in the step's prefixes
     token: int
     log_prob: float  # of the token
-    total_log_prob: float  # of the hypothesis with it
+    total_log_prob: float  # of the hypothesis followed by the token
     fate: Fate
 
 
 @dataclass(frozen=True)
 class SearchStep:
-    """One step of a search: the token ids of the open hypotheses, best first, and the candidates,
-    likeliest first.
+    """One step of a search.
+
+    `prefixes` are the token ids of the open hypotheses, best first; `candidates` are likeliest
+    first.
     """
 
     prefixes: tuple[Prefix, ...]

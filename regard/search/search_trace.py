@@ -1,6 +1,4 @@
-"""Search trace: the beam search of one sentence recorded step by step, with candidates kept, ended
-and pruned.
-"""
+"""Search trace: the beam search of one sentence, recorded step by step with its candidates."""
 
 from __future__ import annotations
 
@@ -17,8 +15,10 @@ from regard.search.search_steps import Candidate, Fate, Prefix, SearchStep
 
 @dataclass
 class SearchRecorder:
-    """Observer of the search of one sentence (`OnStep`): records `width` candidates of each
-    hypothesis at each step.
+    """Observer (`OnStep`) of the search of one sentence.
+
+    It records at each step the `width` likeliest candidates of each hypothesis, and all candidates
+    that were selected.
     """
 
     model: DecodingModel
@@ -33,51 +33,45 @@ class SearchRecorder:
         prefixes = [beams.prefix_of(row) for row in open_rows]
         fates = _fates(beams, result)
         logits = self.model.project(features)[:, -1]
-        log_probs, tokens, eos_log_probs = top_tokens(
-            logits, self.width, beams.suppressed
-        )
+        top = top_tokens(logits, self.width, beams.suppressed)
+        log_probs, tokens, eos_log_probs = (tensor.tolist() for tensor in top)
         candidates = []
         for beam, row in enumerate(open_rows):
-            by_token = dict(
-                zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True)
-            )
-            if choices := beams.byte_choices.get(row):
-                own = logits[row].float().log_softmax(-1).tolist()
-                by_token = {
-                    token: own[token]
-                    for token in sorted(choices, key=lambda i: -own[i])[: self.width]
-                }
-            more = {EOS: float(eos_log_probs[row]), **_forced(beams, logits[row])}
-            kept = [
+            by_token = dict(zip(tokens[row], log_probs[row], strict=True))
+            choices = beams.byte_choices.get(row)
+            if choices:
+                row_log_probs = logits[row].float().log_softmax(-1).tolist()
+                choices = sorted(choices, key=lambda token: -row_log_probs[token])
+                by_token = {t: row_log_probs[t] for t in choices[: self.width]}
+            by_token[EOS] = eos_log_probs[row]
+            by_token.update(_forced_token(beams, logits[row]))
+
+            # Copy tokens and terms are selected although other tokens are likelier.
+            selected = [
                 path[-1]
                 for path in fates
-                if path[:-1] == prefixes[beam] and path[-1] not in by_token | more
+                if path[:-1] == prefixes[beam] and path[-1] not in by_token
             ]
-            # Copy tokens and terms, which are written where others are likelier.
-            if kept:
-                more |= zip(
-                    kept,
-                    logits[row].float().log_softmax(-1)[kept].tolist(),
-                    strict=True,
-                )
-            for token, log_prob in (by_token | more).items():
+            if selected:
+                selected_log_probs = logits[row].float().log_softmax(-1)[selected]
+                by_token.update(zip(selected, selected_log_probs.tolist(), strict=True))
+
+            for token, log_prob in by_token.items():
                 fate = fates.get((*prefixes[beam], token), "pruned")
                 total = float(beams.log_probs[0, row]) + log_prob
                 candidates.append(Candidate(beam, token, log_prob, total, fate))
-        ranked = sorted(candidates, key=lambda candidate: -candidate.total_log_prob)
-        self.steps.append(SearchStep(tuple(prefixes), tuple(ranked)))
+        candidates.sort(key=lambda candidate: -candidate.total_log_prob)
+        self.steps.append(SearchStep(tuple(prefixes), tuple(candidates)))
 
 
-def _forced(beams: Beams, logits: Tensor) -> dict[int, float]:
-    """Return the token that the prefix forces, and its log-probability; nothing after the
-    prefix.
-    """
-    (task,), length = beams.tasks, int(beams.lengths[0])
+def _forced_token(beams: Beams, logits: Tensor) -> dict[int, float]:
+    """Return the token that the prefix forces, if any, with its log-probability."""
+    (task,) = beams.tasks
+    length = int(beams.lengths[0])
     if length >= len(task.prefix):
         return {}
-    return {
-        task.prefix[length]: float(logits.float().log_softmax(-1)[task.prefix[length]])
-    }
+    token = task.prefix[length]
+    return {token: float(logits.float().log_softmax(-1)[token])}
 
 
 def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
@@ -85,16 +79,14 @@ def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
     after = result.beams
     fates = dict[Prefix, Fate]()
     if len(after):
-        rows = (
-            row for row in range(after.width) if after.scores[0, row] > -float("inf")
-        )
-        fates |= {after.prefix_of(row): "kept" for row in rows}
-        ended = after.hypotheses[0]
+        for row in range(after.width):
+            if after.scores[0, row] > -float("inf"):
+                fates[after.prefix_of(row)] = "kept"
+        finished = after.hypotheses[0]
     else:
-        ended = tuple(result.finished[0].hypotheses)
-    before = set(beams.hypotheses[0])
-    return fates | {
-        (*hypothesis.ids, EOS): "ended"
-        for hypothesis in ended
-        if hypothesis not in before
-    }
+        finished = tuple(result.finished[0].hypotheses)
+    finished_before = set(beams.hypotheses[0])
+    for hypothesis in finished:
+        if hypothesis not in finished_before:
+            fates[(*hypothesis.ids, EOS)] = "ended"
+    return fates

@@ -11,11 +11,9 @@ from regard.common.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 from regard.data.text import MAX_LINE
 
 MAX_COMPARED = 250
-"""Most hypotheses that are compared with each other, by beam search or by minimum Bayes risk."""
+"""Most hypotheses that beam search or minimum Bayes risk compares with each other."""
 SEVERAL = 1.5
-"""Sentences of a line of the training data, on average, from which on a model translates several
-together.
-"""
+"""Mean sentences of a training line from which on a model translates whole lines."""
 
 
 class SearchSettings(Settings):
@@ -172,13 +170,11 @@ class SearchSettings(Settings):
             "top_p": self.top_p is not None,
         }
         unused = [name for name, value in is_set.items() if value and not self.sample]
-        problems = (
-            [
+        problems = []
+        if unused:
+            problems.append(
                 f"{', '.join(unused)}: used by sampling only; set sample too, or leave it out"
-            ]
-            if unused
-            else []
-        )
+            )
         if self.beam % self.groups:
             problems.append(
                 f"a beam of {self.beam} cannot be divided into {self.groups} groups; take a "
@@ -211,34 +207,35 @@ class SearchSettings(Settings):
 
     @property
     def splits_sentences(self) -> bool:
-        """Tell whether each sentence of a line is translated by itself, as by models that do not
-        know their data.
+        """True if each sentence of a line is translated by itself.
+
+        With `auto` that is so unless the training lines are known to hold several sentences.
         """
-        is_of_several = (
-            self.line_sentences is not None and self.line_sentences >= SEVERAL
-        )
-        return self.split == "on" or (self.split == "auto" and not is_of_several)
+        if self.split == "auto":
+            return self.line_sentences is None or self.line_sentences < SEVERAL
+        return self.split == "on"
 
     def max_steps(
         self, source_length: int, max_target: int | None, required: int = 0
     ) -> int:
-        """Return the most tokens, end of sentence included, that a target of a source of this
-        length may have.
+        """Return the most tokens, end of sentence included, of a target for this source length.
 
-        `max_target` is the model's own limit; `required` tokens of prefix and terms come on top of
-        the ratio.
+        `max_target` is the model's own limit; the `required` tokens of prefix and terms are added
+        to the limit by the ratio.
         """
-        by_source = max(
-            int(self.max_ratio * source_length) + self.max_extra + required,
-            self.min_length + 1,
-        )
-        limits = (by_source, max_target, self.max_length and self.max_length + 1)
-        return min(limit for limit in limits if limit is not None)
+        by_ratio = int(self.max_ratio * source_length) + self.max_extra + required
+        limit = max(by_ratio, self.min_length + 1)
+        if max_target is not None:
+            limit = min(limit, max_target)
+        if self.max_length is not None:
+            limit = min(limit, self.max_length + 1)
+        return limit
 
 
 class SearchOptions(TypedDict, total=False):
-    """The fields of `SearchSettings` as optional keyword arguments; None or absent: as the model
-    folder says.
+    """The fields of `SearchSettings` as optional keyword arguments.
+
+    For a field that is None or absent, the value of the model folder holds.
     """
 
     beam: int | None

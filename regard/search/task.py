@@ -1,6 +1,4 @@
-"""Decoding tasks and their results: constraints of one sentence in token ids, and the hypotheses
-found for it.
-"""
+"""Decoding tasks (one sentence with its constraints, in token ids) and their hypotheses."""
 
 from __future__ import annotations
 
@@ -14,11 +12,10 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Required phrase of a lexical constraint: one of the token sequences `forms` must occur in the
-    target.
+    """Required phrase: one of the token sequences `forms` must occur in the target.
 
-    `initial_forms` count at the very start of the target only. `may_follow` marks the tokens that
-    may come next, so that the last word is a whole one; None: any.
+    `initial_forms` are valid only at the start of the target. `may_follow` is a mask of the tokens
+    that may come next, so that the phrase ends with a whole word; None: any token may.
     """
 
     forms: tuple[tuple[int, ...], ...]
@@ -28,12 +25,11 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class BannedPhrase:
-    """Forbidden words or phrases, as the tokens that would complete them, by the bytes that stand
-    before them.
+    """Forbidden words or phrases, as the tokens that would complete them.
 
-    `surfaces`: the bytes that each token of the vocabulary stands for. `completions`: the bytes
-    before, the token, and whether those bytes must begin at a word boundary (False: the phrase
-    begins inside the token).
+    `surfaces` are the bytes of each token of the vocabulary. Each of `completions` consists of the
+    bytes of the phrase before the token, the token, and whether those bytes must begin at a word
+    boundary (they need not if the phrase begins inside the token).
     """
 
     surfaces: Sequence[bytes] = field(repr=False)
@@ -41,7 +37,7 @@ class BannedPhrase:
 
     @cached_property
     def by_start(self) -> dict[bytes, list[tuple[int, bool]]]:
-        """The tokens, and whether a word boundary is needed, by the bytes before."""
+        """Completing tokens, and whether they need a word boundary, by the bytes before them."""
         by_start: dict[bytes, list[tuple[int, bool]]] = {}
         for before, token, at_boundary in self.completions:
             by_start.setdefault(before, []).append((token, at_boundary))
@@ -49,7 +45,7 @@ class BannedPhrase:
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
-        """The different numbers of bytes before, longest first."""
+        """Distinct lengths of the bytes before a completing token, longest first."""
         return tuple(sorted({len(before) for before in self.by_start}, reverse=True))
 
 
@@ -57,11 +53,12 @@ class BannedPhrase:
 class Task:
     """One target to decode, and its constraints.
 
-    `id` is the caller's, and unique within a call. A target has at most `max_steps` tokens, end of
-    sentence included; it begins with the tokens of `prefix`, holds every one of `terms` and none of
-    `banned`. Samples depend on `sampling_key` and the settings' seed alone. `byte_tokens`: see
-    `Vocabulary.byte_tokens`. Of the vocabulary's `copy_tokens` it holds each of `copies` exactly
-    once, where `max_steps` has room for them, and no others.
+    `id` is chosen by the caller, and unique within a call. A target has at most `max_steps` tokens,
+    end of sentence included; it begins with the tokens of `prefix`, contains each of `terms`, and
+    contains none of `banned`. Samples depend only on `sampling_key` and the settings' seed.
+    `byte_tokens` are those of `Vocabulary.byte_tokens`. The target contains each of `copies`
+    exactly once, if `max_steps` leaves room for them, and no others of the vocabulary's
+    `copy_tokens`.
     """
 
     id: int
@@ -77,11 +74,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished target: token ids without end of sentence, their log-probability with it, and the
-    score it ranks by.
+    """A finished target.
 
-    `complete`: it holds all required terms, and the model has placed its copy tokens itself;
-    incomplete hypotheses rank after complete ones.
+    `ids` are its tokens without end of sentence; `log_prob` includes end of sentence; hypotheses
+    are ranked by `score`. A `complete` hypothesis contains all required terms, and its copy tokens
+    were not forced; incomplete hypotheses rank after complete ones.
     """
 
     ids: tuple[int, ...]

@@ -1,8 +1,7 @@
-"""Settings that suit a corpus of sentence pairs, by its size; for runs that name neither a preset
-nor a model.
+"""Settings that suit the size of a corpus, for runs that name neither a preset nor a model.
 
-The rule was measured: `benchmarks/settings_grid.py` trains models of many settings for equal
-processor time.
+The rule was found by experiment: `benchmarks/settings_grid.py` trains models of many settings for
+equal processor time.
 """
 
 from __future__ import annotations
@@ -22,35 +21,30 @@ from regard.data.pair_filters import PairReader
 from regard.training.recipe import Recipe
 
 FEW = 200
-"""Pairs below which nothing of use is learnt."""
+"""Pairs below which a model learns nothing useful."""
 MANY = 200_000
 """Pairs from which on settings no longer depend on the corpus."""
 TOKENS = 4096, 2048, 1024
-"""Tokens of an update, of which the most are taken that leave an epoch its updates."""
+"""Sizes of an update in tokens; the largest is used with which an epoch has enough updates."""
 EPOCH_UPDATES = 150
 """Updates that an epoch should have."""
 SMALLEST = "transformer-tiny"
 """The preset of a small corpus."""
 SHALLOW = 300_000
-"""Tokens of an epoch up to which a shallower model with less dropout is better in the time that one
-gives it.
-"""
+"""Tokens of an epoch up to which a shallower model with less dropout is better."""
 QUICK = 1_200
-"""Processor seconds of a budget up to which it is better whatever the corpus, as it learns most in
-that time.
-"""
+"""Processor seconds of a budget up to which the shallower model is better for any corpus."""
 LIKE = 6
-"""Factor of pairs, times that of characters in one, up to which another corpus says what may be
-expected.
-"""
+"""Largest ratio of pairs, times that of pair lengths, at which two corpora are comparable."""
 _CHARACTERS_A_TOKEN = 4
 _SHAPE = {"layers": "{} layers", "dropout": "dropout {}"}
 
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Pairs of a training corpus, characters of both its sides, and the sides of which all lines
-    are alike.
+    """Number of pairs of a training corpus, and of characters of both its sides.
+
+    `constant` names the sides that consist of equal lines.
     """
 
     pairs: int
@@ -59,10 +53,10 @@ class CorpusSize:
 
 
 def corpus_size(data: CorpusSettings) -> CorpusSize | None:
-    """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot
-    be read.
+    """Count pairs and characters.
 
-    Pipes, which can be read only once and may block, are not opened: None, too.
+    Returns None from `MANY` pairs on, for images, and for files that cannot be read. Pipes, which
+    can be read only once and may block, are not opened; the result is None for them too.
     """
     paths = [
         path for files in data.training_files.values() for path in files.paths.values()
@@ -73,48 +67,46 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
         pairs = chain.from_iterable(map(PairReader, data.training_files.values()))
         rows = list(islice((pair for pair in pairs if all(pair)), MANY))
     except (RegardError, OSError):
-        # Reading them for training says what is wrong, all at once.
+        # The training data will be read again, and all problems reported then.
         return None
     if not 0 < len(rows) < MANY:
         return None
-    sides = zip(("source", "target"), zip(*rows, strict=True), strict=True)
-    constant = tuple(
-        side for side, lines in sides if len(rows) > 1 and len({*lines}) == 1
-    )
-    return CorpusSize(
-        len(rows), sum(len(source) + len(target) for source, target in rows), constant
-    )
+    constant = []
+    if len(rows) > 1:
+        if len({source for source, _ in rows}) == 1:
+            constant.append("source")
+        if len({target for _, target in rows}) == 1:
+            constant.append("target")
+    characters = sum(len(source) + len(target) for source, target in rows)
+    return CorpusSize(len(rows), characters, tuple(constant))
 
 
 def suitable(
     size: CorpusSize, preset: str, seconds: float = math.inf
 ) -> dict[str, Any]:
-    """Return the values beside those of a preset that suit a corpus of this size, and a budget in
-    processor seconds.
+    """Return values that replace those of a preset for a corpus of this size.
 
-    A small corpus wants small updates: what counts in the first hour is their number. An epoch has
-    at least 150 of them, of 1,024 to 4,096 tokens (30,000 pairs want about 1,000: Gowda and May,
-    2020). Every other epoch is validated. The smallest preset has two layers of four then (fewer,
-    too, in Araabi and Monz, 2020), and half of its dropout.
+    `seconds` is the time budget in processor seconds. A small corpus needs small updates, because
+    their number matters most in the first hour: an epoch has at least 150 updates of 1,024 to 4,096
+    tokens (30,000 pairs need about 1,000 tokens: Gowda and May, 2020). There is a validation every
+    other epoch. The smallest preset then gets two layers instead of four (as in Araabi and Monz,
+    2020), and half of its dropout.
     """
-    epoch = size.characters / 2 / _CHARACTERS_A_TOKEN
-    tokens = next((n for n in TOKENS if epoch / n >= EPOCH_UPDATES), TOKENS[-1])
+    epoch_tokens = size.characters / 2 / _CHARACTERS_A_TOKEN
+    tokens = next((n for n in TOKENS if epoch_tokens / n >= EPOCH_UPDATES), TOKENS[-1])
+    two_epochs = int(round(2 * epoch_tokens / tokens, -2))
     values: dict[str, Any] = {
         "batching": {"tokens": tokens},
-        "training": {
-            "validate_every": min(500, max(100, int(round(2 * epoch / tokens, -2))))
-        },
+        "training": {"validate_every": min(500, max(100, two_epochs))},
     }
-    if preset == SMALLEST and (epoch <= SHALLOW or seconds <= QUICK):
+    if preset == SMALLEST and (epoch_tokens <= SHALLOW or seconds <= QUICK):
         side = {"layers": 2, "dropout": 0.1}
         values["model"] = {"encoder": side, "decoder": side}
     return values
 
 
 def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
-    """Yield which settings a recipe has for a corpus of this size, and what cannot be learnt from
-    it.
-    """
+    """Yield messages about the settings for a corpus of this size, and about its deficiencies."""
     if size.pairs < FEW:
         few = counted(size.pairs, "pair is", "pairs are")
         yield f"{few} enough to try the commands; to learn a language takes some thousands"
@@ -140,9 +132,7 @@ def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
 
 
 def _comparison(size: CorpusSize) -> str:
-    """Return what the corpus nearest in pairs and in their length reached, of those that the rule
-    was measured on.
-    """
+    """Return the scores on the corpus nearest in size, among those of the experiments."""
     corpora = package_toml("regard.training", "reference_scores.toml")["corpora"]
 
     def distance(corpus: dict[str, Any]) -> float:

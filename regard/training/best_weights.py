@@ -1,5 +1,6 @@
-"""The best weights of a run, `model.safetensors`: guarded by their SHA-256, mended from the copy in
-a checkpoint.
+"""The best weights of a run, `model.safetensors`.
+
+They are checked by their SHA-256, and restored from the copy in a checkpoint if they are damaged.
 """
 
 from __future__ import annotations
@@ -17,17 +18,14 @@ from regard.model_folder import folder_id, save_tensors
 
 
 class BestWeights:
-    """The file of the best weights. `report` is called with a sentence when it had to be
-    restored.
-    """
+    """The file of the best weights; `report` is called with a sentence if it had to be restored."""
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
         self.path = path
         self.report = report
         self.folder_id = folder_id(path.parent)
-        self.sha256: str | None = (
-            None  # of the file as training wrote it; None: it has written none
-        )
+        # Checksum of the file that training wrote; None: it has written none yet.
+        self.sha256: str | None = None
 
     def save(self, tensors: Mapping[str, torch.Tensor], update: int) -> None:
         """Write the weights of an update. Raises OSError."""
@@ -37,28 +35,27 @@ class BestWeights:
         self.sha256 = file_sha256(self.path)
 
     def copy_to(self, copy: Path, earlier: Sequence[Path]) -> None:
-        """Copy the weights into a checkpoint; if they are damaged by now, restore them from an
-        `earlier` copy first.
+        """Copy the weights into a checkpoint.
 
-        Raises TrainingError if no copy is whole, and OSError.
+        If they are damaged, they are first restored from an `earlier` copy. Raises TrainingError if
+        every copy is damaged, and OSError.
         """
         if self.sha256 is None:
             return
         if self._problem() is not None:
-            self._restore(
-                [
-                    path
-                    for path in earlier
-                    if path.is_file() and file_sha256(path) == self.sha256
-                ]
-            )
+            undamaged = [
+                path
+                for path in earlier
+                if path.is_file() and file_sha256(path) == self.sha256
+            ]
+            self._restore(undamaged)
         shutil.copyfile(self.path, copy)
 
     def resume(self, copy: Path | None, sha256: str | None) -> None:
-        """Make the file what a checkpoint holds as the best weights, if it holds any.
+        """Restore the best weights of a checkpoint, if it has any.
 
-        The file may be missing or damaged, or of a later update, after which no checkpoint was
-        written. Raises TrainingError if it cannot be restored.
+        The file may be missing or damaged, or belong to a later update, after which no checkpoint
+        was written. Raises TrainingError if it cannot be restored.
         """
         self.sha256 = sha256
         if copy is not None and self._problem() is not None:
@@ -85,7 +82,7 @@ class BestWeights:
         )
 
     def _problem(self) -> str | None:
-        """Say why the file is not what training wrote; None if it is."""
+        """Return why the file is not the one that training wrote; None if it is."""
         if not self.path.is_file():
             return "missing"
         try:
@@ -100,7 +97,7 @@ class BestWeights:
 
 
 def _update(path: Path) -> str:
-    """The update whose weights a file says that it has."""
+    """Return the update that is named in the header of a file of weights."""
     try:
         with safe_open(path, "pt") as file:
             return str((file.metadata() or {}).get("update", "unknown"))[:12]

@@ -1,6 +1,4 @@
-"""Time budget: the largest model size that can be trained in the given time, on this machine, with
-these data.
-"""
+"""Time budget: choose the largest model size that this machine can train in the given time."""
 
 from __future__ import annotations
 
@@ -21,9 +19,16 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-EPOCHS, TOKENS_PER_WEIGHT = 40, 20  # of enough training
-WARMUP = 4  # one update of so many warms up, at most
-WARM_UP, TIMED = 1, 2  # updates of a trial
+EPOCHS = 40
+"""Epochs that are enough training."""
+TOKENS_PER_WEIGHT = 20
+"""Target tokens for each weight that are enough training."""
+WARMUP = 4
+"""The warm-up of the learning rate takes at most one of so many updates."""
+WARM_UP = 1
+"""Updates of a trial before timing starts."""
+TIMED = 2
+"""Updates of a trial that are timed."""
 
 _TIME = re.compile(
     r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?"
@@ -32,9 +37,7 @@ _TIME = re.compile(
 
 @dataclass(frozen=True)
 class BudgetChoice:
-    """The chosen preset, its recipe with its warm-up, its trial, and a line for each size that was
-    tried.
-    """
+    """The chosen preset with its recipe and trial, and a report line for each size tried."""
 
     preset: str
     recipe: Recipe
@@ -44,7 +47,7 @@ class BudgetChoice:
 
 @dataclass(frozen=True)
 class Trial:
-    """Mean seconds and target tokens of the timed updates of a trial, with the model's size."""
+    """Mean seconds and target tokens of the timed updates, the model's weights, and all updates."""
 
     seconds: float
     tokens: float
@@ -53,14 +56,16 @@ class Trial:
 
 
 def minutes_of(text: str) -> float:
-    """Parse a time such as 30m, 1h30m, 90s or 2h into minutes. Raises UsageError for anything
-    else.
+    """Parse a time such as 30m, 1h30m, 90s or 2h into minutes.
+
+    Raises UsageError for any other text.
     """
     match = _TIME.fullmatch(text.strip().lower())
     parts = [float(part or 0) for part in match.groups()] if match else []
     if not parts or not sum(parts):
         raise UsageError(f"`budget={text}`: wanted a time such as 30m, 1h30m or 90s")
-    return parts[0] * 60 + parts[1] + parts[2] / 60
+    hours, minutes, seconds = parts
+    return hours * 60 + minutes + seconds / 60
 
 
 def choose(
@@ -71,12 +76,11 @@ def choose(
     device: str,
     processes: int = 1,
 ) -> BudgetChoice:
-    """The largest of these recipes, ordered from small to large, that the budget suffices for; else
-    the smallest.
+    """Choose the largest of these recipes for which the budget is enough, or the smallest of all.
 
-    Enough training is 40 epochs, or 20 target tokens for every weight, whichever comes first: a
-    small corpus is learnt by then, and from a large one a model of that size would not learn much
-    more.
+    `recipes` are ordered from small to large. Enough training is 40 epochs, or 20 target tokens for
+    every weight, whichever comes first: a small corpus is learned by then, and from a large one a
+    model of that size would not learn much more.
     """
     report = []
     best = None
@@ -90,8 +94,8 @@ def choose(
                 raise
             problem = f"{name}: does not fit in memory ({reason_of(error)})"
         if problem is not None:
-            # Outside the except clause, which holds tensors; larger sizes will not fit
-            # either.
+            # This is outside the except clause, because the exception keeps tensors alive. Larger
+            # sizes would not fit either.
             report.append(problem)
             break
         updates = int(minutes * 60 / result.seconds)
@@ -136,14 +140,14 @@ def trial(
     device: str,
     processes: int = 1,
 ) -> Trial:
-    """Time a few updates of a new model; one of several processes computes its share of them.
+    """Time a few updates of a new model, as one of several processes computes its share of them.
 
-    Random numbers drawn later are not changed by it.
+    The state of the random number generator is restored afterwards.
     """
     state = torch.get_rng_state()
-    model = (
-        build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
-    )
+    model = build(recipe.model, *vocabularies, recipe.tokenizer.joint)
+    model = model.to(device).train()
+    size = model.decoder.output.weight.shape[1]
     updater = Updater(model, recipe, -(-batches.per_update // processes))
     updater.workers.configure(recipe.training.rdrop, recipe.training.scheduled_sampling)
     seconds = []
@@ -157,9 +161,7 @@ def trial(
         ]
         updater.accumulate(number, share, update.tokens)
         updater.clip()
-        updater.step(
-            learning_rate(recipe.schedule, number, model.decoder.output.weight.shape[1])
-        )
+        updater.step(learning_rate(recipe.schedule, number, size))
         seconds.append(time.perf_counter() - began)
         tokens.append(update.tokens)
     updater.workers.close()

@@ -1,6 +1,4 @@
-"""Training checkpoints: all that the next update depends on, in a folder that appears whole or not
-at all.
-"""
+"""Training checkpoints: all that the next update depends on, written atomically as a folder."""
 
 from __future__ import annotations
 
@@ -32,8 +30,10 @@ from regard.training.distributed import World
 
 T = TypeVar("T")
 STATE = "state.json"
+"""File with the trainer's state and the checksums of all other files."""
 BEST = "best.safetensors"
-# Of tensors, whole or of one process.
+"""Copy of the best weights so far."""
+# Names of the files of tensors, of all processes or of one.
 FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")
 
 
@@ -44,9 +44,7 @@ def has_checkpoint(run: Path) -> bool:
 
 @dataclass(frozen=True)
 class Seal:
-    """The content of a checkpoint's `state.json`: the trainer's state, and the SHA-256 of every
-    other file.
-    """
+    """Content of a checkpoint's `state.json`: the trainer's state and the SHA-256 of each file."""
 
     folder: Path
     state: dict[str, Any]
@@ -55,18 +53,15 @@ class Seal:
     @property
     def best(self) -> tuple[Path | None, str | None]:
         """The copy of the best weights and its SHA-256; (None, None) if there were none yet."""
-        return (
-            (self.folder / BEST, self.files[BEST])
-            if BEST in self.files
-            else (None, None)
-        )
+        if BEST not in self.files:
+            return None, None
+        return self.folder / BEST, self.files[BEST]
 
 
 class Checkpoints:
-    """The folder `checkpoints/` of a run: `update-00000500/` and so on, the newest few.
+    """The folder `checkpoints/` of a run, with the newest few: `update-00000500/` and so on.
 
-    Each process writes the shards that it holds; tensors that all hold whole are written by the
-    main process.
+    Each process writes its shards; the main process writes the tensors that are not sharded.
     """
 
     def __init__(self, folder: Path, keep: int, world: World | None = None) -> None:
@@ -81,11 +76,10 @@ class Checkpoints:
         state: dict[str, Any],
         best: BestWeights | None = None,
     ) -> None:
-        """Write a checkpoint to a temporary folder, sync it to disk, rename it, then remove the
-        oldest.
+        """Write a checkpoint to a temporary folder, sync it, rename it, and remove the oldest one.
 
-        Raises TrainingError, in every process, if that is impossible; the checkpoints before it are
-        untouched then.
+        Raises TrainingError in every process if that is impossible; the earlier checkpoints are
+        then unchanged.
         """
         temporary = self.folder / f"update-{update:08d}.part"
         try:
@@ -94,12 +88,10 @@ class Checkpoints:
             self._attempt(partial(self._publish, temporary, state, best))
         except (OSError, SafetensorError, DamagedCheckpoint) as problem:
             shutil.rmtree(temporary, ignore_errors=True)
+            last = "there is none yet"
             earlier = _checkpoints(self.folder)
-            last = (
-                f"the last one kept is {earlier[-1].name}"
-                if earlier
-                else "there is none yet"
-            )
+            if earlier:
+                last = f"the last one kept is {earlier[-1].name}"
             raise TrainingError(
                 f"{self.folder}: the checkpoint of update {update} could not be written "
                 f"({_cause(problem)}); {last}. Make room on the disk, or make the folder writable, "
@@ -114,9 +106,9 @@ class Checkpoints:
     ) -> Seal | None:
         """Read the newest undamaged checkpoint into `own`; None if there is no checkpoint.
 
-        `report_damaged` is called for each newer, damaged one; `check_state` raises ValueError,
-        KeyError or TypeError for a state that cannot be. Raises TrainingError if every checkpoint
-        is damaged.
+        `report_damaged` is called for each damaged checkpoint that is newer. `check_state` raises
+        ValueError, KeyError or TypeError for an invalid state. Raises TrainingError if every
+        checkpoint is damaged.
         """
         problems = []
         damaged = list[Path]()
@@ -138,8 +130,10 @@ class Checkpoints:
         return None
 
     def _attempt(self, step: Callable[[], T]) -> T:
-        """Take a step in all processes. If it fails in one, raise its exception there, and one like
-        it elsewhere.
+        """Run `step` in all processes and return its result.
+
+        If it fails in one process, its exception is raised there, and DamagedCheckpoint in the
+        others.
         """
         try:
             result = [step()]
@@ -157,14 +151,12 @@ class Checkpoints:
         return result[0]
 
     def _set_aside(self, damaged: list[Path]) -> None:
-        """Rename damaged checkpoints, which would count as the newest and push undamaged ones
-        out.
-        """
+        """Rename damaged checkpoints, which would count among the newest that are kept."""
         if self.world.is_main:
             for folder in damaged:
-                aside = folder.with_suffix(".damaged")
-                shutil.rmtree(aside, ignore_errors=True)
-                folder.rename(aside)
+                new_path = folder.with_suffix(".damaged")
+                shutil.rmtree(new_path, ignore_errors=True)
+                folder.rename(new_path)
 
     def _begin(self, temporary: Path) -> None:
         if not self.world.is_main:
@@ -176,44 +168,43 @@ class Checkpoints:
     def _publish(
         self, temporary: Path, state: dict[str, Any], best: BestWeights | None
     ) -> None:
-        """Add the best weights, write the checksums, sync all to disk, give the folder its name,
-        remove the oldest.
-        """
+        """Complete a checkpoint, sync it to disk, rename it to its final name, remove old ones."""
         if not self.world.is_main:
             return
         if best is not None:
-            best.copy_to(
-                temporary / BEST,
-                [folder / BEST for folder in reversed(_checkpoints(self.folder))],
-            )
+            earlier = reversed(_checkpoints(self.folder))
+            best.copy_to(temporary / BEST, [folder / BEST for folder in earlier])
+
         files = sorted(path for path in temporary.iterdir() if path.is_file())
-        sums = {path.name: file_sha256(path) for path in files}
-        contents: dict[str, Any] = {"state": state, "files": sums}
+        checksums = {path.name: file_sha256(path) for path in files}
+        contents: dict[str, Any] = {"state": state, "files": checksums}
         contents = {**contents, "checksum": json_digest(contents)}
         (temporary / STATE).write_text(json.dumps(contents, indent=1), encoding="utf-8")
         for path in [*files, temporary / STATE, temporary]:
             sync(path)
+
+        # A checkpoint of the same update is replaced.
         final = temporary.with_suffix("")
-        old = temporary.with_suffix(".old")
-        shutil.rmtree(old, ignore_errors=True)
+        replaced = temporary.with_suffix(".old")
+        shutil.rmtree(replaced, ignore_errors=True)
         if final.exists():
-            final.rename(old)
+            final.rename(replaced)
         temporary.rename(final)
         sync(self.folder)
-        shutil.rmtree(old, ignore_errors=True)
-        for old in _checkpoints(self.folder)[: -self.keep]:
-            shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+        for oldest in _checkpoints(self.folder)[: -self.keep]:
+            shutil.rmtree(oldest, ignore_errors=True)
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, oldest first."""
+    """Return the checkpoints in a folder, oldest first."""
     return sorted(path for path in folder.glob("update-*") if not path.suffix)
 
 
 def optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module
 ) -> dict[str, torch.Tensor]:
-    """The optimizer's state as named tensors: `weight name/state name`."""
+    """Return the optimizer's state as tensors named `weight name/state name`."""
     return {
         f"{name}/{key}": value.detach()
         for name, parameter in model.named_parameters()
@@ -222,32 +213,33 @@ def optimizer_tensors(
 
 
 def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Create the state that Adam creates at its first step, so that a checkpoint can be read into
-    it.
+    """Create the state that Adam would create at its first step.
+
+    A checkpoint can then be read into it.
     """
-    for parameter in (
-        parameter for group in optimizer.param_groups for parameter in group["params"]
-    ):
-        device = "cpu" if parameter.device.type == "cpu" else parameter.device
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), dtype=torch.float32, device=device),
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
-        }
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            device = "cpu" if parameter.device.type == "cpu" else parameter.device
+            optimizer.state[parameter] = {
+                "step": torch.zeros((), dtype=torch.float32, device=device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
 
 
 def _unseal(folder: Path, world: World) -> Seal:
-    """Read `state.json` and check every file that it lists, the processes in turn; no other file is
-    ever opened.
+    """Read `state.json` and check every file that it lists; no other file is ever opened.
 
-    Raises DamagedCheckpoint, also for a file that is not listed: training did not write it. Hidden
-    files, which systems create by themselves, are left alone.
+    The processes divide the files among them. Raises DamagedCheckpoint, also for a file that is not
+    listed, because training did not write it. Hidden files, which operating systems create, are
+    ignored.
     """
     try:
         contents = parse_json(file_bytes(_regular(folder, STATE)))
-        if not isinstance(contents, dict) or contents.pop(
-            "checksum", None
-        ) != json_digest(contents):
+        is_sealed = isinstance(contents, dict) and (
+            contents.pop("checksum", None) == json_digest(contents)
+        )
+        if not is_sealed:
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
         state = dict(contents["state"])
         files = dict(contents["files"])
@@ -282,14 +274,16 @@ def _unseal(folder: Path, world: World) -> Seal:
 
 
 def _regular(folder: Path, name: str) -> Path:
-    """The path of a file in a checkpoint. Raises DamagedCheckpoint for what leads out of it or is
-    no file.
+    """Return the path of a file in a checkpoint.
+
+    Raises DamagedCheckpoint if it is missing, a link or no file.
     """
     path = folder / name
-    if path.is_symlink() or not path.is_file():
-        raise DamagedCheckpoint(
-            f"{name} is {'not a file' if path.is_symlink() or path.exists() else 'missing'}"
-        )
+    if path.is_symlink():
+        raise DamagedCheckpoint(f"{name} is not a file")
+    if not path.is_file():
+        problem = "not a file" if path.exists() else "missing"
+        raise DamagedCheckpoint(f"{name} is {problem}")
     return path
 
 

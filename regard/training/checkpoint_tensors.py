@@ -1,8 +1,7 @@
-"""Tensors of a checkpoint: safetensors files, whole or one for each process, read into whole or
-sharded tensors.
+"""Tensors of a checkpoint, in safetensors files: one for all processes, or one for each.
 
-A file of one process names in its header, as JSON, the rows that each of its tensors is. Nothing is
-unpickled.
+Either kind can be read into whole or sharded tensors. The header of a file of one process gives, as
+JSON, the rows of each of its shards. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -24,20 +23,21 @@ from regard.common.shapes import Tensor
 from regard.model_folder import save_tensors
 from regard.training.distributed import World
 
-# Model, ema, optimizer, random: tensors by name.
 Parts = dict[str, dict[str, torch.Tensor]]
-# Key of the header: by tensor, the first row of the shard and the rows of the whole.
+"""Named tensors of each part of a checkpoint: model, ema, optimizer, random."""
 ROWS = "rows"
-OPTIONAL = "optimizer"  # weights without a gradient have no state yet
+"""Header key: the first row of each shard, and the number of rows of its whole tensor."""
+OPTIONAL = "optimizer"
+"""Part that may lack tensors: weights that had no gradient yet have no state."""
 
 
 class DamagedCheckpoint(Exception):
-    """A checkpoint cannot be read, and why."""
+    """Error: a checkpoint cannot be read; its text is the reason."""
 
 
 @dataclass(frozen=True)
 class _Shard:
-    """Some rows of a tensor in a safetensors file that is open."""
+    """Rows of a tensor in an open safetensors file, from row `start` on."""
 
     file: Any
     name: str
@@ -46,15 +46,14 @@ class _Shard:
     shape: tuple[int, ...]
 
     def read(self, start: int, end: int) -> Tensor:
-        """Read rows of the whole tensor that are in this shard; a number has no rows."""
+        """Read rows `start` to `end` of the whole tensor, or all of a tensor without axes."""
         if not self.shape:
             return self.file.get_tensor(self.name)  # type: ignore[no-any-return]
         return self.file.get_slice(self.name)[start - self.start : end - self.start]  # type: ignore[no-any-return]
 
 
 def save_parts(folder: Path, parts: Parts, world: World) -> None:
-    """Write the tensors that this process holds; those that all hold whole are written by the main
-    process.
+    """Write the shards of this process, and in the main process the tensors that are not sharded.
 
     Raises OSError.
     """
@@ -78,12 +77,11 @@ def save_parts(folder: Path, parts: Parts, world: World) -> None:
 
 
 def read_parts(files: Sequence[Path], own: Parts) -> None:
-    """Read into each tensor of `own` the rows that this process holds, however many processes wrote
-    them.
+    """Read into each tensor of `own` the rows that this process holds.
 
-    Raises DamagedCheckpoint, before anything is changed, if tensors are missing, unexpected or of
-    another shape, and after that if weights are not finite; also OSError, SafetensorError,
-    ValueError, TypeError and KeyError.
+    Any number of processes may have written the files. Raises DamagedCheckpoint, before anything is
+    changed, if tensors are missing, unexpected or of another shape; and while reading, if weights
+    are not finite. Also raises OSError, SafetensorError, ValueError, TypeError and KeyError.
     """
     with ExitStack() as stack, torch.no_grad():
         shards = {
@@ -98,7 +96,7 @@ def read_parts(files: Sequence[Path], own: Parts) -> None:
 
 
 def _open_shards(paths: Sequence[Path], stack: ExitStack) -> dict[str, list[_Shard]]:
-    """Open the files of one part; return the shards of each tensor by their first row."""
+    """Open the files of one part; return the shards of each tensor, sorted by their first row."""
     shards: dict[str, list[_Shard]] = {}
     for path in paths:
         file: Any = stack.enter_context(safe_open(path, "pt"))
@@ -118,7 +116,7 @@ def _open_shards(paths: Sequence[Path], stack: ExitStack) -> dict[str, list[_Sha
 def _check(
     part: str, own: dict[str, torch.Tensor], shards: dict[str, list[_Shard]]
 ) -> None:
-    """Raise DamagedCheckpoint if these shards do not make up exactly these tensors."""
+    """Raise DamagedCheckpoint unless the shards form exactly the tensors of `own`."""
     problems = [
         f"it has no {part} tensor {name}"
         for name in own
@@ -142,7 +140,7 @@ def _check(
 
 
 def _is_complete(shards: Sequence[_Shard], shape: tuple[int, ...]) -> bool:
-    """Return whether shards lie one after another and have all rows of a tensor of this shape."""
+    """Return whether consecutive shards contain all rows of a tensor of this shape."""
     if not shape:
         return [shard.shape for shard in shards] == [()]
     if any(
@@ -155,8 +153,9 @@ def _is_complete(shards: Sequence[_Shard], shape: tuple[int, ...]) -> bool:
 
 
 def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> None:
-    """Copy the rows that this process holds of a tensor; a state that the optimizer did not have
-    yet is zero.
+    """Copy the rows of a tensor that this process holds.
+
+    Without shards, the optimizer had no state for it yet, and it becomes zero.
     """
     target = _local(tensor)
     first = _first_row(tensor)
@@ -170,13 +169,12 @@ def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> Non
             values = shard.read(start, end)
             if part in ("model", "ema") and not bool(torch.isfinite(values).all()):
                 raise DamagedCheckpoint(f"its {part} tensor {name} is not finite")
-            (target[start - first : end - first] if target.shape else target).copy_(
-                values
-            )
+            rows = target[start - first : end - first] if target.shape else target
+            rows.copy_(values)
 
 
 def _part(path: Path) -> str:
-    """The part that a file holds tensors of: `model` of `model-00001-of-00004.safetensors`."""
+    """Return the part of a file's tensors: `model` for `model-00001-of-00004.safetensors`."""
     return path.stem.partition("-")[0]
 
 
@@ -185,9 +183,7 @@ def _local(tensor: Tensor) -> Tensor:
 
 
 def _first_row(tensor: Tensor) -> int:
-    """The row of the whole tensor at which the shard of this process begins: rows are shared out
-    like `torch.chunk`.
-    """
+    """Return the first row of this process's shard; rows are divided as by `torch.chunk`."""
     if not isinstance(tensor, DTensor):
         return 0
     assert tensor.placements == (Shard(0),), "weights are sharded by rows"

@@ -1,5 +1,6 @@
-"""Compose the recipe of a run: parent run, preset, recipe or TOML file, data files and settings;
-later ones win.
+"""Compose the recipe of a run from parent run, preset, recipe, data files and settings.
+
+Later ones take precedence over earlier ones.
 """
 
 from __future__ import annotations
@@ -38,33 +39,33 @@ from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
-TEXT, CAPTIONS = SMALLEST, "caption-transformer"
-"""Default presets."""
+TEXT = SMALLEST
+"""Default preset for sentence pairs."""
+CAPTIONS = "caption-transformer"
+"""Default preset for images with captions."""
 SENTENCES = {
     "tokenizer": {"copy_tokens": len(COPY_CHARACTERS)},
     "variation": MEASURED.model_dump(),
 }
-"""Values beside those of a preset for sentence pairs."""
+"""Values below those of a preset for sentence pairs."""
 SIZES = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
 
 @dataclass(frozen=True)
 class ParentRun:
-    """The run whose weights and vocabulary another begins with; settings and vocabularies are read
-    once.
+    """The run whose weights and vocabulary another run starts from (fine-tuning).
+
+    Settings and vocabulary are read once.
     """
 
     path: Path
 
     @classmethod
     def of(cls, recipe: Recipe) -> ParentRun | None:
-        """The parent that a recipe names, if any."""
-        return (
-            None
-            if recipe.training.parent is None
-            else cls(Path(recipe.training.parent))
-        )
+        """Return the parent that a recipe names, if any."""
+        parent = recipe.training.parent
+        return None if parent is None else cls(Path(parent))
 
     @cached_property
     def settings(self) -> FolderSettings:
@@ -75,26 +76,24 @@ class ParentRun:
         return load_tokenizer(self.path, self.settings)
 
     def read_weights(self) -> dict[str, torch.Tensor]:
-        """Read the weights; they are not kept, as they would fill memory while the other run
-        trains.
-        """
+        """Read the weights, without caching them: they would fill memory during the training."""
         return read_weights(self.path, self.settings)
 
     def check(self, recipe: Recipe) -> None:
-        """Raise UsageError, with all causes, if vocabulary or shape of a recipe differ from those
-        here.
-        """
+        """Raise UsageError, with all causes, if the recipe changes the vocabulary or the shape."""
         tokenizer = recipe.tokenizer.model_dump()
         before = self.settings.tokenizer.model_dump()
-        causes = [
-            f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {self.path} "
-            f"is kept ({'where it is not set' if before[name] is None else repr(before[name])}); "
-            "leave it out"
-            for name in (
-                before if tokenizer["kind"] == before["kind"] else ["kind"]
-            )  # other kinds, other settings
-            if tokenizer[name] != before[name]
-        ]
+        # Tokenizers of different kinds have different settings, so only the kind is compared.
+        names = list(before) if tokenizer["kind"] == before["kind"] else ["kind"]
+        causes = []
+        for name in names:
+            if tokenizer[name] == before[name]:
+                continue
+            kept = "where it is not set" if before[name] is None else repr(before[name])
+            causes.append(
+                f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of "
+                f"{self.path} is kept ({kept}); leave it out"
+            )
         UsageError.raise_all(causes or self._shape_conflicts(recipe))
 
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
@@ -122,9 +121,9 @@ class ParentRun:
 class TrainRequest:
     """Request to train: a whole recipe, or parts from which one is composed.
 
-    `recipe` is a Recipe or a TOML file with a whole one or part of one; `data` holds values of its
+    `recipe` is a Recipe, or a TOML file with a whole or partial one; `data` holds values of its
     data table; `settings` has dotted keys. `budget` is a time such as 30m. With `resume` the run's
-    own recipe is the default.
+    previous recipe is the default.
     """
 
     recipe: Recipe | Path | None = None
@@ -151,16 +150,16 @@ class TrainRequest:
             excluded = [
                 f"`{name}=`" for name, value in arguments.items() if value is not None
             ]
-            excluded += ["`dry_run=True`"] * dry_run
-            causes += [
-                f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out"
-                + (
-                    "; to train longer, set training.updates"
-                    if name == "`budget=`"
-                    else ""
+            if dry_run:
+                excluded.append("`dry_run=True`")
+            for name in excluded:
+                cause = (
+                    f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` "
+                    "out"
                 )
-                for name in excluded
-            ]
+                if name == "`budget=`":
+                    cause += "; to train longer, set training.updates"
+                causes.append(cause)
         if self.parent is not None and self.preset is not None:
             causes.append(
                 "`preset=`: with `parent=` the model is that of the parent run; leave one of them "
@@ -169,9 +168,10 @@ class TrainRequest:
         UsageError.raise_all(causes)
 
     def compose(self, out: Path | None = None, size: str | None = None) -> Recipe:
-        """The recipe of a run in the folder `out`; `size`: a preset, if nothing else names a model.
+        """Return the recipe of a run in the folder `out`.
 
-        Raises ConfigurationError with all causes at once.
+        `size` is the preset to use if nothing else names a model. Raises ConfigurationError with
+        all causes at once.
         """
         values, where = self._read(out)
         overrides = self._overrides()
@@ -181,29 +181,24 @@ class TrainRequest:
         parent = None if path is None else ParentRun(path)
         if parent is not None and not self.resume:
             values = merge(_inherit(parent), values)
-        in_file = values.pop("preset", None)
-        name = self.preset or in_file
-        above: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
-        if name is not None or not _names_a_model(values):
-            data = override(merge(values, above), overrides)["data"]
+        preset_in_file = values.pop("preset", None)
+        chosen = self.preset or preset_in_file
+        arguments: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
+        if chosen is not None or not _names_a_model(values):
+            data = override(merge(values, arguments), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
-            start_name = str(name or size or (CAPTIONS if images else TEXT))
-            start = (
-                preset(start_name) if images else merge(SENTENCES, preset(start_name))
-            )
-            if (
-                name is None
-                and isinstance(data, dict)
-                and not images
-                and not self.resume
-            ):
-                start = merge(start, self._suitable(data, start_name))
-            values = merge(start, values)
-        above |= (
-            {"training": {"parent": str(parent.path)}} if parent is not None else {}
-        )
-        recipe = Recipe.parse(override(merge(values, above), overrides), where)
-        if self.resume:  # its own languages hold
+            name = str(chosen or size or (CAPTIONS if images else TEXT))
+            preset_values = preset(name)
+            if not images:
+                preset_values = merge(SENTENCES, preset_values)
+            is_text = isinstance(data, dict) and not images
+            if chosen is None and is_text and not self.resume:
+                preset_values = merge(preset_values, self._suitable(data, name))
+            values = merge(preset_values, values)
+        if parent is not None:
+            arguments["training"] = {"parent": str(parent.path)}
+        recipe = Recipe.parse(override(merge(values, arguments), overrides), where)
+        if self.resume:  # a resumed run keeps its languages
             return recipe
         inherited = Languages() if parent is None else parent.settings.languages
         return recipe.with_values(
@@ -211,8 +206,9 @@ class TrainRequest:
         )
 
     def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
-        """The recipes that a time budget chooses from; for a single one it chooses updates and
-        warm-up.
+        """Return the recipes that a time budget chooses from; empty without a budget.
+
+        From a single recipe only updates and warm-up are chosen.
         """
         if self.budget is None:
             return {}
@@ -221,28 +217,25 @@ class TrainRequest:
         return {name: self.compose(size=name) for name in SIZES}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
-        """Describe the settings that suit the corpus, if `compose` has chosen some, and codes kept
-        in another form.
-        """
-        lines = [
-            line
-            for size in self._corpora
-            if size is not None
-            for line in describe(size, recipe)
-        ]
+        """Describe the settings that `compose` chose for the corpus, and changed language codes."""
+        lines: list[str] = []
+        for size in self._corpora:
+            if size is not None:
+                lines += describe(size, recipe)
         for name in ("source_language", "target_language"):
-            given = self.settings.get(f"data.{name}", self.data.get(name))
-            lines += describe_code(str(given or ""), getattr(recipe.data, name))
+            requested = self.settings.get(f"data.{name}", self.data.get(name))
+            lines += describe_code(str(requested or ""), getattr(recipe.data, name))
         return lines
 
     def _suitable(self, data: Any, name: str) -> dict[str, Any]:
-        """The values that suit the corpus beside those of a preset; it is read once. None if it
-        cannot be read.
+        """Return values that suit the corpus better than those of a preset.
+
+        The corpus is read once. If it cannot be read, there are no such values.
         """
         if not self._corpora:
             try:
                 self._corpora.append(corpus_size(CorpusSettings.parse(data, "data")))
-            except ConfigurationError:  # `compose` names it with all others
+            except ConfigurationError:  # `compose` reports it with all other problems
                 self._corpora.append(None)
         (size,) = self._corpora
         seconds = math.inf
@@ -251,7 +244,7 @@ class TrainRequest:
         return {} if size is None else suitable(size, name, seconds)
 
     def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
-        """The values to begin with, and the name of their origin for messages."""
+        """Return the values of the recipe or file, and their origin for messages."""
         recipe = self.recipe
         if isinstance(recipe, Recipe):
             return recipe.model_dump(), "the recipe"
@@ -291,126 +284,102 @@ def data_table(
     test: int | str | Path | None = None,
     **files: str | Path | None,
 ) -> dict[str, Any]:
-    """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of
-    images.
+    """Return the data table of a recipe; `captions` and `valid_captions` go to its image table.
 
-    `languages`: codes such as ko,en; of captions one; `test`: a file of pairs, or the number of
-    pairs to hold out. Raises UsageError for other languages.
+    `languages` are codes such as ko,en, or a single one for captions. `test` is a file of pairs, or
+    the number of pairs to hold out. Raises UsageError for other languages.
     """
-    names: dict[str, Any] = {name: str(file) for name, file in files.items() if file}
+    table: dict[str, Any] = {name: str(file) for name, file in files.items() if file}
     if test is not None:
-        is_count = str(test).isdecimal()
-        names |= (
-            {"test_count": int(str(test))} if is_count else {"test_pairs": str(test)}
-        )
+        if str(test).isdecimal():
+            table["test_count"] = int(str(test))
+        else:
+            table["test_pairs"] = str(test)
     if languages is not None:
         is_captions = bool(images or files.get("captions"))
         parsed = parse_languages(languages, "`languages=`", is_captions)
         source, target = as_given(languages, parsed)
-        names |= (
-            {"target_language": target}
-            if is_captions
-            else {"source_language": source, "target_language": target}
-        )
-    table = {"folder": str(images)} if images else {}
-    table |= {
-        name: names.pop(name)
-        for name in ("captions", "valid_captions")
-        if name in names
-    }
-    return {**names, "images": table} if table else dict(names)
+        if not is_captions:
+            table["source_language"] = source
+        table["target_language"] = target
+
+    image_table = {"folder": str(images)} if images else {}
+    for name in ("captions", "valid_captions"):
+        if name in table:
+            image_table[name] = table.pop(name)
+    if image_table:
+        table["images"] = image_table
+    return table
 
 
 def length_setting(settings: FolderSettings) -> str:
-    """The search setting that the data decide: the longest source sentence, or the longest caption,
-    in training.
+    """Return the search setting that the training data determine.
+
+    It is the length of the longest source sentence, or of the longest caption.
     """
     return "longest_source" if settings.images is None else "max_length"
 
 
 def _inherit(parent: ParentRun) -> dict[str, Any]:
-    """Values for fine-tuning a run: its model, tokenizer, search and batching, and a fifth of its
-    peak rate.
+    """Return values for fine-tuning a run.
+
+    They are its model, tokenizer, search and batching, and a fifth of its peak learning rate.
     """
     settings = parent.settings
-    values = {
+    values: dict[str, Any] = {
         name: getattr(settings, name).model_dump()
         for name in ("model", "tokenizer", "search")
     }
-    # The new data's, unless set.
-    del (
-        values["search"][length_setting(settings)],
-        values["search"]["score_threshold"],
-    )
+    # These two follow from the new data, unless they are set.
+    del values["search"][length_setting(settings)]
+    del values["search"]["score_threshold"]
+
     path = parent.path / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
+    batching = dict(before.get("batching", {}))
+    batching.pop("micro_batches", None)
+    values["batching"] = batching
+    values["variation"] = before.get("variation", {})
+    values["data"] = {}
+    if settings.images is not None:
+        values["data"]["images"] = settings.images.model_dump()
+
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
-    peak = (
-        learning_rate(schedule, max(1, schedule.warmup), settings.model.decoder.size)
-        / 5
-    )
-    batching = {
-        key: value
-        for key, value in before.get("batching", {}).items()
-        if key != "micro_batches"
-    }
-    images = {} if settings.images is None else {"images": settings.images.model_dump()}
-    gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}
-    return merge(
-        {
-            **values,
-            "batching": batching,
-            "variation": before.get("variation", {}),
-            "data": images,
-        },
-        gentler,
-    )
+    size = settings.model.decoder.size
+    peak = learning_rate(schedule, max(1, schedule.warmup), size) / 5
+    values["schedule"] = {"kind": "inverse_square_root", "peak": peak, "warmup": 200}
+    return values
 
 
 def _parent_setting(values: Mapping[str, Any]) -> Path | None:
     training = values.get("training")
-    return (
-        Path(str(training["parent"]))
-        if isinstance(training, dict) and training.get("parent")
-        else None
-    )
+    if isinstance(training, dict) and training.get("parent"):
+        return Path(str(training["parent"]))
+    return None
 
 
 def _without_other_end(
     values: dict[str, Any], overrides: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A run's values without its updates if minutes are set now, and the other way round: both
-    cannot be.
+    """Return a run's values without its updates if minutes are set now, and vice versa.
+
+    A recipe cannot have both.
     """
     before = values.get("training")
     new = overrides.get("training")
-    ends = {"updates", "minutes"}
-    if (
-        not isinstance(before, dict)
-        or not isinstance(new, dict)
-        or len(ends & new.keys()) != 1
-    ):
+    if not isinstance(before, dict) or not isinstance(new, dict):
         return values
-    return {
-        **values,
-        "training": {
-            name: value
-            for name, value in before.items()
-            if name not in ends - new.keys()
-        },
-    }
+    unset = {"updates", "minutes"} - new.keys()
+    if len(unset) != 1:
+        return values
+    training = {name: value for name, value in before.items() if name not in unset}
+    return {**values, "training": training}
 
 
 def _names_a_model(values: Mapping[str, Any]) -> bool:
-    """True if these values name the kinds of encoder and decoder, so that no preset is needed below
-    them.
-    """
+    """Return whether these values name the kinds of encoder and decoder, and need no preset."""
     model = values.get("model")
-    sides = (
-        [model.get(side) for side in ("encoder", "decoder")]
-        if isinstance(model, dict)
-        else []
-    )
-    return bool(sides) and all(
-        isinstance(side, dict) and "kind" in side for side in sides
-    )
+    if not isinstance(model, dict):
+        return False
+    sides = [model.get("encoder"), model.get("decoder")]
+    return all(isinstance(side, dict) and "kind" in side for side in sides)

@@ -1,9 +1,9 @@
-"""Data-parallel training: torchrun starts processes, each computes its share of an update,
-gradients all-reduce.
+"""Data-parallel training in processes that torchrun starts.
 
-An update is the same examples in the same micro-batches however many processes there are, so the
-loss is the same too, rounding apart. Every process holds a copy of the model, or (`sharded`) its
-share of weights, gradients and optimizer.
+Each process computes the gradients of its share of an update's micro-batches, and an all-reduce
+adds them up. An update consists of the same examples in the same micro-batches for any number of
+processes, so the loss is equal except for rounding. Every process holds a copy of the model, or
+(`sharded`) its shards of weights, gradients and optimizer state.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from regard.common.errors import TrainingError
 from regard.common.shapes import Tensor
 from regard.training.rendezvous import Rendezvous, rendezvous, torchrun_store
 
-BUCKET = 2**24  # numbers in one message
-# Of a collective: the others wait while the main process validates.
+BUCKET = 2**24
+"""Numbers in one message of an all-reduce."""
 TIMEOUT = timedelta(hours=2)
+"""Timeout of a collective: the other processes wait while the main one validates."""
 
 
 def started_by_torchrun() -> bool:
@@ -37,11 +38,10 @@ def started_by_torchrun() -> bool:
 
 @dataclass(frozen=True)
 class World:
-    """Rank and number of the processes of a run, and their collectives; without torchrun a single
-    process.
+    """The processes of a run, and their collectives; without torchrun a single process.
 
-    `restarted`: torchrun has started all processes again after one died, and the run they had begun
-    is to be resumed.
+    `restarted` is true if torchrun has restarted all processes after one died, so that the run has
+    to be resumed.
     """
 
     rank: int = 0
@@ -56,16 +56,17 @@ class World:
         return self.rank == 0
 
     def share(self, items: Sequence[object]) -> range:
-        """Indices of the items that this process computes."""
+        """Return the indices of the items that this process computes."""
         return range(self.rank, len(items), self.size)
 
     def split(self, sharded: bool) -> World:
-        """The same processes with the weights split over them or not; never without torchrun."""
+        """Return the same processes with the weights sharded or not; never without torchrun."""
         return replace(self, sharded=sharded and dist.is_initialized())
 
     def mark_started(self) -> None:
-        """Make processes that torchrun starts from now on resume this run: its folder has all that
-        this takes.
+        """Make all processes that torchrun starts from now on resume this run.
+
+        Call it when the run folder has all files that a resumption needs.
         """
         if self.rendezvous is not None:
             self.rendezvous.mark_started()
@@ -75,9 +76,10 @@ class World:
         # Sharded gradients were added up in the backward pass.
         if self.size == 1 or self.sharded:
             return
-        for bucket in _buckets(
-            [parameter.grad for parameter in parameters if parameter.grad is not None]
-        ):
+        gradients = [
+            parameter.grad for parameter in parameters if parameter.grad is not None
+        ]
+        for bucket in _buckets(gradients):
             flat = torch.cat([gradient.flatten() for gradient in bucket])
             dist.all_reduce(flat)
             parts = torch.split(flat, [gradient.numel() for gradient in bucket])
@@ -85,15 +87,18 @@ class World:
                 gradient.copy_(part.view_as(gradient))
 
     def all_reduce_sum(self, *numbers: float) -> list[float]:
-        """Sum of each number over all processes."""
+        """Return the sum of each number over all processes."""
         return self._exchanged(numbers, dist.all_reduce)
 
     def all_reduce_max(self, *numbers: float) -> list[float]:
-        """Maximum of each number over all processes: a decision of one becomes that of all."""
+        """Return the maximum of each number over all processes.
+
+        By it, a decision of one process becomes that of all.
+        """
         return self._exchanged(numbers, partial(dist.all_reduce, op=dist.ReduceOp.MAX))
 
     def broadcast(self, *numbers: float) -> list[float]:
-        """The numbers of the main process, on every process."""
+        """Return the numbers of the main process, in every process."""
         return self._exchanged(numbers, partial(dist.broadcast, src=0))
 
     def barrier(self) -> None:
@@ -106,7 +111,7 @@ class World:
     ) -> list[float]:
         if self.size == 1:
             return list(numbers)
-        # From which the backend sends.
+        # The backend NCCL sends from GPU memory only.
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"
         values = torch.tensor(numbers, dtype=torch.float64, device=device)
         exchange(values)
@@ -117,10 +122,9 @@ class World:
 def join_processes(
     device: str, threads: int | None = None
 ) -> Iterator[tuple[World, str]]:
-    """Join the process group of torchrun as long as the block runs; yields the world and the device
-    of this process.
+    """Join torchrun's process group while the block runs; yield the world and the local device.
 
-    Each process computes with so many `threads`; without a number the cores are divided evenly.
+    Each process computes with this number of `threads`; by default the cores are divided evenly.
     Raises TrainingError if the processes do not find each other, or one ends before the others.
     """
     if not started_by_torchrun():
@@ -130,10 +134,9 @@ def join_processes(
     if device == "cuda":
         torch.cuda.set_device(local)
     else:  # torchrun allows each process one thread
-        torch.set_num_threads(
-            threads
-            or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"]))
-        )
+        processes = int(os.environ["LOCAL_WORLD_SIZE"])
+        evenly = max(1, (os.cpu_count() or 1) // processes)
+        torch.set_num_threads(threads or evenly)
     with _explain_lost_process():
         world = _init_process_group("nccl" if device == "cuda" else "gloo")
         try:
@@ -143,7 +146,7 @@ def join_processes(
 
 
 def _init_process_group(backend: str) -> World:
-    """Join all processes of this start."""
+    """Create the process group of all processes that torchrun started."""
     rank = int(os.environ["RANK"])
     size = int(os.environ["WORLD_SIZE"])
     lasting = torchrun_store()
@@ -162,33 +165,30 @@ def _init_process_group(backend: str) -> World:
 
 
 def _stay_on_loopback() -> None:
-    """Let processes of one machine talk over its loopback interface; gloo would take the address of
-    the host's name.
+    """Let processes of one machine communicate over its loopback interface.
+
+    gloo would use the address that the host's name resolves to.
     """
-    loopback = (
-        [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-        if os.name == "posix"
-        else []
-    )
+    if os.name != "posix":
+        return
+    interfaces = [name for _, name in socket.if_nameindex()]
+    loopback = [name for name in interfaces if name in ("lo", "lo0")]
     if loopback:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
 
 
 @contextmanager
 def _explain_lost_process() -> Iterator[None]:
-    """Turn the network error by which the others notice that a process has ended into a
-    TrainingError.
-    """
+    """Raise TrainingError for the network error that follows if another process has ended."""
     try:
         yield
     except RuntimeError as problem:
-        if not isinstance(problem, dist.DistError) and "gloo" not in str(problem):
+        is_gloo = "gloo" in str(problem)
+        if not isinstance(problem, dist.DistError) and not is_gloo:
             raise
-        cause = (
-            str(problem).splitlines()[0].rpartition("] ")[2]
-            if "gloo" in str(problem)
-            else str(problem)
-        )
+        cause = str(problem)
+        if is_gloo:
+            cause = cause.splitlines()[0].rpartition("] ")[2]
         raise TrainingError(
             f"the processes of this run lost each other ({cause.split('. This is')[0]}): most "
             "often one of them ended, and said why. The last checkpoint is kept; `resume=True` "
@@ -197,19 +197,20 @@ def _explain_lost_process() -> Iterator[None]:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The whole of a tensor that may be split over the processes; every process must call this."""
+    """Return a whole tensor that may be sharded; every process must call this."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Group gradients into buckets of at most `BUCKET` numbers, if none is larger by itself."""
     bucket: list[Tensor] = []
+    size = 0
     for gradient in gradients:
-        if (
-            bucket
-            and sum(member.numel() for member in bucket) + gradient.numel() > BUCKET
-        ):
+        if bucket and size + gradient.numel() > BUCKET:
             yield bucket
             bucket = []
+            size = 0
         bucket.append(gradient)
+        size += gradient.numel()
     if bucket:
         yield bucket

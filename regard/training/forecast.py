@@ -1,6 +1,4 @@
-"""Forecast of training with several processes of this machine: time of an update, memory of each
-process.
-"""
+"""Forecast of training with several processes of this machine: time and memory."""
 
 from __future__ import annotations
 
@@ -21,20 +19,20 @@ from regard.training.budget import trial
 from regard.training.recipe import Recipe
 
 SHARDED_COPIES = {True: 4.0, "layers": 5.5}
-"""Copies of the weights that a process holds at its peak and sharding divides; measured
-(docs/log/speed.md).
-"""
-_SIZE, _TRIALS = 1 << 23, 4  # numbers in a message, messages
+"""Copies of the weights, at peak memory, that sharding divides; measured (docs/log/speed.md)."""
+_MESSAGE_SIZE = 1 << 23
+"""Numbers in a message."""
+_MESSAGES = 4
 
-dist: Any = torch_distributed  # its annotations do not export all that it documents
+dist: Any = torch_distributed  # its annotations omit documented names
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Needs of each of `processes`, with `threads` each.
+    """Time and memory of each of `processes`, with `threads` each.
 
-    `seconds`: time of an update; `communication`: the part of it in which gradients are added up;
-    `mebibytes`: memory of each process, None if the system does not report that of this one.
+    `seconds` is the time of an update, and `communication` the part of it in which gradients are
+    added up. `mebibytes` is the memory of each process; None if the system does not report memory.
     """
 
     processes: int
@@ -52,13 +50,12 @@ def forecast(
     processes: int,
     mebibytes: float | None = None,
 ) -> Forecast:
-    """Time the share of one of several processes, with its share of the cores, and add its waiting
-    for the others.
+    """Time the share of one process with its share of the cores, and add the communication.
 
-    `mebibytes`: the memory of a single process. Gradients pass between the processes in a ring:
-    each sends 2 (N - 1) / N times their size (Patarasuk and Yuan, 2009). On GPUs, each process has
-    one, and that time is not known here. Raises UsageError if an update has fewer micro-batches
-    than there are processes.
+    `mebibytes` is the memory of a single process. Gradients are added up in a ring: each of N
+    processes sends 2 (N - 1) / N times their size (Patarasuk and Yuan, 2009). On GPUs each process
+    has its own, and the time of communication is unknown. Raises UsageError if an update has fewer
+    micro-batches than there are processes.
     """
     if processes > batches.per_update:
         raise UsageError(
@@ -74,18 +71,15 @@ def forecast(
     queueing = max(1.0, processes * threads / before) if is_cpu else 1.0
     communication = 0.0
     if processes > 1 and is_cpu:
-        sent = 2 * (processes - 1) / processes * 4 * share.weights  # bytes
-        communication = (
-            sent
-            * (1.5 if recipe.training.sharded else 1.0)
-            * processes
-            / 2
-            / loopback_speed()
-        )
-    copies = SHARDED_COPIES[recipe.training.sharded] if recipe.training.sharded else 0.0
-    # MiB that the other processes hold instead.
-    divided = copies * (1 - 1 / processes) * 4 * share.weights / 2**20
-    memory = None if mebibytes is None else mebibytes - divided
+        sent_bytes = 2 * (processes - 1) / processes * 4 * share.weights
+        if recipe.training.sharded:
+            sent_bytes *= 1.5
+        communication = sent_bytes * processes / 2 / loopback_speed()
+    memory = mebibytes
+    if memory is not None and recipe.training.sharded:
+        copies = SHARDED_COPIES[recipe.training.sharded]
+        # The other processes hold their shares of the copies.
+        memory -= copies * (1 - 1 / processes) * 4 * share.weights / 2**20
     return Forecast(
         processes,
         threads,
@@ -96,9 +90,7 @@ def forecast(
 
 
 def loopback_speed() -> float:
-    """Return how many bytes a second each of two processes of this machine can send in an
-    all-reduce (gloo).
-    """
+    """Return the bytes a second that two processes of this machine each send in an all-reduce."""
     store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     command = module_command(
         "regard.training.forecast", call=f"take_part(1, {store.port})"
@@ -107,13 +99,14 @@ def loopback_speed() -> float:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     ) as other:
         try:
-            return 4 * _SIZE / statistics.median(take_part(0, store.port)[1:])
+            seconds = take_part(0, store.port)[1:]
+            return 4 * _MESSAGE_SIZE / statistics.median(seconds)
         finally:
             other.terminate()
 
 
 def take_part(rank: int, port: int) -> list[float]:
-    """Send a few messages, and return the seconds of each."""
+    """All-reduce a few messages with the other process, and return the seconds of each."""
     gloo: Any = dist.ProcessGroupGloo
     store: Any = dist.TCPStore("127.0.0.1", port, is_master=False)
     options = gloo._Options()
@@ -121,8 +114,8 @@ def take_part(rank: int, port: int) -> list[float]:
     options._devices = [gloo.create_device(hostname="127.0.0.1")]
     options._timeout = timedelta(seconds=60)
     group = gloo(store, rank, 2, options)
-    message = torch.ones(_SIZE)
-    for _ in range(_TRIALS):
+    message = torch.ones(_MESSAGE_SIZE)
+    for _ in range(_MESSAGES):
         began = time.perf_counter()
         group.allreduce(message).wait()
         seconds.append(time.perf_counter() - began)

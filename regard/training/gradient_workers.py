@@ -1,10 +1,8 @@
-"""Gradient accumulation: an update is split into micro-batches, whose gradients threads compute and
-add up.
+"""Gradient accumulation: threads compute the gradients of micro-batches and add them up.
 
-Small matrix products gain little from a second processor core, and stall when another program takes
-it; two micro-batches side by side, one core each, keep both busy. Randomness in a micro-batch comes
-from a generator of its own, so that neither threads nor processes change the result, rounding
-apart.
+Small matrix products gain little from a second processor core, and stall if another program takes
+it; two micro-batches in parallel, one core each, keep both busy. Each micro-batch has its own
+random number generator, so the number of threads and processes changes the result only by rounding.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ from regard.training.sharding import set_last_of_update
 
 
 class GradientWorkers:
-    """Threads that accumulate the gradients of an update's micro-batches, each with a replica of
-    the objective.
+    """Threads that accumulate the gradients of an update's micro-batches.
 
-    `precision` is float32 or bfloat16; gradients are multiplied by `scale`.
+    Each has a replica of the objective. `precision` is float32 or bfloat16; gradients are
+    multiplied by `scale`.
     """
 
     def __init__(
@@ -55,10 +53,10 @@ class GradientWorkers:
     def gradients(
         self, batches: Sequence[tuple[TrainingBatch, str]], tokens: int
     ) -> list[Loss]:
-        """Add the gradients of the mean loss over `tokens` target tokens to those of the weights.
+        """Add the gradients of the mean loss over `tokens` target tokens to the weights' gradients.
 
-        Each micro-batch comes with a key that seeds its random numbers. Returns their losses in
-        order.
+        Each micro-batch comes with a key that seeds its random numbers. Returns the losses of the
+        micro-batches in order.
         """
         count = len(self._replicas)
         for replica in self._replicas[1:]:
@@ -67,15 +65,15 @@ class GradientWorkers:
             ):
                 copied.training = module.training
         if count == 1:
-            return self._share(self._replicas[0], batches, tokens)
-        shares = zip(
-            self._replicas, (batches[i::count] for i in range(count)), strict=True
-        )
+            return self._accumulate(self._replicas[0], batches, tokens)
         try:
-            # MKL has one number for all threads.
+            # MKL has one number of threads for the whole process.
             with torch_threads(self._threads_each):
                 futures = [
-                    self._pool.submit(self._share, *share, tokens) for share in shares
+                    self._pool.submit(
+                        self._accumulate, replica, batches[i::count], tokens
+                    )
+                    for i, replica in enumerate(self._replicas)
                 ]
                 wait(futures)
             losses = [future.result() for future in futures]
@@ -96,7 +94,7 @@ class GradientWorkers:
         """End the threads."""
         self._pool.shutdown()
 
-    def _share(
+    def _accumulate(
         self,
         objective: Objective,
         batches: Sequence[tuple[TrainingBatch, str]],
@@ -106,11 +104,8 @@ class GradientWorkers:
         losses = []
         for number, (batch, key) in enumerate(batches, 1):
             set_last_of_update(objective.model, number == len(batches))
-            generator.manual_seed(
-                int.from_bytes(
-                    hashlib.sha256(key.encode()).digest()[:8], "little", signed=True
-                )
-            )
+            digest = hashlib.sha256(key.encode()).digest()
+            generator.manual_seed(int.from_bytes(digest[:8], "little", signed=True))
             batch = batch.to(self.device)
             with autocast(self.precision, self.device), dropout_generator(generator):
                 if self._scheduled_sampling:
@@ -123,27 +118,25 @@ class GradientWorkers:
         return losses
 
     def _sum_gradients(self) -> None:
+        """Move the gradients of all replicas to the first one, whose weights are the model's."""
         first, *others = (list(replica.parameters()) for replica in self._replicas)
         for other in others:
-            sums = [
-                a.grad
-                for a, b in zip(first, other, strict=True)
-                if a.grad is not None and b.grad is not None
-            ]
-            terms = [
-                b.grad
-                for a, b in zip(first, other, strict=True)
-                if a.grad is not None and b.grad is not None
-            ]
+            sums = []
+            terms = []
+            for parameter, copied in zip(first, other, strict=True):
+                if parameter.grad is None:
+                    parameter.grad = copied.grad
+                elif copied.grad is not None:
+                    sums.append(parameter.grad)
+                    terms.append(copied.grad)
+                copied.grad = None
             if sums:
                 torch._foreach_add_(sums, terms)
-            for a, b in zip(first, other, strict=True):
-                a.grad = b.grad if a.grad is None else a.grad
-                b.grad = None
 
 
 def _replica(objective: Objective) -> Objective:
-    """A copy that shares the memory of the weights and has gradients of its own."""
+    """Return a copy that shares the memory of the weights and has its own gradients."""
+    # `deepcopy` takes these parameters in place of copies.
     shared: dict[int, Any] = {
         id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()
     }
@@ -151,25 +144,22 @@ def _replica(objective: Objective) -> Objective:
 
 
 def autocast(precision: str, device: torch.device) -> Any:
-    """Context in which matrix products are in bfloat16 if `precision` says so; weights stay in
-    float32.
-    """
-    return (
-        torch.autocast(device.type, torch.bfloat16)
-        if precision == "bfloat16"
-        else nullcontext()
-    )
+    """Return a context for matrix products in this precision; weights stay in float32."""
+    if precision == "bfloat16":
+        return torch.autocast(device.type, torch.bfloat16)
+    return nullcontext()
 
 
 def out_of_memory(problem: Exception) -> bool:
-    """Return whether an error means lack of memory; oneDNN and the CPU allocator say so in words
-    only.
+    """Return whether an error means lack of memory.
+
+    oneDNN and the CPU allocator raise plain errors, which are recognised by their texts.
     """
+    if isinstance(problem, (MemoryError, torch.OutOfMemoryError)):
+        return True
     messages = (
         "DefaultCPUAllocator",
         "could not create a primitive",
         "could not create a memory",
     )
-    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(
-        map(str(problem).__contains__, messages)
-    )
+    return any(message in str(problem) for message in messages)

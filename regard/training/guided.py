@@ -23,34 +23,32 @@ class Guide:
     layer: str
     head: int
     weight: float
-    shifted: bool = (
-        # The row of a token is the step that reads it, not the one that predicts it.
-        False
-    )
+    # True: a token's links guide the step that reads it, not the one that predicts it.
+    shifted: bool = False
 
     @classmethod
     def of(cls, model: Model, settings: TrainingSettings) -> Guide | None:
-        """The guide of these settings, None for none. Raises ConfigurationError for a head that the
-        model lacks.
+        """Return the guide that the settings ask for, or None.
+
+        Raises ConfigurationError for a head that the model lacks.
         """
         if settings.guided in (0, "auto"):
             return None
         layers = [
-            (n, m.heads)
-            for n, m in model.named_modules()
-            if isinstance(m, Attention) and m.role == "cross"
+            (name, module.heads)
+            for name, module in model.named_modules()
+            if isinstance(module, Attention) and module.role == "cross"
         ]
         if not layers:
             raise ConfigurationError(
                 "training.guided: this decoder has no attention to guide (model.decoder.kind = "
                 "no_attention); set it to 0, or train a decoder with cross-attention"
             )
+
         head = settings.guided_head
-        layer = (
-            max(1, len(layers) - 1)
-            if settings.guided_layer == "auto"
-            else settings.guided_layer
-        )
+        layer = max(1, len(layers) - 1)
+        if settings.guided_layer != "auto":
+            layer = settings.guided_layer
         if layer > len(layers):
             raise ConfigurationError(
                 f"training.guided_layer: layer {layer} was asked for, and this decoder has "
@@ -69,18 +67,14 @@ class Guide:
     def loss(
         self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]
     ) -> Tensor:
-        """Divergence of the head's weights from the links, summed over all linked tokens."""
-        head = weights[:, self.head]
-        return (
-            guided_divergence(head[:, 1:], links[:, :-1])
-            if self.shifted
-            else guided_divergence(head, links)
-        )
+        """Return the divergence of the head's weights from the links, summed over linked tokens."""
+        head_weights = weights[:, self.head]
+        if self.shifted:
+            return guided_divergence(head_weights[:, 1:], links[:, :-1])
+        return guided_divergence(head_weights, links)
 
     def save_choice(self, folder: Path) -> None:
-        """Choose this head for the alignments of the model folder, unless the user has chosen
-        another.
-        """
+        """Choose this head for the folder's alignments, unless the user has chosen another."""
         if _chosen_by_training(folder / ALIGNMENT):
             choice = {
                 "layer": self.layer,
@@ -94,11 +88,11 @@ class Guide:
 def guided_divergence(
     weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]
 ) -> Tensor:
-    """Kullback-Leibler divergence of attention weights from word links, summed over target tokens.
+    """Return the KL divergence of attention weights from word links, summed over target tokens.
 
-    Σ links · (log links − log weights), each row of links a distribution over source tokens. Its
-    gradient is that of the cross-entropy of Garg et al. 2019, equation 4 (after Chen et al. 2016),
-    which is a constant more. Rows of zeros, of tokens without links, count nothing.
+    It is Σ links · (log links − log weights); each row of links is a distribution over source
+    tokens, or zero for a token without links. It differs by a constant from the cross-entropy of
+    Garg et al. 2019, equation 4 (after Chen et al. 2016), and so has the same gradient.
     """
     clamped = weights.clamp_min(torch.finfo(weights.dtype).tiny)
     return (torch.xlogy(links, links) - links * clamped.log()).sum()

@@ -1,5 +1,6 @@
-"""The journal of a run, `journal.jsonl`: one JSON line for each event, kept through stops and
-resumptions.
+"""The journal of a run, `journal.jsonl`: one JSON line for each event.
+
+It is continued if the run is stopped and resumed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SCORES = ("cross_entropy", "loss", "guided", "chrf", "bleu", "cider")
 """Values that are drawn as curves, so they have to be numbers."""
 
 Report = Callable[[str, dict[str, Any]], None]
-"""Called with the name and the values of each event of a run."""
+"""Callback that takes the name and the values of each event of a run."""
 
 
 class Journal:
@@ -38,20 +39,21 @@ class Journal:
             file.write(line + "\n")
 
     def truncate(self, update: int) -> None:
-        """Remove events after `update`: a resumed run writes them again."""
+        """Remove the events after `update`, which a resumed run writes again."""
         events = [
             event
             for event in read(self.path, warn=True)
             if event.get("update", 0) <= update
         ]
         text = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
-        # JSON may hold half a surrogate pair.
+        # Strings in JSON may contain half a surrogate pair, which UTF-8 cannot encode.
         write_bytes(self.path, text.encode("utf-8", "replace"))
 
 
 def _rounded(value: Any) -> Any:
-    """Round floats to six decimals, in nested tables too; infinities and NaN, which JSON lacks,
-    become null.
+    """Round floats to six decimals, also in nested tables.
+
+    Infinities and NaN, which JSON lacks, become None.
     """
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
@@ -61,11 +63,10 @@ def _rounded(value: Any) -> Any:
 
 
 def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
-    """The events of a journal; a line cut off by a crash, or damaged, is left out: it is only a
-    record.
+    """Return the events of a journal, without damaged lines; training does not depend on them.
 
-    `warn` says so, but for the last line, which every crash may cut off. A journal that cannot be
-    read has no events.
+    With `warn` a warning names the damaged lines, except the last line, which any crash can cut
+    off. A journal that is missing or cannot be read has no events.
     """
     if not path.is_file():
         return []
@@ -78,11 +79,8 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
         )
         return []
     events = [_parse(line) for line in lines]
-    if warn and (
-        damaged := [
-            number for number, event in enumerate(events[:-1], 1) if event is None
-        ]
-    ):
+    damaged = [number for number, event in enumerate(events[:-1], 1) if event is None]
+    if warn and damaged:
         more = f" and {len(damaged) - 1:,} more" if len(damaged) > 1 else ""
         warnings.warn(
             f"{path}: line {damaged[0]:,}{more} damaged and left out; it is only a record",
@@ -92,14 +90,13 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
 
 
 def cross_attention_entropy(event: Mapping[str, Any]) -> float | None:
-    """The mean entropy of the attention to the source at a validation, over its layers; None
-    without attention.
-    """
+    """Return the entropy of cross-attention at a validation, averaged over its layers, or None."""
     layers = event.get("attention")
-    values = layers.items() if isinstance(layers, dict) else ()
+    if not isinstance(layers, dict):
+        return None
     entropies = [
         value
-        for name, value in values
+        for name, value in layers.items()
         if "cross_attention" in name and isinstance(value, (int, float))
     ]
     return sum(entropies) / len(entropies) if entropies else None
@@ -116,10 +113,7 @@ def _parse(line: str) -> dict[str, Any] | None:
     update = event.get("update", -1 if event["event"] in ("train", "valid") else 0)
     if type(update) is not int or not 0 <= update < 2**63:
         return None
-    return (
-        event
-        if all(
-            isinstance(event.get(key, 0.0), (int, float, type(None))) for key in SCORES
-        )
-        else None
-    )
+    for key in SCORES:
+        if not isinstance(event.get(key), (int, float, type(None))):
+            return None
+    return event

@@ -1,9 +1,8 @@
-"""Training losses: label-smoothed cross-entropy, R-Drop, guided attention, doubly stochastic
-attention.
+"""Training losses: cross-entropy, R-Drop, guided attention and doubly stochastic attention.
 
-The whole B × T × V tensor of logits never exists: output layer and cross-entropy are computed in
-slices that stay in cache, and the gradient of each slice is formed together with its logits, in
-three matrix products.
+The whole tensor of logits, B × T × V, never exists: output layer and cross-entropy are computed in
+slices that fit in the cache, and the gradient of each slice is computed together with its logits,
+in three matrix products.
 """
 
 from __future__ import annotations
@@ -23,17 +22,18 @@ from regard.data.vocabulary import PAD
 from regard.models import Batch, Model
 from regard.training.guided import Guide
 
-SLICE = 256  # positions whose logits are computed at once on a CPU
-# Logits computed at once elsewhere, where each slice costs the launch of some thirty kernels.
+SLICE = 256
+"""Positions in a slice on a CPU."""
 LARGE_SLICE = 2**24
+"""Logits in a slice on a GPU, where each slice costs the launch of some thirty kernels."""
 
 
 class Loss(NamedTuple):
-    """Sums over the target tokens of a batch: the minimised loss, the plain cross-entropy in nats,
-    their number.
+    """Sums over the target tokens of a batch.
 
-    With guided attention, `guided` is the divergence of the guided head in nats, summed over the
-    `linked` tokens.
+    `smoothed` is the loss to minimise, `cross_entropy` is in nats, and `tokens` is the number of
+    tokens. With guided attention, `guided` is the divergence of the guided head in nats, summed
+    over the `linked` tokens.
     """
 
     smoothed: Tensor
@@ -43,7 +43,7 @@ class Loss(NamedTuple):
     linked: Tensor | None = None
 
     def detached(self) -> Loss:
-        """The numbers without their graph of gradients."""
+        """Return the loss without its autograd graph."""
         guided = None if self.guided is None else self.guided.detach()
         return self._replace(smoothed=self.smoothed.detach(), guided=guided)
 
@@ -51,8 +51,8 @@ class Loss(NamedTuple):
 class Objective(nn.Module):
     """A model and its training loss: `objective(batch)` returns the loss.
 
-    `smoothing` is that of labels, `rdrop` and `doubly_stochastic` are weights beside the
-    cross-entropy; 0: off.
+    `smoothing` is the share of label smoothing; `rdrop` and `doubly_stochastic` are the weights of
+    these losses, and 0 turns them off.
     """
 
     def __init__(
@@ -73,37 +73,36 @@ class Objective(nn.Module):
     def forward(self, batch: TrainingBatch) -> Loss:
         kept = None
         targets = batch.target_out.flatten()
-        if batch.tokens < len(targets):
+        if batch.tokens < len(targets):  # padding is left out
             kept = (targets != PAD).nonzero()[:, 0]
             targets = targets[kept]
         passes = [
             self._forward_pass(batch, kept) for _ in range(2 if self.rdrop else 1)
         ]
         features, divergences, penalties = zip(*passes, strict=True)
+
         output = self.model.decoder.output
         arguments = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
-            loss = Loss(
-                *rdrop_cross_entropy(features[0], features[1], *arguments, self.rdrop),
-                batch.tokens,
-            )
+            first, second = features
+            sums = rdrop_cross_entropy(first, second, *arguments, self.rdrop)
         else:
-            loss = Loss(*smoothed_cross_entropy(features[0], *arguments), batch.tokens)
+            sums = smoothed_cross_entropy(features[0], *arguments)
+        loss = Loss(*sums, batch.tokens)
         if self.doubly_stochastic:
             penalty = self.doubly_stochastic * sum(penalties) / len(penalties)
             loss = loss._replace(smoothed=loss.smoothed + penalty)
         guided = [divergence for divergence in divergences if divergence is not None]
-        return (
-            loss
-            if batch.links is None or not guided
-            else self._add_guided(loss, guided, batch.links)
-        )
+        if batch.links is None or not guided:
+            return loss
+        return self._add_guided(loss, guided, batch.links)
 
     def _forward_pass(
         self, batch: TrainingBatch, kept: Tensor | None
     ) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
-        """The features at the `kept` target positions (None: all), the divergence of the guided
-        head, and the doubly stochastic penalty.
+        """Return features at the `kept` target positions (None: all), divergence and penalty.
+
+        The divergence is that of the guided head, the penalty that of doubly stochastic attention.
         """
         with ExitStack() as stack:
             guided: Mapping[str, Tensor] = {}
@@ -115,12 +114,13 @@ class Objective(nn.Module):
                 cross = stack.enter_context(
                     record_attention(self.model, gradients=True, role="cross")
                 )
-            features: Tensor = self.model(
-                Batch(batch.source, batch.source_keep), batch.target_in
-            ).flatten(0, 1)
-        features = features if kept is None else features.index_select(0, kept)
+            source = Batch(batch.source, batch.source_keep)
+            features: Tensor = self.model(source, batch.target_in).flatten(0, 1)
+        if kept is not None:
+            features = features.index_select(0, kept)
+
         divergence: Tensor | None = None
-        # LayerDrop may leave the layer out.
+        # Nothing was recorded if LayerDrop skipped the layer.
         if self.guide is not None and batch.links is not None and guided:
             divergence = self.guide.loss(guided[""], batch.links)
         penalties = [
@@ -130,9 +130,7 @@ class Objective(nn.Module):
         return features, divergence, torch.stack(penalties).mean() if penalties else 0
 
     def _add_guided(self, loss: Loss, divergences: list[Tensor], links: Tensor) -> Loss:
-        """Add the guided attention loss, the mean of the passes in which the guided layer was
-        computed.
-        """
+        """Add the guided attention loss, averaged over the passes that computed the layer."""
         assert self.guide is not None, "a divergence comes from a guided head"
         guided = torch.stack(divergences).mean()
         smoothed = loss.smoothed + self.guide.weight * guided
@@ -144,11 +142,11 @@ class Objective(nn.Module):
 def doubly_stochastic_penalty(
     weights: Float[Tensor, "N H T S"], keep: Bool[Tensor, "N T"]
 ) -> Tensor:
-    """Doubly stochastic attention: Σ (1 − Σ α)², the inner sum over target tokens, the outer over
-    source entries.
+    """Return the penalty of doubly stochastic attention (Xu et al. 2015, equation 14).
 
-    Xu et al. 2015, equation 14: the sum over all targets, the mean over heads. `keep` marks target
-    tokens; masked source entries have no weight at any step, and are not counted.
+    It is Σ (1 − Σ α)², with the inner sum over target tokens and the outer over source entries,
+    summed over all targets and averaged over heads. `keep` marks target tokens. Masked source
+    entries, which have no weight at any step, are not counted.
     """
     totals = (weights * keep[:, None, :, None]).sum(2)  # (N, H, S)
     return (1 - totals).square().masked_fill(totals == 0, 0).sum((0, 2)).mean()
@@ -161,11 +159,10 @@ def smoothed_cross_entropy(
     targets: Int[Tensor, " M"],
     smoothing: float,
 ) -> tuple[Tensor, Tensor]:
-    """Sums over M positions of the label-smoothed (Szegedy et al. 2016, section 7) and the plain
-    cross-entropy.
+    """Return the label-smoothed and the plain cross-entropy, summed over M positions.
 
-    The target has 1 − smoothing of the probability mass, all V tokens share the rest. Only the
-    first has a gradient.
+    With label smoothing (Szegedy et al. 2016, section 7) the target has 1 − smoothing of the
+    probability mass, and all V tokens share the rest. Only the smoothed one has a gradient.
     """
     smoothed, cross_entropy = _SlicedCrossEntropy.apply(
         features, weight, bias, targets, smoothing
@@ -182,12 +179,11 @@ def rdrop_cross_entropy(  # noqa: PLR0913 - the terms of the equation
     smoothing: float,
     rdrop: float,
 ) -> tuple[Tensor, Tensor]:
-    """R-Drop (Liang et al. 2021, equations 1 to 3, halved): the mean smoothed cross-entropy of two
-    passes that differ by their dropout, plus rdrop / 2 times the mean of the two divergences
-    between their predictions.
+    """Return the R-Drop loss of two passes with different dropout, summed over M positions.
 
-    Returns the sum over M positions, and that of the plain cross-entropy, also a mean of both
-    passes.
+    It is the mean smoothed cross-entropy of both passes, plus rdrop / 2 times the mean of the two
+    KL divergences between their predictions (Liang et al. 2021, equations 1 to 3, halved). Also
+    returns the plain cross-entropy, which is the mean of both passes too.
     """
     smoothed, cross_entropy = _SlicedRDrop.apply(
         first, second, weight, bias, targets, smoothing, rdrop
@@ -237,9 +233,8 @@ class _SlicedCrossEntropy(torch.autograd.Function):
                 )
                 if needed:
                     error = (at_target - total).exp() - (1 - smoothing)
-                    probs[
-                        torch.arange(len(error), device=error.device), targets[rows]
-                    ] = error.to(low)
+                    positions = torch.arange(len(error), device=error.device)
+                    probs[positions, targets[rows]] = error.to(low)
                     _accumulate(grads, rows, probs, F, W)
         if needed:
             _subtract_smoothing(grads, F, columns, smoothing / V)
@@ -338,29 +333,28 @@ class _SlicedRDrop(torch.autograd.Function):
 
 
 def _rows_at_once(features: Tensor, vocabulary: int) -> int:
-    """The even number of rows in a slice."""
+    """Return the number of rows in a slice, which is even."""
     return SLICE if features.is_cpu else max(SLICE, LARGE_SLICE // vocabulary // 2 * 2)
 
 
 def _interleave(first: Tensor, second: Tensor, count: int) -> Tensor:
-    """`count` rows of the first, as many of the second, and so on."""
+    """Alternate slices of `count` rows of the first and of the second tensor."""
     pairs = zip(torch.split(first, count), torch.split(second, count), strict=True)
     return torch.cat([torch.cat(pair) for pair in pairs])
 
 
 def _log_partition(logits: Tensor, at_target: Tensor, prob: Tensor) -> Tensor:
-    """The logarithm of the softmax denominator of each row, on a CPU from its target's probability
-    if that is not 0.
+    """Return the logarithm of the softmax denominator of each row.
+
+    On a CPU it follows from the target's logit and probability, unless that probability underflows.
     """
-    if not logits.is_cpu:  # to ask whether one is 0 would wait for the device
+    if not logits.is_cpu:  # the test for underflow would wait for the device
         return logits.float().logsumexp(1)
     total = at_target - prob.log()
     underflow = prob < torch.finfo(torch.float32).tiny
-    return (
-        torch.where(underflow, logits.float().logsumexp(1), total)
-        if bool(underflow.any())
-        else total
-    )
+    if bool(underflow.any()):
+        return torch.where(underflow, logits.float().logsumexp(1), total)
+    return total
 
 
 def _accumulate(
@@ -370,9 +364,7 @@ def _accumulate(
     inputs: Tensor,
     outputs: Tensor,
 ) -> None:
-    """Add the gradients of features, weight and bias that follow from the gradient of some rows'
-    logits.
-    """
+    """Add the gradients of features, weight and bias, given the gradient `error` of logits."""
     features, weight, bias = grads
     torch.mm(error, outputs, out=features[rows])
     bias.add_(error.sum(0))
@@ -385,9 +377,7 @@ def _accumulate(
 def _subtract_smoothing(
     grads: tuple[Tensor, ...], inputs: Tensor, columns: Tensor, share: float
 ) -> None:
-    """Subtract the gradient of label smoothing, which is the same for every token of the
-    vocabulary.
-    """
+    """Subtract the gradient of label smoothing, which is equal for all tokens."""
     features, weight, bias = grads
     features.sub_((share * columns).to(features.dtype))
     weight.sub_(share * inputs.float().sum(0))
@@ -395,10 +385,8 @@ def _subtract_smoothing(
 
 
 def _product_dtype(features: Tensor) -> torch.dtype:
-    """The type of matrix products: that of autocast, if it is on."""
+    """Return the dtype of matrix products: the autocast dtype, if autocast is on."""
     device = features.device.type
-    return (
-        torch.get_autocast_dtype(device)
-        if torch.is_autocast_enabled(device)
-        else features.dtype
-    )
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return features.dtype

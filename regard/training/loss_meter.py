@@ -8,18 +8,22 @@ from regard.training.loss import Loss
 
 
 class Meter:
-    """Sums since the last reading."""
+    """Sums of losses, tokens and seconds since the last reading."""
 
     def __init__(self) -> None:
-        self._smoothed = self._cross_entropy = self._guided = self._linked = (
-            self._seconds
-        ) = self._norm = 0.0
+        self._norm = 0.0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._smoothed = 0.0
+        self._cross_entropy = 0.0
+        self._guided = 0.0
+        self._linked = 0.0
+        self._seconds = 0.0
         self._tokens = 0
 
     def add(self, losses: list[Loss], norm: float, tokens: int, seconds: float) -> None:
-        """Add an update: the losses of this process, and the gradient norm, tokens and seconds of
-        the whole update.
-        """
+        """Add an update: the losses of this process, and values of the whole update."""
         self._smoothed += sum(float(loss.smoothed) for loss in losses)
         self._cross_entropy += sum(float(loss.cross_entropy) for loss in losses)
         self._guided += sum(
@@ -28,8 +32,8 @@ class Meter:
         self._linked += sum(
             float(loss.linked) for loss in losses if loss.linked is not None
         )
-        self._tokens = self._tokens + tokens
-        self._seconds = self._seconds + seconds
+        self._tokens += tokens
+        self._seconds += seconds
         self._norm = norm
 
     @property
@@ -38,8 +42,9 @@ class Meter:
         return self._smoothed, self._cross_entropy, self._guided, self._linked
 
     def read(self, sums: Sequence[float]) -> dict[str, float]:
-        """The means since the last reading, from the sums over all processes; losses in nats per
-        token.
+        """Return the means since the last reading, given the `sums` over all processes.
+
+        Losses are in nats per token.
         """
         smoothed, cross_entropy, guided, linked = sums
         values = {
@@ -50,8 +55,5 @@ class Meter:
         }
         if linked:
             values["guided"] = guided / linked  # per linked token
-        self._smoothed = self._cross_entropy = self._guided = self._linked = (
-            self._seconds
-        ) = 0.0
-        self._tokens = 0
+        self._reset()
         return values

@@ -1,6 +1,4 @@
-"""Model card: the README of a model folder, with its training data, command, and validation
-scores.
-"""
+"""Model card: the README of a model folder, with training data, command and scores."""
 
 from __future__ import annotations
 
@@ -75,9 +73,7 @@ Use it: {_usage(folder.name, images)} in Python.
 def _in_short(
     recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[str, Any] | None
 ) -> str:
-    """The paragraph for people: what the model does, what it has learnt from, and how well it does
-    it.
-    """
+    """Return a paragraph for people who use the model: its purpose, training data and score."""
     images = recipe.data.images is not None
     pairs = {name: facts.pairs for name, facts in corpora.items()}
     source, target = map(english_name, recipe.data.languages.pair)
@@ -121,7 +117,7 @@ def _usage(name: str, images: bool) -> str:
 
 
 def _command() -> str:
-    """The command line that started the run, if one did."""
+    """Return the command line that started the run, if there was one."""
     if Path(sys.argv[0]).name in ("regard", "__main__.py"):
         return code_span(" ".join(["regard", *map(quote_argument, sys.argv[1:])]))
     return "called from Python"
@@ -142,24 +138,23 @@ def _scores(best: Mapping[str, Any] | None, language: str) -> str:
 
 
 def _rights(recipe: Recipe) -> str:
-    """The lines on licence, author and origin, as far as they are stated."""
+    """Return the lines on licence, author and origin, if these are stated."""
     data = recipe.data
     licence = (
-        data.licence
-        or "that of the data it was trained on; none has been stated here (`--licence`)"
+        "that of the data it was trained on; none has been stated here (`--licence`)"
     )
-    lines = [
-        f"- Licence: {escape_text(licence)}."
-        if data.licence
-        else f"- Licence: {licence}."
-    ]
-    lines += [f"- Author: {escape_text(data.author)}"] if data.author else []
-    lines += [f"- Data from: {escape_text(data.origin)}"] if data.origin else []
+    if data.licence:
+        licence = escape_text(data.licence)
+    lines = [f"- Licence: {licence}."]
+    if data.author:
+        lines.append(f"- Author: {escape_text(data.author)}")
+    if data.origin:
+        lines.append(f"- Data from: {escape_text(data.origin)}")
     return "\n".join(lines)
 
 
 def _test(events: Sequence[Mapping[str, Any]]) -> str:
-    """The line on the test pairs, if the run had some and ended by itself."""
+    """Return the line on the test scores, if the run had test pairs and was not stopped."""
     tests = [event for event in events if event["event"] == "test"]
     if not tests:
         return ""

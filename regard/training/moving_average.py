@@ -1,6 +1,4 @@
-"""Exponential moving average (EMA) of the weights of a model, which validation and the model folder
-use.
-"""
+"""Exponential moving average (EMA) of a model's weights, for validation and the model folder."""
 
 from __future__ import annotations
 
@@ -25,19 +23,15 @@ class MovingAverage:
         }
 
     def update(self, number: int) -> None:
-        """Move the average towards the weights after update 1, 2, …; young averages follow
-        faster.
-        """
+        """Move the average towards the weights after update 1, 2, …; it moves faster at first."""
         decay = min(self.decay, (1 + number) / (10 + number))
-        torch._foreach_lerp_(
-            list(self.weights.values()),
-            list(named_weights(self.model).values()),
-            1 - decay,
-        )
+        averages = list(self.weights.values())
+        weights = list(named_weights(self.model).values())
+        torch._foreach_lerp_(averages, weights, 1 - decay)
 
     @contextmanager
     def swapped_in(self, sharded: bool = False) -> Iterator[None]:
-        """Give the model the averaged weights as long as the block runs."""
+        """Give the model the averaged weights while the block runs."""
         if not self.decay:
             yield
             return

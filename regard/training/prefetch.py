@@ -1,6 +1,4 @@
-"""Prefetch: a background thread prepares the next batches, so that training never waits for
-them.
-"""
+"""Prefetch: a background thread prepares the next batches, so that training need not wait."""
 
 from __future__ import annotations
 
@@ -13,10 +11,10 @@ T = TypeVar("T")
 
 
 class Prefetcher(Generic[T]):
-    """Iterator over `items` that prefetches up to `depth` of them, and one more, in a thread.
+    """Iterator over `items` that prefetches `depth` + 1 of them in a thread.
 
-    Use it in a `with` block, which ends the thread. An error while an item is made is raised in
-    place of that item.
+    Use it in a `with` block, which ends the thread. If the making of an item fails, its error is
+    raised when the item is requested.
     """
 
     def __init__(self, items: Iterable[T], depth: int = 2) -> None:
@@ -38,6 +36,6 @@ class Prefetcher(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        following = self._next.popleft()
+        future = self._next.popleft()
         self._next.append(self._thread.submit(next, self._items))
-        return following.result()
+        return future.result()

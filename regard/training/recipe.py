@@ -1,6 +1,4 @@
-"""Recipe: the whole configuration of a run (data, tokenizer, model, batches, training, search), and
-the presets.
-"""
+"""Recipe: the whole configuration of a run, and the presets to start from."""
 
 from __future__ import annotations
 
@@ -34,6 +32,7 @@ from regard.search import SearchSettings
 from regard.training.schedule import ScheduleSettings
 
 DIGEST_LINE = "# sha256 of these values: "
+"""Beginning of the first line of a run's recipe file."""
 GUIDED = 0.05
 """Default weight of the guided attention loss if alignments are given."""
 
@@ -264,17 +263,18 @@ class Recipe(Settings):
         return self
 
     def resolved(self, device: str, processes: int = 1) -> Recipe:
-        """The recipe with each `auto` replaced by its value on this device."""
+        """Return the recipe with each `auto` replaced by its value on this device."""
         precision = self.training.precision
         if precision == "auto":
             precision = "bfloat16" if has_bfloat16(device) else "float32"
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
         micro_batches = max(processes, cores)
         micro_batches += -micro_batches % processes  # equally many for each process
-        if any(
-            "batch" in getattr(side, "norm", "")
+        norms = [
+            getattr(side, "norm", "")
             for side in (self.model.encoder, self.model.decoder)
-        ):
+        ]
+        if any("batch" in norm for norm in norms):
             if processes > 1 or self.batching.micro_batches not in ("auto", 1):
                 raise ConfigurationError(
                     "norm = 'batch' or 'pre_batch' normalises over a whole batch: train it in one "
@@ -299,8 +299,9 @@ class Recipe(Settings):
 
 
 def read_run_recipe(path: Path) -> dict[str, Any]:
-    """Read the recipe of a run. Raises ModelFolderError if its values are not those that its first
-    line was made of.
+    """Read the recipe of a run.
+
+    Raises ModelFolderError if its values do not match the digest in its first line.
     """
     check_links(path.parent, path.name)
     values = read_toml(path)
@@ -319,15 +320,14 @@ def read_run_recipe(path: Path) -> dict[str, Any]:
 
 
 def seal_run_recipe(path: Path) -> None:
-    """Take the recipe of a run as it is now: renew the digest in its first line. Raises
-    ConfigurationError.
+    """Accept the changed recipe of a run: renew the digest in its first line.
+
+    Raises ConfigurationError if the recipe is invalid.
     """
     Recipe.parse(read_toml(path), str(path))
     lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
-    _write_sealed(
-        path,
-        "".join(line for line in lines if not line.startswith(DIGEST_LINE.strip())),
-    )
+    values = [line for line in lines if not line.startswith(DIGEST_LINE.strip())]
+    _write_sealed(path, "".join(values))
 
 
 def _write_sealed(path: Path, text: str) -> None:
@@ -342,16 +342,18 @@ def has_bfloat16(device: str) -> bool:
 
 
 def presets() -> list[str]:
-    """The names of the presets: named starting points of a recipe, in `presets.toml`."""
+    """Return the names of the presets, which are recipes to start from (`presets.toml`)."""
     return list(_presets())
 
 
 def preset(name: str) -> dict[str, Any]:
-    """The values of a preset. Raises UsageError, with all names, for an unknown one."""
-    known = _presets()
-    if name not in known:
-        raise UsageError(f"no preset is called {name!r}; there are {', '.join(known)}")
-    return known[name]
+    """Return the values of a preset. Raises UsageError, with all names, for an unknown one."""
+    by_name = _presets()
+    if name not in by_name:
+        raise UsageError(
+            f"no preset is called {name!r}; there are {', '.join(by_name)}"
+        )
+    return by_name[name]
 
 
 def _presets() -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from regard.common.settings import override
 from regard.training.recipe import Recipe
 
 IMAGE = ("height", "width", "max_side", "fit", "cell", "blank")
-"""Settings of images that a model depends on; the others are limits of files."""
+"""Settings of images that a model depends on; the others are limits on files."""
 FIXED = {
     "model.": "the weights have that shape",
     "tokenizer.": "the vocabulary was made with it",
@@ -23,33 +23,30 @@ FIXED = {
     "training.parent": "it began with those weights",
     "training.seed": "held-out pairs and random numbers depend on it",
 }
-"""Settings that a run keeps from its start, by the beginnings of their names, and why."""
+"""Prefixes of the settings that a run keeps from its start, with the reasons."""
 
 
 def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
-    """The recipe to continue with, and a sentence for each setting that differs: which value holds,
-    and why.
+    """Return the recipe to continue with, and a sentence for each setting that differs.
 
-    A value that the run resolved itself (auto, minutes turned into updates) is not a difference.
+    The sentence says which value holds, and why. A value that the run resolved itself (`auto`, or
+    minutes that became updates) is not a difference.
     """
-    old = dict(_flat(before.model_dump()))
-    new = dict(_flat(after.model_dump()))
+    old = dict(_flatten(before.model_dump()))
+    new = dict(_flatten(after.model_dump()))
     chosen = {**new}
     differences = []
     settled: tuple[str, ...] = ()
-    if (
-        new.get("training.minutes") is not None
-        and old.get("training.updates") is not None
-    ):
+    updates = old.get("training.updates")
+    if new.get("training.minutes") is not None and updates is not None:
         settled = ("training.minutes", "training.updates")
-        chosen |= {
-            "training.minutes": None,
-            "training.updates": old["training.updates"],
-        }
+        chosen["training.minutes"] = None
+        chosen["training.updates"] = updates
         differences.append(
             f"training.minutes = {new['training.minutes']:g}: the run ends at training.updates = "
-            f"{old['training.updates']}, and that holds; to train longer, set training.updates"
+            f"{updates}, and that holds; to train longer, set training.updates"
         )
+
     for key in sorted({*old, *new}):
         if old.get(key) == new.get(key) or key in settled:
             continue
@@ -67,19 +64,20 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
             differences.append(
                 f"{difference}: {old.get(key)!r} holds, {reason}; for the other value train anew"
             )
-    of_other_kinds = {
-        key for key in chosen if key not in old and key.startswith(tuple(FIXED))
+
+    # A fixed setting that the run does not have belongs to another kind of model or tokenizer.
+    kept = {
+        key: value
+        for key, value in chosen.items()
+        if key in old or not key.startswith(tuple(FIXED))
     }
-    values = override(
-        {}, {key: value for key, value in chosen.items() if key not in of_other_kinds}
-    )
-    return Recipe.parse(values, "the run"), differences
+    return Recipe.parse(override({}, kept), "the run"), differences
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings by dotted name."""
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all settings with their dotted names."""
     for key, value in values.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value

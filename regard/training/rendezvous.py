@@ -1,9 +1,8 @@
-"""Rendezvous: the processes that torchrun started find each other, also after it has restarted all
-of them.
+"""Rendezvous of the processes that torchrun started, also after it has restarted all of them.
 
-torchrun's store outlives its workers, and PyTorch (2.13) puts the same names into it at each start:
-a worker that was quicker than the others read the address of one that was dead, and waited for it.
-Here each start has a name of its own.
+torchrun's store outlives its workers, and PyTorch (2.13) uses the same keys in it at each start. A
+worker that started before the others could therefore read the address of a dead process, and wait
+for it. Here each start has its own keys.
 """
 
 from __future__ import annotations
@@ -18,29 +17,27 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from regard.common.errors import TrainingError
 
-TIMEOUT = 600.0  # seconds in which all processes must have joined
-POLL_SECONDS = 0.02  # between two reads of the store; signals are handled in between
+TIMEOUT = 600.0
+"""Seconds within which all processes must have joined."""
+POLL_SECONDS = 0.02
+"""Seconds between two reads of the store, in which signals are handled."""
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """The processes of one start: a store that only they share, and whether the run had started
-    before it.
-    """
+    """The processes of one start: their own store, and whether the run had started before."""
 
     store: Store
     restarted: bool
     _lasting: Store
 
     def mark_started(self) -> None:
-        """Make processes that torchrun starts from now on resume this run."""
+        """Make all processes that torchrun starts from now on resume this run."""
         self._lasting.set("regard/started", "1")
 
 
 def torchrun_store() -> Store | None:
-    """The store that torchrun keeps for its workers; None if another launcher lets the first
-    process keep one.
-    """
+    """Return the store that torchrun keeps for its workers; None under another launcher."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     timeout = timedelta(seconds=TIMEOUT)
@@ -55,20 +52,17 @@ def torchrun_store() -> Store | None:
 def rendezvous(
     lasting: Store, rank: int, size: int, timeout: float = TIMEOUT
 ) -> Rendezvous:
-    """Wait until all processes of this start have joined. `lasting` is the store that outlives
-    restarts.
+    """Wait until all processes of this start have joined.
 
-    The first process publishes a name that was never used. Each other one answers with a token of
-    its own and continues when the first repeats that token: a process that is dead does not. Raises
-    TrainingError after `timeout` seconds.
+    `lasting` is the store that outlives restarts. The first process publishes a new name. Every
+    other process answers with a token, and continues when the first process repeats that token,
+    which a dead process would not do. Raises TrainingError after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     if rank == 0:
         name = uuid.uuid4().hex
-        lasting.set(
-            f"regard/{name}/restarted",
-            "1" if lasting.check(["regard/started"]) else "0",
-        )
+        restarted_flag = "1" if lasting.check(["regard/started"]) else "0"
+        lasting.set(f"regard/{name}/restarted", restarted_flag)
         lasting.set("regard/call", name)
         for other in range(1, size):
             while (token := _get(lasting, f"regard/{name}/{other}/token")) is None:
@@ -81,7 +75,7 @@ def rendezvous(
 
 
 def _join(lasting: Store, rank: int, deadline: float, timeout: float) -> str:
-    """The name of the start whose first process is alive."""
+    """Return the name of the start whose first process is alive."""
     token = uuid.uuid4().hex
     while True:
         call = _get(lasting, "regard/call")

@@ -1,6 +1,4 @@
-"""Lock of a run folder: two processes that train in the same one would overwrite each other's
-checkpoints.
-"""
+"""Lock of a run folder, so that two processes do not overwrite each other's checkpoints."""
 
 from __future__ import annotations
 
@@ -14,11 +12,10 @@ from regard.common.errors import UsageError
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Create the folder and lock it as long as the block runs; the system unlocks it however this
-    process ends. A folder that stays empty is removed.
+    """Create a folder and lock it while the block runs; a folder that stays empty is removed.
 
-    Raises UsageError if another process has locked it. If folders cannot be locked (Windows),
-    nothing is checked.
+    The system releases the lock even if this process is killed. Raises UsageError if another
+    process has locked the folder. On Windows, where folders cannot be locked, nothing is checked.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

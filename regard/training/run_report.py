@@ -1,6 +1,4 @@
-"""Report of a dry run: the model and its parts, memory, speed, time, and runtimes that it can be
-exported to.
-"""
+"""Report of a dry run: the model's parts, memory, speed, time, and exports to other runtimes."""
 
 from __future__ import annotations
 
@@ -22,7 +20,8 @@ from regard.training.budget import Trial, trial
 from regard.training.forecast import Forecast, forecast
 from regard.training.recipe import Recipe
 
-COPIES = 5  # weights, gradients, two moments of the optimizer, the moving average
+COPIES = 5
+"""Tensors as large as the weights: they, gradients, two moments of Adam, the moving average."""
 MEBI = 2**20
 
 
@@ -34,36 +33,35 @@ def report_run(
     result: Trial | None = None,
     processes: int = 1,
 ) -> Iterator[str]:
-    """Lines of the report, with the speed of `result`; without one, times a few updates of a model
-    of these settings.
+    """Yield the lines of the report, with the speed of the trial `result`.
 
-    Two trials never take the same time: the updates of a budget follow from its own trial, and so
-    must their time.
+    Without a result a few updates are timed. A time budget passes its own result, because two
+    trials never take the same time, and the updates that it chose follow from that trial.
     """
     yield from _parts(model, recipe.model)
     memory = 4 * COPIES * count_parameters(model) / MEBI
-    source_tokens = (
-        0
-        if recipe.model.encoder.reads == "images"
-        else model.encoder.embedding.weight.shape[0]
-    )
+    source_tokens = 0
+    if recipe.model.encoder.reads != "images":
+        source_tokens = model.encoder.embedding.weight.shape[0]
     vocabularies = source_tokens, model.decoder.output.weight.shape[0]
     result = result or trial(recipe, batches, vocabularies, device)
-    most = (
-        ""
-        if (mib := _peak(device)) is None
-        else f"; at most {mib:,.0f} MiB in all during {counted(result.updates, 'update')}"
+    peak = _peak_memory(device)
+    peak_text = ""
+    if peak is not None:
+        updates = counted(result.updates, "update")
+        peak_text = f"; at most {peak:,.0f} MiB in all during {updates}"
+    yield (
+        f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving "
+        f"average{peak_text}"
     )
-    yield f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average{most}"
     yield (
         f"speed: {result.seconds:.2f} s an update, {result.tokens / result.seconds:,.0f} target "
         f"tokens/s on {device}"
     )
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])
     if processes > 1:
-        yield _processes(
-            forecast(recipe, batches, vocabularies, device, processes, mib), result
-        )
+        needs = forecast(recipe, batches, vocabularies, device, processes, peak)
+        yield _processes(needs, result)
     yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer.joint)}"
 
 
@@ -71,26 +69,22 @@ def _parts(model: Model, settings: ModelSettings) -> Iterator[str]:
     sides = f"{settings.encoder.kind} encoder, {settings.decoder.kind} decoder"
     weights = f"{count_parameters(model):,} weights"
     yield f"model: {weights}; {sides}; embeddings shared: {settings.share}"
-    counted: set[int] = set()
-    for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for inner, module in part.named_children():
-            new = {
-                id(p): p.numel() for p in module.parameters() if id(p) not in counted
+    listed: set[int] = set()  # tied weights are listed once
+    for side, part in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for name, module in part.named_children():
+            sizes = {
+                id(p): p.numel() for p in module.parameters() if id(p) not in listed
             }
-            counted |= new.keys()
-            if new:
-                yield f"  {name}.{inner}: {sum(new.values()):,}"
+            listed |= sizes.keys()
+            if sizes:
+                yield f"  {side}.{name}: {sum(sizes.values()):,}"
 
 
 def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) -> str:
     s = recipe.training
-    updates = (
-        s.updates
-        if s.updates is not None
-        else int(s.minutes * 60 / seconds)
-        if s.minutes is not None
-        else None
-    )
+    updates = s.updates
+    if updates is None and s.minutes is not None:
+        updates = int(s.minutes * 60 / seconds)
     if updates is None:
         end = f"ends after {counted(s.patience, 'validation')} without a better score"
         return (
@@ -110,32 +104,24 @@ def _processes(needs: Forecast, alone: Trial) -> str:
     return f"{needs.processes} processes on this machine: {memory}{threads}; {speed}, {gain}"
 
 
-def _peak(device: str) -> float | None:
-    """Peak memory in MiB: of the GPU, or of this process; None where the system does not keep
-    it.
-    """
-    return (
-        torch.cuda.max_memory_allocated() / MEBI
-        if device.startswith("cuda")
-        else peak_memory()
-    )
+def _peak_memory(device: str) -> float | None:
+    """Return the peak memory of the GPU or this process in MiB; None if the system lacks it."""
+    if device.startswith("cuda"):
+        return torch.cuda.max_memory_allocated() / MEBI
+    return peak_memory()
 
 
 def _runtimes(settings: ModelSettings, joint: bool) -> str:
-    """The runtimes that the model can be exported to, and what prevents the others."""
+    """Return the runtimes that the model can be exported to, and the obstacles to the others."""
     reasons = {
         "ctranslate2": ctranslate2_obstacles(settings),
         "huggingface": huggingface_obstacles(settings, joint),
     }
     supported = [kind for kind, causes in reasons.items() if not causes]
-    parts = (
-        [f"can be exported to {' and '.join(supported)} (regard export)"]
-        if supported
-        else ["runs in Regard only"]
-    )
-    parts += [
-        f"not to {kind}: {', '.join(causes)}"
-        for kind, causes in reasons.items()
-        if causes
-    ]
+    parts = ["runs in Regard only"]
+    if supported:
+        parts = [f"can be exported to {' and '.join(supported)} (regard export)"]
+    for kind, causes in reasons.items():
+        if causes:
+            parts.append(f"not to {kind}: {', '.join(causes)}")
     return "; ".join(parts)

@@ -44,11 +44,14 @@ class ScheduleSettings(Settings):
 
 
 def learning_rate(settings: ScheduleSettings, update: int, size: int) -> float:
-    """The learning rate of update 1, 2, … for a model of vectors of `size`.
+    """Return the learning rate of update 1, 2, … for a model of this size.
 
-    noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017, equation
-    3); inverse_square_root: the same shape with its peak given; constant: peak · min(1, update /
-    warmup). Without warm-up the decay begins at the first update.
+    - noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017,
+      equation 3)
+    - inverse_square_root: the same curve, scaled so that its maximum is the peak
+    - constant: peak · min(1, update / warmup)
+
+    Without warm-up the decay begins at the first update.
     """
     warmup = max(1, settings.warmup)
     if settings.kind == "constant":

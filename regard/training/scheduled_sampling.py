@@ -1,6 +1,4 @@
-"""Scheduled sampling: the decoder reads some of its own tokens in training, instead of those of the
-reference.
-"""
+"""Scheduled sampling: in training the decoder reads some of its own predictions."""
 
 from __future__ import annotations
 
@@ -12,41 +10,35 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.data.batch import TrainingBatch
 from regard.models import Batch, Model
 
-SLICE = 256  # positions whose logits are computed at once
+SLICE = 256
+"""Positions whose logits are computed together."""
 
 
 @torch.no_grad()
 def sample_target_inputs(
     model: Model, batch: TrainingBatch, probability: float, generator: torch.Generator
 ) -> TrainingBatch:
-    """The batch with each target input replaced, with this probability, by a token drawn from the
-    model's prediction.
+    """Replace target inputs, with this probability, by tokens drawn from the model's predictions.
 
-    Bengio et al. 2015, in two passes (Mihaylova and Martins 2019), so that it serves every decoder:
-    the first pass reads the reference and predicts all positions at once; tokens drawn from these
-    predictions are the inputs of the next positions in the second pass. The first input, the
-    beginning of the sentence, is never replaced.
+    The method of Bengio et al. 2015 in two passes (Mihaylova and Martins 2019), which fits every
+    decoder: the first pass reads the reference and predicts all positions at once, and tokens drawn
+    from these predictions are inputs of the second pass. The first input, beginning of sentence, is
+    never replaced.
     """
     features = model(Batch(batch.source, batch.source_keep), batch.target_in)
     sampled = _sample_tokens(model, features[:, :-1], generator)
     reference = batch.target_in[:, 1:]
-    replaced = (
-        torch.rand(reference.shape, generator=generator, device=reference.device)
-        < probability
-    )
-    return replace(
-        batch,
-        target_in=torch.cat(
-            [batch.target_in[:, :1], torch.where(replaced, sampled, reference)], 1
-        ),
-    )
+    draws = torch.rand(reference.shape, generator=generator, device=reference.device)
+    inputs = torch.where(draws < probability, sampled, reference)
+    return replace(batch, target_in=torch.cat([batch.target_in[:, :1], inputs], 1))
 
 
 def _sample_tokens(
     model: Model, features: Float[Tensor, "B T D"], generator: torch.Generator
 ) -> Int[Tensor, "B T"]:
-    """Draw a token for each position by its probability: the argmax of logits with Gumbel noise
-    (Gumbel 1954).
+    """Draw a token for each position by its probability.
+
+    It is the argmax of the logits plus Gumbel noise (Gumbel 1954).
     """
     B, T, _ = features.shape
     tokens = []
@@ -54,8 +46,6 @@ def _sample_tokens(
         logits = model.project(rows.unsqueeze(0))[0].float()
         noise = torch.empty_like(logits).exponential_(generator=generator).log_()
         tokens.append((logits - noise).argmax(-1))
-    return (
-        torch.cat(tokens).view(B, T)
-        if tokens
-        else features.new_zeros(B, T, dtype=torch.int64)
-    )
+    if not tokens:
+        return features.new_zeros(B, T, dtype=torch.int64)
+    return torch.cat(tokens).view(B, T)

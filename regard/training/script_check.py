@@ -1,6 +1,4 @@
-"""Script check for fine-tuning: refuse data in a script that the parent's vocabulary has no tokens
-for.
-"""
+"""Script check for fine-tuning: the parent's vocabulary must have tokens for the data's script."""
 
 from __future__ import annotations
 
@@ -12,16 +10,19 @@ from functools import lru_cache
 from regard.common.errors import DataError
 from regard.data.vocabulary import Vocabulary
 
-SAMPLE = 20_000  # lines
-MIN_SHARE = 0.02  # of the letters; a script with less is names and quotations
-MAX_UNKNOWN = 0.5  # of a script's letters
+SAMPLE = 20_000
+"""Lines that are examined, about."""
+MIN_SHARE = 0.02
+"""Share of all letters above which a script counts; scripts of names and quotations have less."""
+MAX_UNKNOWN = 0.5
+"""Largest share of a script's letters that may have no token."""
 
 
 def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> None:
-    """Raise DataError if texts are in a script that this vocabulary has no tokens for.
+    """Raise DataError if texts are in a script for which this vocabulary has no tokens.
 
-    Letters without a token become three or four bytes each: a model that never saw such bytes would
-    have to learn the script from them, and sentences become longer than it can read.
+    A letter without a token becomes two to four byte tokens. The model would have to learn the
+    script from bytes that it has never seen, and sentences would become longer than it can handle.
     """
     letters: Counter[str] = Counter()
     for text in texts[:: 1 + len(texts) // SAMPLE]:
@@ -50,5 +51,5 @@ def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> No
 
 @lru_cache(maxsize=65536)
 def _script(letter: str) -> str:
-    """The script of a letter, the first word of its Unicode name: Latin, Hangul, Cyrillic."""
+    """Return the script of a letter (Latin, Hangul, …): the first word of its Unicode name."""
     return unicodedata.name(letter, "unknown letters").split(" ")[0].capitalize()

@@ -10,9 +10,7 @@ from regard.training.journal import Report
 
 
 class TensorBoardLog:
-    """Writes the numbers of "train" and "valid" events into `folder`, for `tensorboard --logdir
-    RUN`.
-    """
+    """Writer of the numbers of "train" and "valid" events, for `tensorboard --logdir RUN`."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -34,8 +32,9 @@ class TensorBoardLog:
 
 
 def with_tensorboard(report: Report | None, run: Path, enabled: bool) -> Report | None:
-    """`report`, and a TensorBoard log in `run/board` beside it if `enabled`. Raises
-    MissingExtra.
+    """Return `report`, combined with a TensorBoard log in `run/board` if `enabled`.
+
+    Raises MissingExtra without TensorBoard.
     """
     if not enabled:
         return report

@@ -1,6 +1,4 @@
-"""Trainer: the training loop with validation, early stopping, checkpoints and the journal of a
-run.
-"""
+"""Trainer: the training loop with validation, early stopping, checkpoints and journal."""
 
 from __future__ import annotations
 
@@ -42,39 +40,41 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-# Loss, chrf, bleu, of captions cider; all of it goes into the journal.
 Validate = Callable[[Model], dict[str, Any]]
-# Micro-batches of this process with their indices in the update.
+"""Validation of a model: returns loss, chrf, bleu and, for captions, cider, for the journal."""
 Batches = list[tuple[int, TrainingBatch]]
-RECENT = 120.0  # seconds by whose pace the time left is estimated
-# Share of the time that the end of a run is expected to take before there was a validation.
+"""Micro-batches of this process with their indices in the update."""
+RECENT = 120.0
+"""Seconds over which the pace is averaged, by which the time left is estimated."""
 CLOSING = 0.03
-CLOSINGS = 3.0  # how many times a validation it takes, by default
-PROGRESS = 1.0  # seconds between two reports of progress
+"""Share of the time that the end of a run is expected to take, before the first validation."""
+CLOSINGS = 3.0
+"""Default duration of the end of a run, as a multiple of that of a validation."""
+PROGRESS = 1.0
+"""Seconds between two reports of progress."""
 
 
 @dataclass
 class Progress:
-    """State of a run beside its tensors, part of every checkpoint."""
+    """State of a run besides its tensors; every checkpoint contains it."""
 
     update: int = 0
-    updates: int | None = None  # at which it ends, once known
+    updates: int | None = None  # the last update, if known
     tokens: int = 0
     seconds: float = 0.0  # of training, without validation
-    # Seconds of the clock, with validation and checkpoints, which `training.minutes` limits.
+    # Wall-clock seconds, with validation and checkpoints, which `training.minutes` limits.
     elapsed: float = 0.0
-    # Seconds that the end of the run will take, by the last validation.
+    # Expected seconds of the end of the run, estimated from the last validation.
     closing: float = 0.0
-    batch_parts: int = (
-        1  # parts that each micro-batch is computed in, after one did not fit in memory
-    )
+    # Parts in which each micro-batch is computed, if it does not fit in memory.
+    batch_parts: int = 1
     position: Position = field(default_factory=Position)
     best: float = -math.inf
-    best_by: str = ""  # the score that `best` is
-    best_loss: float = math.inf  # of the same validation: breaks ties
+    best_by: str = ""  # name of the score in `best`
+    best_loss: float = math.inf  # of the same validation; breaks ties
     best_update: int = 0
     validations_since_best: int = 0
-    validated_at: int = 0  # the update of the last validation
+    validated_at: int = 0  # update of the last validation
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
@@ -84,26 +84,28 @@ class Progress:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Progress:
-        """Raise ValueError, KeyError or TypeError for values that are not of a run."""
+        """Read the values that `as_json` returned.
+
+        Raises ValueError, KeyError or TypeError if they are no state of a run.
+        """
+        other_types = {"best_by": str, "position": dict}
         for name, default in asdict(cls()).items():
-            kinds = {"best_by": str, "position": dict}.get(
-                name, (int, float, type(default), type(None))
-            )
-            if not isinstance(values[name], kinds) or isinstance(values[name], bool):
+            types = other_types.get(name, (int, float, type(default), type(None)))
+            if not isinstance(values[name], types) or isinstance(values[name], bool):
                 raise TypeError(f"its state has {name} = {values[name]!r:.40}")
-        known = {
+        # None stands for an infinite number, which is the default of its field.
+        fields = {
             name: value
             for name, value in values.items()
             if value is not None or name == "updates"
         }
-        return cls(**{**known, "position": Position.from_json(values["position"])})
+        fields["position"] = Position.from_json(values["position"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a run and its reason; `stopped` is the number of the signal that stopped it, if one
-    did.
-    """
+    """End of a run and its reason; `stopped` is the signal that stopped it, if there was one."""
 
     progress: Progress
     reason: str
@@ -111,12 +113,12 @@ class Outcome:
 
 
 class Trainer:
-    """Trains a model in a run folder. `report` is called with each event as it is written to the
-    journal.
+    """Trains a model in a run folder.
 
-    Each process of `world` computes its share of every update; the main one validates, writes and
-    reports. The end of the run, which `training.minutes` includes, is expected to take `closings`
-    times as long as a validation.
+    `report` is called with each event that is written to the journal. Each process of `world`
+    computes its share of every update; the main one validates, writes and reports. The end of the
+    run, which `training.minutes` includes, is expected to take `closings` times as long as a
+    validation.
     """
 
     def __init__(  # noqa: PLR0913 - all that a training depends on
@@ -140,9 +142,8 @@ class Trainer:
         self.closings = closings
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
-        self.updater = Updater(
-            model, recipe, -(-batches.per_update // self.world.size), self.world
-        )
+        share = -(-batches.per_update // self.world.size)
+        self.updater = Updater(model, recipe, share, self.world)
         self.ema = MovingAverage(model, self.settings.ema_decay)
         self.checkpoints = Checkpoints(
             folder / "checkpoints", self.settings.keep_checkpoints, self.world
@@ -154,18 +155,18 @@ class Trainer:
         self.progress = Progress(
             updates=self.settings.updates, best_by=self.settings.best_by
         )
-        self.signal: int | None = None  # that all processes stop for
-        self._received: int | None = None  # signal of this process
+        self.signal: int | None = None  # signal for which all processes stop
+        self._received: int | None = None  # signal that this process has received
         self._saved = time.monotonic()
         self._saved_update = -1
         self._clock = _Clock()
 
     def run(self) -> Outcome:
-        """Train until the updates are done, patience ends or a signal comes; the folder then has
-        the best weights.
+        """Train until all updates are done, patience ends or a signal arrives.
 
-        Raises TrainingError if memory, disk or a gradient do not allow to continue; the last
-        checkpoint is kept.
+        The folder then has the best weights. Raises TrainingError if training cannot continue for
+        lack of memory, for the disk or for a gradient that is not finite; the last checkpoint is
+        kept.
         """
         try:
             return self._run()
@@ -197,12 +198,11 @@ class Trainer:
                     self._validate()
                 elif self._checkpoint_is_due():
                     self._save_checkpoint()
-            if (
-                self.signal is None
-                and self.progress.validated_at < self.progress.update
-            ):
+
+            is_validated = self.progress.validated_at >= self.progress.update
+            if self.signal is None and not is_validated:
                 self._validate()
-            # Stopped before the first validation: the folder is usable.
+            # A run that was stopped before its first validation has a usable folder, too.
             if not self.progress.best_update:
                 with self.ema.swapped_in(self.world.sharded):
                     self._save_weights()
@@ -218,19 +218,18 @@ class Trainer:
         return Outcome(self.progress, reason, self.signal)
 
     def resume(self) -> bool:
-        """Restore the newest undamaged checkpoint, and the best weights from it; False if there is
-        none.
+        """Restore the newest undamaged checkpoint and its best weights; return False without one.
 
         Raises TrainingError if every checkpoint is damaged, or the best weights cannot be restored.
         """
         optimizer = self.updater.optimizer
         init_optimizer_state(optimizer)
-        own = self._parts()
+        parts = self._parts()
         signals = list[int]()
-        # An interrupt in PyTorch's reading would look like damage.
+        # Signals are handled after reading: an interrupted read would look like damage.
         with handle_stop_signals(signals.append):
             seal = self.checkpoints.load(
-                own,
+                parts,
                 lambda problem: self._record("damaged", problem=problem),
                 Progress.from_json,
             )
@@ -242,31 +241,24 @@ class Trainer:
                 self.journal.truncate(0)
             self.world.barrier()
             return False
-        torch.set_rng_state(own["random"]["cpu"])
-        self.progress = Progress.from_json(seal.state)
-        self._saved_update = self.progress.update
-        # Other scores cannot be compared.
-        if self.progress.best_by not in (
-            "",
-            self.settings.best_by,
-        ):
-            (
-                self.progress.best,
-                self.progress.best_loss,
-                self.progress.validations_since_best,
-            ) = (
-                -math.inf,
-                math.inf,
-                0,
-            )
-        self.progress.best_by = self.settings.best_by
+
+        torch.set_rng_state(parts["random"]["cpu"])
+        progress = Progress.from_json(seal.state)
+        self.progress = progress
+        self._saved_update = progress.update
+        if progress.best_by not in ("", self.settings.best_by):
+            # Values of different scores cannot be compared.
+            progress.best = -math.inf
+            progress.best_loss = math.inf
+            progress.validations_since_best = 0
+        progress.best_by = self.settings.best_by
         if self.settings.updates is not None:
-            self.progress.updates = self.settings.updates
+            progress.updates = self.settings.updates
         if self.world.is_main:
-            self.journal.truncate(self.progress.update)
+            self.journal.truncate(progress.update)
             self.best.resume(*seal.best)
         self.world.barrier()
-        self._record("resume", update=self.progress.update)
+        self._record("resume", update=progress.update)
         return True
 
     def _update(self, updates: Iterator[tuple[Update, Batches]], meter: Meter) -> None:
@@ -276,19 +268,18 @@ class Trainer:
         self.model.train()
         update, batches = next(updates)
         progress.update += 1
-        sampling = s.scheduled_sampling * min(
-            1.0, progress.update / max(1, s.scheduled_sampling_ramp)
-        )
-        self.updater.workers.configure(
-            s.rdrop if progress.update > s.rdrop_after else 0.0, sampling
-        )
+        ramp = min(1.0, progress.update / max(1, s.scheduled_sampling_ramp))
+        rdrop = s.rdrop if progress.update > s.rdrop_after else 0.0
+        self.updater.workers.configure(rdrop, s.scheduled_sampling * ramp)
+
         losses = self._accumulate(update, batches)
         norm = self.updater.clip()
         self._check_finite(norm)
         self.updater.step(self._learning_rate())
         self.ema.update(progress.update)
+
         progress.position = update.after
-        progress.tokens = progress.tokens + update.tokens
+        progress.tokens += update.tokens
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         meter.add(losses, norm, update.tokens, seconds)
@@ -297,23 +288,18 @@ class Trainer:
             progress.elapsed, progress.closing = self.world.broadcast(
                 progress.elapsed, progress.closing
             )
-            self.signal = (
-                int(self.world.all_reduce_max(float(self._received or 0))[0]) or None
-            )
-        if (
-            self.world.is_main
-            and self.report is not None
-            and self._clock.is_report_due()
-        ):
-            self.report(
-                "progress",
-                self._progress_values()
-                | {"tokens_per_second": update.tokens / seconds},
-            )
+            (signal_number,) = self.world.all_reduce_max(float(self._received or 0))
+            self.signal = int(signal_number) or None
+        reports = self.world.is_main and self._clock.is_report_due()
+        if reports and self.report is not None:
+            values = self._progress_values()
+            values["tokens_per_second"] = update.tokens / seconds
+            self.report("progress", values)
 
     def _accumulate(self, update: Update, batches: Batches) -> list[Loss]:
-        """The losses of an update; its micro-batches are halved until they fit in memory, if that
-        is allowed.
+        """Compute the gradients of an update and return its losses.
+
+        If they are allowed to be, micro-batches are halved until they fit in memory.
         """
         while True:
             try:
@@ -327,29 +313,31 @@ class Trainer:
                 if not out_of_memory(problem):
                     raise
                 cause = reason_of(problem)
-            # Outside the except clause: while the exception is held, it holds the tensors of the
-            # failed pass.
+            # This is outside the except clause, because the exception keeps the tensors of the
+            # failed pass alive.
             self._halve(batches, cause)
 
     def _halve(self, batches: Batches, cause: str) -> None:
-        """Compute micro-batches in twice as many parts. Raises TrainingError if that is not allowed
-        or possible.
+        """Compute micro-batches in twice as many parts.
+
+        Raises TrainingError if that is not allowed or not possible.
         """
         progress = self.progress
         largest = max(len(batch.source) for _, batch in batches)
         self.updater.free_memory()
-        if (
-            not self.settings.halve_batches
-            or self.world.size > 1
-            or progress.batch_parts >= largest
-        ):
-            more = 2 * self.batches.per_update
-            halve = "; or continue with `resume=True` and `training.halve_batches=true`"
+        is_single = self.world.size == 1
+        can_halve = is_single and progress.batch_parts < largest
+        if not (self.settings.halve_batches and can_halve):
+            micro_batches = 2 * self.batches.per_update
+            alternative = ""
+            if is_single and not self.settings.halve_batches:
+                alternative = (
+                    "; or continue with `resume=True` and `training.halve_batches=true`"
+                )
             raise TrainingError(
                 f"update {progress.update}: out of memory ({cause}); nothing was changed and "
-                f"{self._last_checkpoint()}. Train anew with batching.micro_batches={more}: "
-                "updates of the same size from smaller "
-                f"batches{'' if self.settings.halve_batches or self.world.size > 1 else halve}"
+                f"{self._last_checkpoint()}. Train anew with batching.micro_batches={micro_batches}"
+                f": updates of the same size from smaller batches{alternative}"
             )
         progress.batch_parts *= 2
         self._record("halved", update=progress.update, parts=progress.batch_parts)
@@ -365,27 +353,24 @@ class Trainer:
             )
 
     def _last_checkpoint(self) -> str:
-        return (
-            "the last checkpoint is kept"
-            if has_checkpoint(self.folder)
-            else "there is no checkpoint yet"
-        )
+        if has_checkpoint(self.folder):
+            return "the last checkpoint is kept"
+        return "there is no checkpoint yet"
 
     @property
     def _is_time_up(self) -> bool:
-        """Return whether what `training.minutes` leaves is needed for the end of the run."""
+        """True if the rest of `training.minutes` is needed for the end of the run."""
         minutes = self.settings.minutes
         progress = self.progress
         if minutes is None or not progress.update:
             return False
-        return (
-            progress.elapsed + (progress.closing or 60 * minutes * CLOSING)
-            >= 60 * minutes
-        )
+        closing = progress.closing or 60 * minutes * CLOSING
+        return progress.elapsed + closing >= 60 * minutes
 
     def _settle_minutes(self) -> None:
-        """Write the updates that `training.minutes` came to into the recipe: a run by it has the
-        same weights.
+        """Replace `training.minutes` in the recipe by the number of updates.
+
+        Another run of this recipe then has the same weights.
         """
         progress = self.progress
         minutes = self.settings.minutes
@@ -406,22 +391,18 @@ class Trainer:
         )
 
     def _progress_values(self) -> dict[str, Any]:
-        """Return where the run stands: its update, the last one if known, the epoch, and the
-        seconds left if known.
-        """
+        """Return update and epoch and, if they are known, the last update and the seconds left."""
         progress = self.progress
-        left = None
+        seconds_left = None
         if self.settings.minutes is not None:
-            left = max(0.0, 60 * self.settings.minutes - progress.elapsed)
+            seconds_left = max(0.0, 60 * self.settings.minutes - progress.elapsed)
         elif progress.updates is not None:
-            left = (
-                self._clock.pace() * (progress.updates - progress.update)
-                + progress.closing
-            )
+            updates_left = progress.updates - progress.update
+            seconds_left = self._clock.pace() * updates_left + progress.closing
         return {
             "update": progress.update,
             "updates": progress.updates,
-            "seconds_left": left,
+            "seconds_left": seconds_left,
             "epoch": progress.position.epoch,
         }
 
@@ -456,28 +437,24 @@ class Trainer:
         self._record("train", **self._progress_values(), **values)
 
     def _validate(self) -> None:
-        """Validate the averaged weights, write them if they are the best so far, and save a
-        checkpoint.
-        """
+        """Validate the averaged weights, write them if they are the best, and save a checkpoint."""
         progress = self.progress
         began = time.perf_counter()
         with self.ema.swapped_in(self.world.sharded):
             self.model.eval()
-            # If weights are split over the processes, all of them must take part in every pass.
-            scores = (
-                self.validate(self.model)
-                if self.world.is_main or self.world.sharded
-                else {}
-            )
-            by = self.settings.best_by
-            score = 0.0 if not scores else -scores[by] if by == "loss" else scores[by]
+            scores: dict[str, Any] = {}
+            # If weights are sharded, all processes must take part in every pass.
+            if self.world.is_main or self.world.sharded:
+                scores = self.validate(self.model)
+            score = scores[self.settings.best_by] if scores else 0.0
+            if self.settings.best_by == "loss":
+                score = -score  # a higher score must be better
             score, loss = self.world.broadcast(score, scores.get("loss", 0.0))
+
             progress.validations_since_best += 1
             progress.validated_at = progress.update
-            if math.isfinite(loss) and (score, -loss) > (
-                progress.best,
-                -progress.best_loss,
-            ):
+            best_so_far = (progress.best, -progress.best_loss)
+            if math.isfinite(loss) and (score, -loss) > best_so_far:
                 progress.best = score
                 progress.best_loss = loss
                 progress.best_update = progress.update
@@ -497,18 +474,21 @@ class Trainer:
         self._save_checkpoint()
 
     def _save_weights(self) -> None:
-        """Write the model's present weights into the run folder."""
+        """Write the model's current weights into the run folder."""
         tensors = {}
         for name, value in named_weights(self.model).items():
-            whole = full_tensor(value)  # by all processes, one at a time
+            tensor = full_tensor(value)  # all processes must take part
             if self.world.is_main:
-                tensors[name] = whole.cpu()
+                tensors[name] = tensor.cpu()
         if self.world.is_main:
             self.best.save(tensors, self.progress.update)
 
     def _checkpoint_is_due(self) -> bool:
-        due = time.monotonic() - self._saved > 60 * self.settings.checkpoint_minutes
-        return bool(self.world.broadcast(float(due))[0]) if self.world.size > 1 else due
+        is_due = time.monotonic() - self._saved > 60 * self.settings.checkpoint_minutes
+        if self.world.size == 1:
+            return is_due
+        (main_is_due,) = self.world.broadcast(float(is_due))
+        return bool(main_is_due)
 
     def _save_checkpoint(self) -> None:
         if self._saved_update == self.progress.update:  # nothing has changed since
@@ -520,7 +500,7 @@ class Trainer:
         self._saved_update = self.progress.update
 
     def _parts(self) -> Parts:
-        """The tensors of a checkpoint."""
+        """Return the tensors of a checkpoint."""
         return {
             "model": named_weights(self.model),
             "ema": self.ema.weights,
@@ -537,7 +517,9 @@ class Trainer:
             self.report(event, values)
 
     def _request_stop(self, number: int) -> None:
-        """Several processes stop after the same update: one that stopped at once would leave the
+        """Stop the run after an update.
+
+        Several processes stop after the same update; one that stopped at once would leave the
         others waiting.
         """
         self._received = number
@@ -548,21 +530,17 @@ class Trainer:
             self.signal = number
 
     def _load(self, update: Update) -> tuple[Update, Batches]:
-        """An update with the tensors of the micro-batches that this process computes."""
-        return update, [
-            (index, update.plans[index].batch())
-            for index in self.world.share(update.plans)
-        ]
+        """Load the micro-batches of an update that this process computes."""
+        indices = self.world.share(update.plans)
+        return update, [(index, update.plans[index].batch()) for index in indices]
 
 
 class _Clock:
-    """Clock of a run: seconds since it began, `before` of them before it was resumed, and its pace
-    of late.
-    """
+    """Clock of a run: its seconds, `before` of them before it was resumed, and its recent pace."""
 
     def __init__(self, before: float = 0.0) -> None:
         self._began = time.monotonic() - before
-        self._recent = deque([(before, 0)])
+        self._recent = deque([(before, 0)])  # seconds and update
         self._reported = -math.inf
 
     def after(self, update: int) -> float:
@@ -576,21 +554,24 @@ class _Clock:
         return now
 
     def pace(self) -> float:
-        """Return the mean seconds of an update in the last minutes, validations with them."""
-        (before, first), (now, last) = self._recent[0], self._recent[-1]
-        return (now - before) / max(1, last - first)
+        """Return the mean seconds of an update in the last minutes, validations included."""
+        first_seconds, first_update = self._recent[0]
+        last_seconds, last_update = self._recent[-1]
+        return (last_seconds - first_seconds) / max(1, last_update - first_update)
 
     def is_report_due(self) -> bool:
-        """Return whether the last report of progress is a second ago."""
+        """Return whether a report of progress is due, and if so, note its time."""
         now = time.monotonic()
         is_due = now - self._reported >= PROGRESS
-        self._reported = now if is_due else self._reported
+        if is_due:
+            self._reported = now
         return is_due
 
 
 def _check_per_update(batches: BatchSource, world: World, equal: bool) -> None:
-    """Raise TrainingError if the micro-batches of an update cannot be shared by the processes,
-    equally if `equal`.
+    """Raise TrainingError if the processes cannot share an update's micro-batches.
+
+    If `equal`, all processes must have the same number of them.
     """
     if batches.per_update < world.size:
         raise TrainingError(

@@ -1,6 +1,4 @@
-"""One optimizer update: gradient accumulation over micro-batches, gradient clipping, learning rate,
-Adam step.
-"""
+"""One optimizer update: gradient accumulation, gradient clipping and the step of Adam."""
 
 from __future__ import annotations
 
@@ -22,16 +20,18 @@ from regard.training.recipe import Recipe
 from regard.training.sharding import shard
 
 WEIGHTS_A_THREAD = 2**24
-"""Weights for which the optimizer's step takes a further thread: with fewer, two OpenMP threads
-gain milliseconds on a quiet machine, and beside other work wait a second for each other's core.
+"""Weights for each thread of the optimizer's step.
+
+With fewer, a second thread gains milliseconds on an idle machine, but can wait a second for its
+core on a busy one.
 """
 
 
 class Updater:
     """Computes gradients of a model's micro-batches and steps its optimizer.
 
-    `share` is the number of micro-batches an update has for this process. With `world.sharded` the
-    model is split over the processes here, in place.
+    `share` is the number of an update's micro-batches that this process computes. If
+    `world.sharded`, the model is sharded over the processes here, in place.
     """
 
     def __init__(
@@ -48,22 +48,16 @@ class Updater:
         if self.world.sharded:
             shard(model, layers=s.sharded == "layers")
         self.optimizer = _optimizer(model, recipe)
-        self._step_threads = max(
-            1,
-            sum(parameter.numel() for parameter in model.parameters())
-            // WEIGHTS_A_THREAD,
-        )
+        weights = sum(parameter.numel() for parameter in model.parameters())
+        self._step_threads = max(1, weights // WEIGHTS_A_THREAD)
+
         device = device_of(model)
-        threads = (
-            min(torch.get_num_threads(), share)
-            if device.type == "cpu" and not self.world.sharded
-            else 1
-        )
-        # Sharded gradients are averaged over the processes.
-        scale = self.world.size if self.world.sharded else 1
-        self.workers = GradientWorkers(
-            objective, s.precision, device, threads, float(scale)
-        )
+        threads = 1
+        if device.type == "cpu" and not self.world.sharded:
+            threads = min(torch.get_num_threads(), share)
+        # FSDP averages gradients over the processes, and the scale turns the mean into a sum.
+        scale = float(self.world.size) if self.world.sharded else 1.0
+        self.workers = GradientWorkers(objective, s.precision, device, threads, scale)
 
     def accumulate(
         self,
@@ -72,39 +66,37 @@ class Updater:
         tokens: int,
         parts: int = 1,
     ) -> list[Loss]:
-        """Accumulate the gradients of the mean loss of update `number` over all micro-batches and
-        processes.
+        """Accumulate the gradients of the mean loss of an update over micro-batches and processes.
 
-        `batches` are those of this process with their indices in the update, `tokens` the target
-        tokens of the whole update; each micro-batch is computed in so many `parts`.
+        `number` is that of the update. `batches` are the micro-batches of this process with their
+        indices in the update; `tokens` are the target tokens of the whole update. Each micro-batch
+        is computed in `parts` parts.
         """
-        keyed = []
+        keyed_batches = []
         for index, batch in batches:
             key = f"{self.settings.seed}/{number}/{index}"
-            keyed += (
-                [(batch, key)]
-                if parts == 1
-                else [(b, f"{key}/{i}") for i, b in enumerate(batch.split(parts))]
-            )
-        losses = self.workers.gradients(keyed, tokens)
+            if parts == 1:
+                keyed_batches.append((batch, key))
+            else:
+                for i, part in enumerate(batch.split(parts)):
+                    keyed_batches.append((part, f"{key}/{i}"))
+        losses = self.workers.gradients(keyed_batches, tokens)
         for parameter in self.model.parameters():
-            # Of a layer that LayerDrop left out of every batch.
+            # LayerDrop can skip a layer in all micro-batches of this process.
             if parameter.requires_grad and parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         self.world.all_reduce_gradients(list(self.model.parameters()))
         return losses
 
     def clip(self) -> float:
-        """Clip the gradients to `max_grad_norm` and return their norm before."""
+        """Clip the gradients to `max_grad_norm`, and return their norm before that."""
         norm = torch.nn.utils.clip_grad_norm_(
             self.model.parameters(), self.settings.max_grad_norm or math.inf
         )
         return float(full_tensor(norm))
 
     def step(self, learning_rate: float) -> None:
-        """Move the weights along the gradients, and forget the gradients; the number of threads
-        changes no bit.
-        """
+        """Step the optimizer and free the gradients; the number of threads changes no bit."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate * group["lr_factor"]
         with torch_threads(min(torch.get_num_threads(), self._step_threads)):
@@ -112,10 +104,10 @@ class Updater:
         self.optimizer.zero_grad(set_to_none=True)
 
     def free_memory(self) -> None:
-        """Forget the gradients of a failed pass and return cached memory."""
+        """Free the gradients of a failed pass and return cached memory."""
         self.optimizer.zero_grad(set_to_none=True)
         gc.collect()
-        torch.cuda.empty_cache()  # does nothing where CUDA is not in use
+        torch.cuda.empty_cache()  # does nothing if CUDA is not in use
 
 
 def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
@@ -134,25 +126,20 @@ def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
 
 
 def _parameter_groups(model: Model, encoder_rate: float) -> list[dict[str, Any]]:
-    """Parameter groups: the encoder at `encoder_rate`; shared and decoder weights at the full
-    rate.
+    """Return parameter groups: the encoder at `encoder_rate`, all others at the full rate.
+
+    Weights that encoder and decoder share are among the others.
     """
     trainable = [
         parameter for parameter in model.parameters() if parameter.requires_grad
     ]
-    decoder = set(model.decoder.parameters())
     if encoder_rate == 1:
         return [{"params": trainable, "lr_factor": 1.0}]
+    in_decoder = set(model.decoder.parameters())
+    decoder = [parameter for parameter in trainable if parameter in in_decoder]
+    encoder = [parameter for parameter in trainable if parameter not in in_decoder]
     groups = [
-        {
-            "params": [parameter for parameter in trainable if parameter in decoder],
-            "lr_factor": 1.0,
-        },
-        {
-            "params": [
-                parameter for parameter in trainable if parameter not in decoder
-            ],
-            "lr_factor": encoder_rate,
-        },
+        {"params": decoder, "lr_factor": 1.0},
+        {"params": encoder, "lr_factor": encoder_rate},
     ]
     return [group for group in groups if group["params"]]

@@ -1,4 +1,4 @@
-"""Kernel programs of recurrent encoders and decoders: attention before or after each step, or
+"""Kernel programs of recurrent encoders and decoders, with attention before or after each step, or
 none.
 """
 
@@ -26,20 +26,19 @@ _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 
 def why_not(decoder: AnyDecoder) -> str | None:
-    """Return what of this decoder the programs do not support; None if they support all."""
-    if (
-        isinstance(decoder, RecurrentDecoder)
-        and (reason := why_not_emitted(decoder.cross_attention)) is not None
-    ):
-        return f"the decoder {reason}, which has no program"
+    """Return which part of the decoder has no program; None if every part has one."""
+    if isinstance(decoder, RecurrentDecoder):
+        reason = why_not_emitted(decoder.cross_attention)
+        if reason is not None:
+            return f"the decoder {reason}, which has no program"
     cell = type(decoder.cells[0])
-    return (
-        None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
-    )
+    if cell not in CELLS:
+        return f"the decoder's cell {cell.__name__} has no program"
+    return None
 
 
 def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
-    """Build the encoder's program, for sentences that stand one after another."""
+    """Build the program of the encoder, whose input is sentences laid end to end."""
     b = Builder(precision)
     embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
     states = list[tuple[int, ...]]()
@@ -51,15 +50,14 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
         hidden = b.register(len(directions) * H)
         cells = b.register(len(directions) * H)
         for i, direction in enumerate(directions):
-            weight, bias, *hidden_layer = (
+            input_weight, input_bias, hidden_weight, hidden_bias = (
                 getattr(network, name + direction) for name in _WEIGHTS
             )
-            gates = b.linear(x, weight, bias)
-            layer = (hidden_layer[0], hidden_layer[1])
+            gates = b.linear(x, input_weight, input_bias)
             b.rnn(
                 CELLS[encoder.cell],
                 gates,
-                layer,
+                (hidden_weight, hidden_bias),
                 target=hidden,
                 cells=cells,
                 column=i * H,
@@ -67,6 +65,8 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
             )
         x = hidden
         states.append((hidden, cells)[: encoder.cell.states])
+
+    # The decoder reads the hidden states of all layers first, then their cell states.
     order = tuple(
         layer_states[s] for s in range(encoder.cell.states) for layer_states in states
     )
@@ -79,8 +79,10 @@ def memory_program(
     embedded: int,  # noqa: ARG001
     precision: Precision,
 ) -> tuple[Program, int] | None:
-    """Build the program from encoder outputs to the memory, and the numbers of one entry; None
-    without attention.
+    """Build the program that projects encoder outputs to the attention memory; None without
+    attention.
+
+    Returns also the size of a memory entry, in numbers.
     """
     if not isinstance(decoder, RecurrentDecoder):
         return None
@@ -92,8 +94,9 @@ def memory_program(
 def initial_program(
     decoder: AnyDecoder, rows: int, size: int, precision: Precision
 ) -> Program:
-    """Build the program from a summary of `rows` vectors, side by side, to the block before the
-    first token.
+    """Build the program that computes the decoder's initial state.
+
+    Its input is the encoder's summary: `rows` vectors of `size` numbers, side by side.
     """
     b = Builder(precision)
     count = len(decoder.bridges)
@@ -102,9 +105,9 @@ def initial_program(
     states = b.register(width)
     bridges: Any = decoder.bridges
     for i, bridge in enumerate(bridges):
-        offset = (
-            i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
-        )
+        offset = 0
+        if isinstance(decoder, RecurrentDecoder):
+            offset = i * rows // count * size
         b.linear(
             summary,
             bridge.weight,
@@ -114,6 +117,7 @@ def initial_program(
             target=states,
             column=i * E,
         )
+
     b.add("store_block", states, column=0, size=width, offset=0)
     if isinstance(decoder, NoAttentionDecoder) and decoder.every:
         b.add("store_block", states, column=top, size=E, offset=width)
@@ -121,11 +125,11 @@ def initial_program(
 
 
 def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the
-    numbers of a block.
+    """Build the program of one decoding step.
 
-    A block holds the states, and after them what else goes from step to step: the features of input
-    feeding, or the context of a decoder without attention.
+    Returns also the register of the features, and the size of a block in numbers. A block holds the
+    state that is carried to the next step: the recurrent states, followed by the features if the
+    decoder uses input feeding, or by the context if it has no attention.
     """
     b = Builder(precision)
     width = _sizes(decoder)[2]
@@ -149,7 +153,9 @@ def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, in
 
 
 def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
-    """Return the size of one state, the column of the top layer's, and the size of all."""
+    """Return the size of one state, the first column of the top layer's state, and the size of all
+    states.
+    """
     first: Any = decoder.cells[0]
     return (
         first.size,
@@ -161,8 +167,9 @@ def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
 def _attend_then_step(
     b: Builder, decoder: RecurrentDecoder, states: int, embedded: int
 ) -> int:
-    """Attend with the old state, then step (Bahdanau): returns top state, context and embedding
-    side by side.
+    """Attend with the previous state, then step (Bahdanau).
+
+    Returns the register of top state, context and embedding, side by side.
     """
     E, top, _ = _sizes(decoder)
     attention = decoder.cross_attention
@@ -180,8 +187,10 @@ def _attend_then_step(
 def _step_then_attend(
     b: Builder, decoder: RecurrentDecoder, states: int, embedded: int
 ) -> tuple[int, int]:
-    """Step, then attend with the new state (Luong): returns top state and context, and the size of
-    input feeding.
+    """Step, then attend with the new state (Luong).
+
+    Returns the register of top state and context, and the size of the features that input feeding
+    carries to the next step.
     """
     E, top, width = _sizes(decoder)
     carried = 0
@@ -199,8 +208,9 @@ def _step_then_attend(
 
 
 def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) -> None:
-    """Attend with the top state; the context, times its gate if there is one, goes beside the
-    state's columns.
+    """Attend with the top state, and write the context beside the state in `readout`.
+
+    The context is multiplied by its gate if the decoder has one.
     """
     E, top, _ = _sizes(decoder)
     attention = decoder.cross_attention
@@ -214,13 +224,15 @@ def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) ->
 def _step_without_attention(
     b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int
 ) -> tuple[int, int]:
-    """Step; returns top state, with embedding and context if that enters every step, and the size
-    of the context.
+    """Step a decoder without attention.
+
+    Returns the register of the top state, and the size of the context. If the context enters every
+    step, the register also holds embedding and context.
     """
     E, top, width = _sizes(decoder)
     De = b.widths[embedded]
     carried = E if decoder.every else 0
-    readout = b.register(E + (De + carried) * decoder.every)
+    readout = b.register(E + De + carried if decoder.every else E)
     if decoder.every:
         b.add("copy", embedded, readout, offset=0, column=E, size=De)
         b.add("load_state", target=readout, column=E + De, size=carried, offset=width)
@@ -241,7 +253,7 @@ def _input_gates(b: Builder, decoder: AnyDecoder, embedded: int) -> int:
 
 
 def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> None:
-    """Step every layer in place; `gates` is the input projection of the first."""
+    """Step every layer in place; `gates` is the input projection of the first layer."""
     hidden_gates = b.register(b.widths[gates])
     E = _sizes(decoder)[0]
     cells: Any = decoder.cells

@@ -211,7 +211,7 @@ class Translator(ABC):
         whole = result.text
         if rest := whole[len(yielded) :]:
             yield rest
-        note = spans_note(line, whole, rules.own)
+        note = spans_note(line, whole, rules.user_patterns)
         part = TranslatedPart(line.strip(), whole, 0.0)
         translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
         return replace(

@@ -112,7 +112,8 @@ def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:
     """
     if not mnemonic:
         return text
-    mark, letter = mnemonic
+    mark = mnemonic[0]
+    letter = mnemonic[1]
     if not _NO_LATIN.search(text):
         beginning = re.compile(rf"(?<![^\W_]){letter}", re.IGNORECASE)
         starts = _outside_spans(beginning, text) or _outside_spans(_LETTER, text)

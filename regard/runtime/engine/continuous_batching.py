@@ -305,12 +305,12 @@ class Scheduler:
         while self._added:
             call = self._added.popleft()
             call.turn = next(self._turns)
-            accepting = (joint for joint in self._decodings if joint.accepts(call))
-            joint = next(accepting, None)
-            if joint is None:
-                self._decodings.append(_JointDecoding([call], call.on_step is not None))
+            for joint in self._decodings:
+                if joint.accepts(call):
+                    joint.calls.append(call)
+                    break
             else:
-                joint.calls.append(call)
+                self._decodings.append(_JointDecoding([call], call.on_step is not None))
 
         self._decodings.rotate(-1)
         return self._decodings[0] if self._decodings else None

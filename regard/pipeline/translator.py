@@ -63,11 +63,14 @@ class TranslationCall(Generic[_R]):
     path: Path[_R]
     decoder: Decoder
 
-    def run(self, may_retry: Callable[[], bool] = lambda: True) -> _R:
+    def run(self, may_retry: Callable[[], bool] | None = None) -> _R:
         """Decode all requests, and return the translations.
 
-        `may_retry` is called before each retry, and returns whether there is time for it.
+        `may_retry` is called before each retry, and returns whether there is time for it; by
+        default there is.
         """
+        if may_retry is None:
+            return run_path(self.path, self.decoder)
 
         def decode(request: Request) -> list[Translation] | None:
             if request.is_retry and not may_retry():

@@ -215,8 +215,8 @@ def _decoded(
     for number, request in requests.items():
         texts += request.lines
         owners += [number] * len(request.lines)
-    is_retry = all(request.is_retry for request in requests.values())
-    links = any(request.links for request in requests.values())
+    # `_take_requests` returns requests of one kind.
+    _, links, is_retry = next(iter(requests.values()))
     try:
         translations = yield Request(texts, owners, links, is_retry)
     except LineError as problem:

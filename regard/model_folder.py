@@ -506,8 +506,10 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         raise ModelFolderError(
             f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}"
         )
-    version = values.get("format", "unknown")
+    version = values.get("format")
     if version != FORMAT:
+        if version is None:
+            version = "unknown"
         raise ModelFolderError(
             f"{path}: written by another version of Regard (format {version}; this one reads "
             f"{FORMAT}): train or export it again"

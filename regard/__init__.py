@@ -1,6 +1,7 @@
 """Regard: sequence-to-sequence learning with attention that you can see.
 
 import regard
+
 translator = regard.load("runs/first")
 print(translator.translate("나는 빵을 먹고 있었다")[0].text)
 """
@@ -50,6 +51,5 @@ _MODULES = {
     "training.recipe": ("presets",),
 }
 
-# Imported when first used: `regard --help` need not wait for PyTorch, which takes more than a
-# second.
+# The modules are imported at their first use, so that `regard --help` does not wait for PyTorch.
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

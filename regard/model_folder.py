@@ -1,4 +1,4 @@
-"""Model folder on disk: config.json, vocabularies, weights as safetensors. Nothing is ever
+"""Model folder on disk: config.json, vocabularies, and weights as safetensors. Nothing is
 unpickled.
 """
 
@@ -68,9 +68,9 @@ READ = (
     "train.toml",
     "journal.jsonl",
 )
-"""Names of the files that are read in a model folder."""
+"""Names of the files that are read from a model folder."""
 FORMAT: Final = 1
-"""The version of the folder's format; a folder of another version is refused."""
+"""Version of the folder's format; a folder of another version is refused."""
 _REMEDY = (
     "copy the folder again from where the model was trained, or train the model again"
 )
@@ -86,11 +86,10 @@ _UNREADABLE = (
 
 
 class Seal(Settings):
-    """The manifest of a model folder, part of `config.json`: what the other files have to be.
+    """The manifest of a model folder, part of `config.json`, which describes the other files.
 
     Weights and `alignment.json` are replaced while the folder is in use. They carry their own
-    digest, and the `id` of the folder that they belong to, so that no two files ever have to be
-    replaced at once.
+    digest, and the `id` of their folder, so that no two files ever have to be replaced at once.
     """
 
     id: str = ""
@@ -107,15 +106,16 @@ class Seal(Settings):
     @classmethod
     def _check_names(cls, files: dict[str, str]) -> dict[str, str]:
         """Refuse names that lead out of the folder."""
-        if strange := [name for name in files if not is_file_name(name)]:
-            raise ValueError(
-                f"wanted names of files in the folder, got {strange[0][:100]!r}"
-            )
+        for name in files:
+            if not is_file_name(name):
+                raise ValueError(
+                    f"wanted names of files in the folder, got {name[:100]!r}"
+                )
         return files
 
 
 class FolderSettings(Settings):
-    """The content of `config.json`: all that is needed to build the model and to decode with it."""
+    """The content of `config.json`, by which the model is built and decodes."""
 
     format: Literal[1] = FORMAT
     model: ModelSettings
@@ -144,7 +144,7 @@ class ModelFolder:
 
 
 def named_weights(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Return the parameters by name; tied ones once."""
+    """Return the parameters by name; tied parameters have one name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
@@ -155,30 +155,28 @@ def save_folder(
     origin: str = "",
     identity: str = "",
 ) -> None:
-    """Write what training does not change: settings and vocabularies, `config.json` last.
+    """Write the parts that training does not change, settings and vocabularies; `config.json` is
+    last.
 
-    `origin` is what tells this folder from others of the same settings and vocabularies: its recipe
-    or its weights. `identity` is the id that it has, if its weights are there already.
+    `origin`, a recipe or a digest of weights, distinguishes this folder from others with the same
+    settings and vocabularies. `identity` is its id if its weights exist already.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    # From here to the end this is no model folder, instead of parts of two.
+    # Without this file the folder is invalid, so nobody can load a mixture of two models.
     (folder / CONFIG).unlink(missing_ok=True)
     tokenizer.save(folder)
     files = {
         name: hashlib.sha256(content).hexdigest()
         for name, content in tokenizer.files.items()
     }
-    identity = (
-        identity
-        or json_digest(
-            [settings.model_dump(exclude={SEAL, "familiar"}), files, origin]
-        )[:32]
-    )
+    if not identity:
+        content = [settings.model_dump(exclude={SEAL, "familiar"}), files, origin]
+        identity = json_digest(content)[:32]
     write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
 def write_settings(folder: Path, settings: FolderSettings) -> None:
-    """Write `config.json`, sealed."""
+    """Write `config.json` with its seal."""
     unused = {
         name for name in ("images", "familiar") if getattr(settings, name) is None
     }
@@ -191,7 +189,7 @@ def save_weights(
     tensors: Mapping[str, torch.Tensor],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the weights of a folder whose settings are written already. Raises OSError."""
+    """Write the weights of a folder that already has its settings. Raises OSError."""
     save_tensors(
         folder / WEIGHTS, tensors, {**(metadata or {}), "model": folder_id(folder)}
     )
@@ -205,7 +203,7 @@ def folder_id(folder: Path) -> str:
 
 
 def weights_id(folder: Path) -> str:
-    """Return the id of the model folder that the weights were written for; empty if they cannot be
+    """Return the id of the model folder that the weights belong to; empty if they cannot be
     read.
     """
     return tensor_metadata(folder / WEIGHTS).get("model", "")
@@ -216,9 +214,9 @@ def save_tensors(
     tensors: Mapping[str, torch.Tensor],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tensors and metadata, with the digest of both, atomically, synced to disk.
+    """Write tensors and metadata atomically, with the digest of both, and sync them to disk.
 
-    Raises OSError if that fails; the file that was there before is untouched then.
+    Raises OSError if that fails, and leaves the previous file untouched.
     """
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     metadata = {
@@ -227,13 +225,10 @@ def save_tensors(
     try:
         with atomic_file(path, durable=True) as temporary:
             temporary.touch()
-            # The user's default; safetensors makes files that only the owner can read.
+            # Keep the user's default mode: safetensors writes files that only the owner can read.
             mode = temporary.stat().st_mode
-            save_file(
-                tensors,
-                temporary,
-                {**metadata, SHA256: tensor_digest(tensors, metadata)},
-            )
+            digest = tensor_digest(tensors, metadata)
+            save_file(tensors, temporary, {**metadata, SHA256: digest})
             _sort_metadata(temporary)
             temporary.chmod(mode)
     except SafetensorError as problem:
@@ -243,8 +238,8 @@ def save_tensors(
 
 
 def _sort_metadata(path: Path) -> None:
-    """Sort the metadata in a safetensors header in place: safetensors writes it in another order
-    each time.
+    """Sort the metadata in a safetensors header in place, since safetensors writes it in varying
+    order.
     """
     with path.open("r+b") as file:
         (length,) = struct.unpack("<Q", file.read(8))
@@ -257,8 +252,8 @@ def _sort_metadata(path: Path) -> None:
 
 
 def load_tensors(path: Path, *, foreign: bool = False) -> dict[str, torch.Tensor]:
-    """Read tensors; those of a `foreign` file need no digest. Raises ModelFolderError if it is
-    missing or damaged.
+    """Read tensors; a `foreign` file needs no digest. Raises ModelFolderError if it is missing or
+    damaged.
     """
     return _read_tensors(path, digest="optional" if foreign else "needed")[0]
 
@@ -268,30 +263,28 @@ def _read_tensors(
     device: str = "cpu",
     digest: Literal["needed", "optional", "ignored"] = "needed",
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Read tensors and metadata. The digest is that of the memory that is returned; the file is not
-    read again.
+    """Read tensors and metadata.
+
+    The digest is computed from the tensors in memory, so the file is read only once.
     """
     if digest != "optional":
         check_links(path.parent, path.name)
     if not path.is_file():
-        is_run = path.name == WEIGHTS and (path.parent / "train.toml").is_file()
-        unfinished = (
-            "if training was stopped, "
-            f"`regard train --out {path.parent} --resume` writes it; else "
-        )
-        raise ModelFolderError(
-            f"{path}: missing; {unfinished if is_run else ''}{_REMEDY}"
-        )
+        unfinished = ""
+        if path.name == WEIGHTS and (path.parent / "train.toml").is_file():
+            unfinished = (
+                f"if training was stopped, `regard train --out {path.parent} --resume` writes it; "
+                "else "
+            )
+        raise ModelFolderError(f"{path}: missing; {unfinished}{_REMEDY}")
     try:
         with safe_open(path, "pt", device=device) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
             metadata: dict[str, str] = dict(file.metadata() or {})
         stored = metadata.pop(SHA256, None)
-        actual = (
-            tensor_digest(tensors, metadata)
-            if digest != "ignored" and stored is not None
-            else stored
-        )
+        actual = stored
+        if digest != "ignored" and stored is not None:
+            actual = tensor_digest(tensors, metadata)
     except _UNREADABLE as problem:
         raise ModelFolderError(f"{path}: damaged ({problem}); {_REMEDY}") from None
     if stored is None and digest == "needed":
@@ -311,10 +304,10 @@ def _seal_remedy(folder: Path) -> str:
 
 
 class _WithoutInitialisation(TorchFunctionMode):
-    """Draws none of the random numbers that the weights of a folder replace.
+    """Mode of PyTorch that skips random initialisation, since weights are loaded afterwards.
 
-    On the device `meta` `div_` and `mul_`, which would import a library for symbolic mathematics,
-    are left out too.
+    On the device `meta` it also skips `div_` and `mul_`, which would import a library for symbolic
+    mathematics.
     """
 
     def __torch_function__(
@@ -324,14 +317,16 @@ class _WithoutInitialisation(TorchFunctionMode):
             return args[0]
         if func in (torch.Tensor.div_, torch.Tensor.mul_) and args[0].is_meta:
             return args[0]
-        return (torch.zeros if func is torch.randn else func)(*args, **(kwargs or {}))
+        if func is torch.randn:
+            func = torch.zeros
+        return func(*args, **(kwargs or {}))
 
 
 def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
-    """Load a model folder (a run folder is one too) in evaluation mode."""
+    """Load a model folder, such as a run folder, in evaluation mode."""
     folder = Path(folder)
     settings = load_settings(folder)
-    # Hashes the weights while the model is built.
+    # The weights are read and hashed while the model is built.
     with ThreadPoolExecutor(1) as background:
         weights = background.submit(read_weights, folder, settings)
         tokenizer = load_tokenizer(folder, settings)
@@ -339,9 +334,9 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
         try:
             check_shapes(settings, vocabularies, folder / WEIGHTS)
         except ModelFolderError:
-            weights.result()  # if the file is damaged, that is said
+            weights.result()  # if the file is damaged, this raises that error instead
             raise
-        # Networks of timm are probed when they are built.
+        # Networks of timm compute while they are built, so they need initial weights.
         is_text = settings.model.encoder.reads == "text"
         with _WithoutInitialisation() if is_text else contextlib.nullcontext():
             model = build(settings.model, *vocabularies, settings.tokenizer.joint)
@@ -350,17 +345,16 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
 
 
 def load_tokenizer(folder: Path, settings: FolderSettings) -> Tokenizer:
-    """Read the vocabularies. Raises ModelFolderError if they are not those that the settings were
-    written with.
-    """
+    """Read the vocabularies. Raises ModelFolderError if they do not match the seal."""
     return Tokenizer.load(
         folder, settings.tokenizer, settings.seal.files, _seal_remedy(folder)
     )
 
 
 def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tensor]:
-    """Read the weights of a folder. Raises ModelFolderError if they are missing, damaged or of
-    another folder.
+    """Read the weights of a folder.
+
+    Raises ModelFolderError if they are missing, damaged, or belong to another folder.
     """
     path = folder / WEIGHTS
     tensors, metadata = _read_tensors(path)
@@ -374,13 +368,14 @@ def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tens
 def check_shapes(
     settings: FolderSettings, vocabularies: tuple[int, int], path: Path
 ) -> None:
-    """Raise ModelFolderError, with all causes, if a file's header says that its weights are not of
-    this model.
+    """Raise ModelFolderError, with all causes, if the header of a file describes weights of another
+    model.
 
-    The model takes no memory for this, whatever its size. A damaged header is left to the reader.
+    The check takes no memory for the model, whatever its size. A damaged header is not reported
+    here, but when the file is read.
     """
     stored = tensor_shapes(path)
-    # Whose networks compute while they are made.
+    # Networks of timm compute while they are built, so they cannot be built without weights.
     if stored is None or settings.model.encoder.kind == "timm":
         return
     _compare(
@@ -391,15 +386,15 @@ def check_shapes(
 def shapes_of(
     model: ModelSettings, vocabularies: tuple[int, int], joint: bool
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a model's weights by name, without taking memory for them."""
+    """Return the shapes of a model's weights by name, without memory for the weights."""
     with without_weights():
         return _shapes(dict(build(model, *vocabularies, joint).named_parameters()))
 
 
 @contextlib.contextmanager
 def without_weights() -> Iterator[None]:
-    """Build modules inside the block whose weights take neither memory nor random numbers: they
-    have shapes alone.
+    """Build modules in the block whose weights have shapes, but take neither memory nor random
+    numbers.
     """
     with torch.device("meta"), _WithoutInitialisation():
         yield
@@ -408,7 +403,7 @@ def without_weights() -> Iterator[None]:
 def load_weights(
     model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path
 ) -> None:
-    """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit it
+    """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit
     exactly.
     """
     check_weights(model, tensors, path)
@@ -420,8 +415,8 @@ def load_weights(
 def check_weights(
     model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path
 ) -> None:
-    """Raise ModelFolderError, with all causes, if these weights do not fit the model exactly or are
-    not finite.
+    """Raise ModelFolderError, with all causes, if weights do not fit the model exactly or are not
+    finite.
     """
     not_finite = [
         name
@@ -444,8 +439,8 @@ def _compare(
     stored: Mapping[str, tuple[int, ...]],
     path: Path,
 ) -> None:
-    """Raise ModelFolderError, with all causes, if these are not the names and shapes of the weights
-    of a model.
+    """Raise ModelFolderError, with all causes, if names or shapes of weights differ from the
+    model's.
     """
     problems = [
         f"{path}: no weights called {name}" for name in wanted if name not in stored
@@ -472,7 +467,8 @@ def load_settings(folder: Path) -> FolderSettings:
     path = folder / CONFIG
     values = _read_settings(folder)
     settings = FolderSettings.parse(values, str(path))
-    if problem := why_broken(values):
+    problem = why_broken(values)
+    if problem:
         raise ModelFolderError(
             f"{path}: damaged or changed ({problem}); {_seal_remedy(folder)}"
         )
@@ -510,8 +506,10 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         raise ModelFolderError(
             f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}"
         )
-    if (version := values.get("format")) != FORMAT:
-        version = "unknown" if version is None else version
+    version = values.get("format")
+    if version != FORMAT:
+        if version is None:
+            version = "unknown"
         raise ModelFolderError(
             f"{path}: written by another version of Regard (format {version}; this one reads "
             f"{FORMAT}): train or export it again"
@@ -520,8 +518,10 @@ def _read_settings(folder: Path) -> dict[str, Any]:
 
 
 def model_fingerprint(folder: Path) -> str:
-    """Return a SHA-256 of what a model computes: settings, vocabularies and weights, by the digests
-    that they carry.
+    """Return a SHA-256 of everything that a model computes with: settings, vocabularies and
+    weights.
+
+    It is computed from the digests that the files carry.
     """
     settings = load_settings(folder)
     weights = stored_digest(folder / WEIGHTS)
@@ -531,27 +531,25 @@ def model_fingerprint(folder: Path) -> str:
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
-    """Write which layer and head show alignments best (the fields of `AlignmentChoice`).
+    """Write the choice of the layer and head that show alignments best (`AlignmentChoice`).
 
-    `config.json` notes afterwards that the file has to be there: at every moment the two agree.
+    `config.json` records afterwards that the file has to exist, so the two agree at every moment.
     """
     check_links(folder, CONFIG, ALIGNMENT, written=True)
     values = sealed(choice, id=folder_id(folder))
     write_text(folder / ALIGNMENT, json.dumps(values, indent=2) + "\n")
-    if (folder / CONFIG).is_file() and not (
-        settings := load_settings(folder)
-    ).seal.alignment:
-        write_settings(
-            folder,
-            settings.with_values(
-                seal={**settings.seal.model_dump(), "alignment": True}
-            ),
-        )
+    if not (folder / CONFIG).is_file():
+        return
+    settings = load_settings(folder)
+    if not settings.seal.alignment:
+        seal = {**settings.seal.model_dump(), "alignment": True}
+        write_settings(folder, settings.with_values(seal=seal))
 
 
 def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | None:
-    """Read the folder's `AlignmentChoice` as a dict; None if it has none or, with a warning, if it
-    is damaged.
+    """Read the folder's `AlignmentChoice` as a dict.
+
+    Returns None if there is none or, with a warning, if it is damaged.
     """
     path = folder / ALIGNMENT
     seal = seal or Seal()
@@ -560,11 +558,9 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
     try:
         return _read_alignment(path, seal.id)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        cause = (
-            f"damaged ({problem})"
-            if path.is_file()
-            else "missing, although a head was chosen,"
-        )
+        cause = "missing, although a head was chosen,"
+        if path.is_file():
+            cause = f"damaged ({problem})"
         warnings.warn(
             f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as "
             "it is now); alignments come from the last layer",
@@ -574,8 +570,8 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
 
 
 def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
-    """Read an alignment choice; with the id of a folder, only one that is whole and belongs to
-    it.
+    """Read an alignment choice. Given the id of a folder, check its seal and that it belongs to the
+    folder.
     """
     values = parse_json(file_bytes(path))
     symmetry = values.get("symmetry")
@@ -593,26 +589,29 @@ def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
         "head": values["head"],
         "shifted": bool(values["shifted"]),
     }
-    if identity is not None and (broken := why_broken(values)):
-        raise ValueError(broken)
-    if identity is not None and values[SEAL].get("id") != identity:
-        raise ValueError("it was chosen for another model")
+    if identity is not None:
+        broken = why_broken(values)
+        if broken:
+            raise ValueError(broken)
+        if values[SEAL].get("id") != identity:
+            raise ValueError("it was chosen for another model")
     return {**choice, "symmetry": symmetry, "with_reverse": with_reverse}
 
 
 def folder_languages(folder: Path) -> Languages:
-    """Return the languages of a model folder; empty ones are unknown. Raises ModelFolderError."""
+    """Return the languages of a model folder, empty if unknown. Raises ModelFolderError."""
     return load_settings(folder).languages
 
 
 def save_language_id(folder: Path, language_id: LanguageId) -> None:
-    """Write the language identification of a folder, for its present files."""
+    """Write the language identification of a folder, bound to the folder's id."""
     write_text(folder / LANGUAGES, language_id.to_json(folder_id(folder)))
 
 
 def load_language_id(folder: Path) -> LanguageId | None:
-    """Read how the languages of a folder are told apart; None if it has none or, with a warning, if
-    it is damaged.
+    """Read the language identification of a folder.
+
+    Returns None if there is none or, with a warning, if it is damaged.
     """
     path = folder / LANGUAGES
     if not path.is_file():
@@ -632,8 +631,8 @@ def load_language_id(folder: Path) -> LanguageId | None:
 
 
 def check_folder(folder: Path) -> dict[str, str]:
-    """Return the problem of each file that affects the outputs of a model, by file name; empty text
-    for none.
+    """Return the problem of each file that affects the outputs of a model, empty if the file is
+    valid.
 
     Raises ModelFolderError if this is no model folder.
     """
@@ -642,9 +641,11 @@ def check_folder(folder: Path) -> dict[str, str]:
     check_links(folder, *settings.seal.files)
     for name, digest in sorted(settings.seal.files.items()):
         path = folder / name
-        state = "damaged or changed" if (folder / name).is_file() else "missing"
-        is_whole = path.is_file() and file_sha256(path) == digest
-        results[name] = "" if is_whole else f"{path}: {state}; {_seal_remedy(folder)}"
+        results[name] = ""
+        if not path.is_file():
+            results[name] = f"{path}: missing; {_seal_remedy(folder)}"
+        elif file_sha256(path) != digest:
+            results[name] = f"{path}: damaged or changed; {_seal_remedy(folder)}"
     results[WEIGHTS] = problem_of(lambda: read_weights(folder, settings))
     if not any(results.values()):
         results[WEIGHTS] = problem_of(lambda: load_folder(folder))
@@ -656,10 +657,9 @@ def check_folder(folder: Path) -> dict[str, str]:
 
 
 def unlisted_files(folder: Path) -> list[str]:
-    """Return the names of vocabularies that `config.json` does not list, so nothing reads them."""
-    listed = FolderSettings.parse(
-        _read_settings(folder), str(folder / CONFIG)
-    ).seal.files
+    """Return the names of vocabularies that are unused, since `config.json` does not list them."""
+    settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
+    listed = settings.seal.files
     return [
         path.name
         for pattern in VOCABULARIES
@@ -669,10 +669,11 @@ def unlisted_files(folder: Path) -> list[str]:
 
 
 def seal_folder(folder: Path) -> None:
-    """Take the files of a model folder as they are: renew their digests, where these do not hold.
+    """Accept the files of a model folder in their present state: renew the digests that do not
+    match.
 
-    Raises ModelFolderError or ConfigurationError, and changes nothing, if the files are of no model
-    that can be loaded.
+    Raises ModelFolderError or ConfigurationError, and changes nothing, if the model cannot be
+    loaded.
     """
     check_links(folder, CONFIG, WEIGHTS, ALIGNMENT, written=True)
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
@@ -705,16 +706,13 @@ def seal_folder(folder: Path) -> None:
     if problem_of(lambda: read_weights(folder, load_settings(folder))):
         save_weights(folder, tensors, metadata)
     if alignment is not None:
-        values = parse_json(file_bytes(choice))
-        write_text(
-            choice,
-            json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2)
-            + "\n",
-        )
+        values = {**parse_json(file_bytes(choice)), SEAL: {}}
+        text = json.dumps(sealed(values, id=folder_id(folder)), indent=2)
+        write_text(choice, text + "\n")
 
 
 def problem_of(action: Callable[[], object]) -> str:
-    """Return the sentences that an action is refused with; empty if it succeeds."""
+    """Return the causes of the RegardError that an action raises; empty if it succeeds."""
     try:
         action()
     except RegardError as problem:
@@ -723,7 +721,7 @@ def problem_of(action: Callable[[], object]) -> str:
 
 
 def _warnings_of(action: Callable[[], object]) -> str:
-    """Return the sentences that an action warns with; empty if it does not."""
+    """Return the messages of the warnings that an action issues; empty if there are none."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         action()

@@ -1,3 +1,3 @@
-"""Foundations of every other room: errors, settings, files that are read and written, seals, the
-axis letters.
+"""Foundations of all other packages: errors, settings, reading and writing of files, seals, axis
+letters.
 """

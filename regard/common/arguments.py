@@ -1,6 +1,4 @@
-"""Arguments from other people's Python: what is of another type is named in a sentence, before it
-is used.
-"""
+"""Check the types of arguments of public functions, with an error for each wrong one."""
 
 from __future__ import annotations
 
@@ -11,21 +9,22 @@ from numbers import Integral, Real
 from typing import Any
 
 MAX_THREADS = 1024
-# Bytes of a file's name, and of a path, that file systems take.
-_MAX_NAME, _MAX_PATH = 255, 4096
+# Largest lengths of a file name and of a path in file systems, in bytes.
+_MAX_NAME = 255
+_MAX_PATH = 4096
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of argument: what messages call it, and whether a value is one."""
+    """A kind of argument: its name in messages, and the test of a value."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def _is_path(value: Any) -> bool:
-    """Return whether a file could be called so: neither empty nor with NUL, nor longer than file
-    systems take.
+    """Return whether a value may be a path: a text or path object, not empty, without NUL, not too
+    long.
     """
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else b""
     if not isinstance(path, str) or not path or "\0" in path:
@@ -64,9 +63,7 @@ THREADS = Kind(
 def problems_of_types(
     kind: Kind, arguments: Mapping[str, Any], optional: bool = False
 ) -> list[str]:
-    """Return a sentence for each argument that is not of this kind, nor None if they are
-    `optional`.
-    """
+    """Return an error for each argument that is not of this kind; `optional` ones may be None."""
     return [
         f"`{name}=`: wanted {kind.words}, got {describe(value)}"
         for name, value in arguments.items()
@@ -75,9 +72,7 @@ def problems_of_types(
 
 
 def describe(value: Any) -> str:
-    """Describe an object of any kind in a few words: its beginning and type, or the size of what
-    holds others.
-    """
+    """Describe an object in a few words: its beginning and type, or the size of a collection."""
     name = type(value).__name__
     if value is None:
         return "None"
@@ -90,9 +85,9 @@ def describe(value: Any) -> str:
 
 
 def excerpt(value: Any) -> str:
-    """Return how an object is written, shortened, with its type."""
+    """Return the representation of an object, shortened, with its type."""
     name = type(value).__name__
     try:
         return f"{value!r:.40} ({name})"
-    except Exception:  # of any class: the object is somebody else's
+    except Exception:  # a user-defined object may raise any exception
         return f"an object ({name})"

@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders (written beside, then renamed), and the SHA-256 of files."""
+"""Write files and folders atomically, beside their path and then renamed; hash files by SHA-256."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from regard.common.errors import DataError
 
 _CHUNK = 1 << 20  # bytes
-_LEFTOVERS = ".*.regard-*.partial"  # folders that are written in
+_LEFTOVERS = ".*.regard-*.partial"  # temporary folders of commands that were killed
 _REPLACED = ".replaced"
 
 
@@ -20,13 +20,13 @@ _REPLACED = ".replaced"
 def atomic_file(
     path: str | Path, *, durable: bool = False, unnamed: bool = False
 ) -> Iterator[Path]:
-    """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is
-    removed after an error.
+    """Yield a temporary path beside `path`; at the end, the file written to it replaces `path`.
 
-    A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the
-    link stays. `durable` syncs the data to disk before the rename, and the name after it.
-    `unnamed`: the file has no name until it is complete, if the system has such files, so that a
-    kill leaves nothing; it is written by opening the path that is yielded, and neither replaced nor
+    A reader never sees an incomplete file, and after an error the temporary file is removed. If
+    `path` is a symbolic link, its target is replaced and the link stays. `durable` syncs the data
+    to disk before the rename, and the name after it. `unnamed` writes to a file without a name
+    until it is complete, if the system supports this, so that a killed process leaves nothing
+    behind; such a file must be written by opening the yielded path, and neither replaced nor
     removed. Raises OSError.
     """
     final = Path(os.path.realpath(path))
@@ -51,11 +51,10 @@ def atomic_file(
 
 @contextlib.contextmanager
 def _unnamed_file(folder: Path) -> Iterator[Path | None]:
-    """Yield a path by which this process opens a new file without a name; None if the file system
-    has none.
+    """Yield a path by which this process can open a new file without a name; None if unsupported.
 
-    The system removes the file when it is closed, however this process ends, unless it has a name
-    by then.
+    Unless the file has been given a name, the system removes it when it is closed or this process
+    ends.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
@@ -73,7 +72,7 @@ def _give_name(unnamed: Path, path: Path) -> None:
     """Link an unnamed file into its folder."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        # A folder's number makes Python follow.
+        # Python follows the link only if a folder descriptor is given.
         os.link(unnamed, path.name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)
@@ -83,10 +82,9 @@ def _give_name(unnamed: Path, path: Path) -> None:
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield a new, empty folder; at the end it replaces `folder`, or is removed after an error.
 
-    Its content is synced to disk before the rename, so that no power failure leaves a folder of
-    empty files. A kill at any point loses neither: if it comes between two renames, the next write
-    beside it gives the old folder its name back. A symbolic link stays, and its target is replaced.
-    Raises OSError.
+    Its content is synced to disk before the rename, so that a power failure does not leave empty
+    files. If the process is killed between two renames, the next write beside the folder gives the
+    old folder its name back. A symbolic link stays, and its target is replaced. Raises OSError.
     """
     import shutil
 
@@ -100,12 +98,12 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         for path in temporary.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 sync(path)
-        for path in (
-            temporary,
-            *(path for path in temporary.rglob("*") if path.is_dir()),
-        ):
+        inner_folders = [path for path in temporary.rglob("*") if path.is_dir()]
+        for path in (temporary, *inner_folders):
             _sync_names(path)
-        while True:  # others may be replacing it, too: the last one wins
+        while (
+            True
+        ):  # another process may replace the folder at the same time: the last one wins
             try:
                 temporary.rename(final)
                 break
@@ -122,8 +120,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def _private_folder(final: Path) -> Iterator[Path]:
     """Yield a new folder beside `final` that only this user may enter, and remove it at the end.
 
-    It is locked meanwhile: those of commands that were killed, which nobody has locked any more,
-    are removed first.
+    The folder is locked meanwhile. Folders of killed commands, which are no longer locked, are
+    removed first.
     """
     import shutil
     import tempfile
@@ -137,17 +135,15 @@ def _private_folder(final: Path) -> Iterator[Path]:
                         shutil.rmtree(left, ignore_errors=True)
     while True:
         try:
-            private = Path(
-                tempfile.mkdtemp(
-                    ".partial", f".{final.name[:50]}.regard-", final.parent
-                )
-            )
+            prefix = f".{final.name[:50]}.regard-"
+            private = Path(tempfile.mkdtemp(".partial", prefix, final.parent))
         except OSError as problem:
             raise OSError(problem.errno, problem.strerror, str(final)) from None
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(FileNotFoundError):
                 stack.enter_context(lock_folder(private))
-            if not private.is_dir():  # taken for a leftover before it was locked
+            # Another process may have removed it as a leftover before it was locked.
+            if not private.is_dir():
                 continue
             stack.callback(shutil.rmtree, private, ignore_errors=True)
             stack.callback(_give_back, private)
@@ -156,7 +152,7 @@ def _private_folder(final: Path) -> Iterator[Path]:
 
 
 def _give_back(private: Path) -> None:
-    """Give a folder that was moved aside its name back if nothing new has it."""
+    """Give replaced folders their names back, unless something new has the name."""
     for replaced in private.glob(f"*{_REPLACED}"):
         final = private.parent / replaced.name.removesuffix(_REPLACED)
         if not os.path.lexists(final):
@@ -165,11 +161,11 @@ def _give_back(private: Path) -> None:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a folder; yield whether there is one: Windows and some network file systems
-    lock no folders.
+    """Hold the lock of a folder; yield whether it is locked, which some systems do not support.
 
-    The system unlocks it however this process ends. Raises OSError; BlockingIOError if another
-    process holds the lock and this one does not `wait`.
+    Windows and some network file systems cannot lock folders. The system releases the lock when
+    this process ends. Raises OSError; BlockingIOError if another process holds the lock and `wait`
+    is False.
     """
     try:
         import fcntl
@@ -191,8 +187,8 @@ def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a file atomically, synced to disk; write directly to what cannot be replaced, such as
-    /dev/null or a pipe.
+    """Write a file atomically, synced to disk. A device or a pipe, which cannot be replaced, is
+    written directly.
 
     Raises DataError if the file cannot be written.
     """
@@ -210,22 +206,22 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Like `write_bytes`, as UTF-8 with the line breaks as they are."""
+    """Write a text as UTF-8 without changing line breaks; see `write_bytes`."""
     write_bytes(path, text.encode())
 
 
 def replaceable(path: Path) -> bool:
-    """Return whether another file may replace this path: not a device, a pipe, or a file that is
-    open already.
+    """Return whether a file may be put at this path: it is not a device, a pipe, or an open
+    file.
     """
     opened = _is_open(path) or path.absolute().parent == Path("/dev")
     return (path.is_file() and not opened) or not path.exists()
 
 
 def check_readable(path: Path) -> None:
-    """Raise OSError for a pipe or a device, which a reader may wait for, or read without end.
+    """Raise OSError for a pipe or a device, which could block a reader for ever or have no end.
 
-    A file that is open already, such as /dev/stdin or the pipe of a shell's <(...), passes.
+    A file that is open already, such as /dev/stdin or the pipe of a shell's <(...), is accepted.
     """
     if (
         "://" in str(path)
@@ -234,12 +230,12 @@ def check_readable(path: Path) -> None:
         or not path.exists()
         or _is_open(path)
     ):
-        return  # what is missing, a folder or at an address is up to who opens it
+        return  # errors of missing files, folders and URLs are raised when they are opened
     raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
 
 
 def _is_open(path: Path) -> bool:
-    """Return whether a path names what a process has open, such as /dev/stdin."""
+    """Return whether a path names an open file of a process, such as /dev/stdin."""
     folder = path.absolute().parent
     is_stream = folder == Path("/dev") and path.name in ("stdin", "stdout", "stderr")
     return is_stream or folder == Path("/dev/fd") or folder.is_relative_to("/proc")
@@ -261,9 +257,7 @@ def _sync_names(folder: Path) -> None:
 
 
 def file_sha256(*paths: str | Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one
-    after another.
-    """
+    """Return the SHA-256 of a file in hexadecimal, or of the contents of several files in a row."""
     digest = hashlib.sha256()
     for path in paths:
         path = Path(path) if isinstance(path, str) else path

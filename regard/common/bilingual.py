@@ -1,4 +1,4 @@
-"""Texts in English and in Korean, for what teaches: experiments and worked examples."""
+"""Texts in English and Korean, for experiments and worked examples."""
 
 from __future__ import annotations
 
@@ -21,26 +21,22 @@ class Text:
     ko: str
 
     def by(self, language: Language) -> str:
-        """The text in one of the languages."""
+        """Return the text in one of the languages."""
         return self.ko if language == "ko" else self.en
 
     def __add__(self, other: Text) -> Text:
         return Text(self.en + other.en, self.ko + other.ko)
 
     def fill(self, **values: Any) -> Text:
-        """Fill in the placeholders, such as {score:.1f}; a value in both languages is filled in by
-        language.
-        """
+        """Fill in placeholders such as {score:.1f}; a bilingual value is filled in by language."""
         return Text(
-            *(
-                self.by(language).format(**_values_by(values, language))
-                for language in ("en", "ko")
-            )
+            self.en.format(**_values_by(values, "en")),
+            self.ko.format(**_values_by(values, "ko")),
         )
 
 
 Words = Text | str
-"""A text in both languages, or one that is the same in both, such as a number."""
+"""A text in both languages, or a text that is the same in both, such as a number."""
 
 
 def words_by(words: Words, language: Language) -> str:
@@ -49,16 +45,15 @@ def words_by(words: Words, language: Language) -> str:
 
 
 def join_texts(texts: Sequence[Text], separator: Text | str) -> Text:
-    """Join texts, in each language by its own separator."""
-    en, ko = (
-        words_by(separator, language).join(text.by(language) for text in texts)
-        for language in ("en", "ko")
+    """Join texts by the separator of each language."""
+    return Text(
+        words_by(separator, "en").join(text.en for text in texts),
+        words_by(separator, "ko").join(text.ko for text in texts),
     )
-    return Text(en, ko)
 
 
 def text_width(text: str) -> int:
-    """Return the columns of a terminal that a text takes: Hangul takes two."""
+    """Return the width of a text in columns of a terminal; Hangul takes two."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
@@ -70,9 +65,7 @@ def _values_by(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
 
 
 class Texts(dict[str, Text]):
-    """Texts of a file by dotted key, such as "steps.add.title". A missing key raises DataError,
-    with file and key.
-    """
+    """Texts of a file by dotted key, such as "steps.add.title". A missing key raises DataError."""
 
     def __init__(self, texts: Mapping[str, Text], origin: str) -> None:
         super().__init__(texts)
@@ -94,11 +87,10 @@ class Texts(dict[str, Text]):
 
 
 def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
-    """Read the texts of a TOML file of a package: {en = "…", ko = "…"}, or tables of such; `keys`
-    are those at its top.
+    """Read the texts of a TOML file of a package: {en = "…", ko = "…"}, or tables of such texts.
 
-    A string stands for both languages. Raises DataError with all keys that are unknown or missing,
-    and all texts that lack a language.
+    A string stands for both languages. `keys` are the keys at the top. Raises DataError with all
+    keys that are unknown or missing, and all texts that lack a language.
     """
     values = package_toml(package, name)
     causes = [
@@ -119,9 +111,7 @@ def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
 def _flatten(
     values: Mapping[str, Any], prefix: str, causes: list[str], origin: str
 ) -> Iterator[tuple[str, Text]]:
-    """Yield the texts of a table and of the tables in it by dotted key; append what is wrong to the
-    causes.
-    """
+    """Yield the texts of nested tables by dotted key; append errors to the causes."""
     for name, value in values.items():
         key = prefix + name
         if isinstance(value, str):

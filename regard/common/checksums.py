@@ -21,17 +21,14 @@ VOCABULARIES = ("*.model", "*vocab.json")
 
 
 def json_digest(values: Any) -> str:
-    """Return the SHA-256 of JSON values; it depends neither on the order of keys nor on white
-    space.
-    """
-    return hashlib.sha256(
-        json.dumps(values, sort_keys=True, default=str).encode()
-    ).hexdigest()
+    """Return the SHA-256 of JSON values, independent of the order of keys and of white space."""
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sealed(values: Mapping[str, Any], **more: object) -> dict[str, Any]:
-    """Return a JSON table with a table `seal`, which holds the digest of all else; `more` is put
-    beside it.
+    """Return a JSON table with a table `seal`, which holds `more` and the digest of everything
+    else.
     """
     unsealed = {**values, SEAL: {**values.get(SEAL, {}), **more}}
     unsealed[SEAL].pop(SHA256, None)
@@ -39,20 +36,18 @@ def sealed(values: Mapping[str, Any], **more: object) -> dict[str, Any]:
 
 
 def why_broken(values: Mapping[str, Any]) -> str | None:
-    """Say why the seal of a JSON table does not hold; None if it does."""
+    """Return why the seal of a JSON table is not valid; None if it is."""
     seal = values.get(SEAL)
     if not isinstance(seal, dict) or SHA256 not in seal:
         return "it has no seal"
-    return (
-        None
-        if sealed(values)[SEAL][SHA256] == seal[SHA256]
-        else "its content does not match its SHA-256"
-    )
+    if sealed(values)[SEAL][SHA256] != seal[SHA256]:
+        return "its content does not match its SHA-256"
+    return None
 
 
 def model_files(folder: Path, *more: str) -> list[Path]:
-    """Return the files of a model folder that affect its outputs, and those of `more` names that it
-    has.
+    """Return the files of a model folder that affect its outputs, and the files called `more`, if
+    they exist.
 
     Raises ModelFolderError for links that lead out of the folder.
     """
@@ -68,20 +63,22 @@ def model_files(folder: Path, *more: str) -> list[Path]:
 
 
 def fingerprints(model: Path) -> dict[str, str]:
-    """Return a SHA-256 of every file that affects what a model outputs, by file name; of tensors
-    the one they carry.
+    """Return a SHA-256 of every file that affects the outputs of a model, by file name.
+
+    For files of tensors it is the digest that they carry.
     """
     files = [model] if model.is_file() else model_files(model)
     return {path.name: stored_digest(path) or file_sha256(path) for path in files}
 
 
 def stored_digest(path: Path) -> str:
-    """The digest in the header of a file of tensors; empty if there is none. The loader of the
-    tensors compares it.
+    """Return the digest in the header of a file of tensors, empty if there is none.
+
+    It is compared with the content when the tensors are loaded.
     """
-    return (
-        tensor_metadata(path).get(SHA256, "") if path.suffix == ".safetensors" else ""
-    )
+    if path.suffix != ".safetensors":
+        return ""
+    return tensor_metadata(path).get(SHA256, "")
 
 
 def tensor_digest(
@@ -96,10 +93,10 @@ def tensor_digest(
 
 
 def _bytes_digest(tensor: torch.Tensor) -> str:
-    """Hash a tensor's bytes. `Tensor.numpy` would forbid PyTorch to resize the storage, as sharded
-    training does.
+    """Hash the bytes of a tensor.
+
+    After `Tensor.numpy`, PyTorch could not resize the storage, as sharded training does.
     """
-    whole = tensor.detach().contiguous().cpu()
-    return hashlib.sha256(
-        (ctypes.c_char * whole.nbytes).from_address(whole.data_ptr())
-    ).hexdigest()
+    contiguous = tensor.detach().contiguous().cpu()
+    buffer = (ctypes.c_char * contiguous.nbytes).from_address(contiguous.data_ptr())
+    return hashlib.sha256(buffer).hexdigest()

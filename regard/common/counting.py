@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with its noun, or a longer phrase such as "line holds", in the singular or
-    the plural.
+    """Return a number with its noun, or with a phrase such as "line holds", in singular or
+    plural.
     """
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"

@@ -1,21 +1,25 @@
-"""Exceptions, as a tree; every message says what was wanted, what came, where, and what to do.
+"""Exceptions, each with a message that states what was wanted, what was given, where, and the
+remedy.
 
-RegardError anything Regard refuses; `exit_status` is the command line's exit status ├── UsageError
-(2) the call itself is wrong: options, names, unusable text │ ├── ConfigurationError (2) a settings
-file or an override: unknown keys, wrong values, contradictions │ ├── LineError (2) some of the
-lines that are to be translated cannot be │ └── UnknownKey (2) no key of a soft dictionary equals
-the query; a KeyError too ├── DataError (1) a data file cannot be read or does not fit its partner
-├── ModelFolderError (1) a model folder with a missing or damaged file ├── TrainingError (1)
-training cannot start or continue ├── WorkerError (1) one of several processes has died ├──
-ExportError (1) a model cannot be converted, or computes something else after conversion ├──
-MissingKernels (1) the C library cannot be used here; a RuntimeError too └── MissingExtra (1) an
-optional package is not installed; the message is the line that installs it
+    RegardError               an error that the user can correct
+    ├── UsageError            the call itself is wrong: options, names, unusable text
+    │   ├── ConfigurationError  unknown keys, wrong values or contradictions in settings
+    │   ├── LineError           some of the lines cannot be translated
+    │   └── UnknownKey          no key of a soft dictionary equals the query; also a KeyError
+    ├── DataError             a data file cannot be read, or does not fit its partner
+    ├── ModelFolderError      a model folder with a missing or damaged file
+    ├── TrainingError         training cannot start or continue
+    ├── WorkerError           one of several processes has died
+    ├── ExportError           a model cannot be converted, or computes something else afterwards
+    ├── MissingKernels        the C library cannot be used here; also a RuntimeError
+    └── MissingExtra          an optional package is not installed
 
-LineWarning not an error: a warning about one of the lines that are being translated
+`exit_status` is the exit status of the command line: 2 for UsageError and its subclasses, else 1.
+LineWarning is no error, but a warning about one of the lines that are translated.
 
-A message names arguments and settings as Python does, in backticks: `resume=True`, `out=`,
+A message names arguments and settings in the form of Python, in backticks: `resume=True`, `out=`,
 `training.minutes=30`. The command line prints them as its own options (`regard.cli.app.in_flags`);
-nothing below it writes flags.
+no other module writes flags.
 """
 
 from __future__ import annotations
@@ -24,12 +28,12 @@ from collections.abc import Iterable
 from typing import Any
 
 _SHOWN = 20
-"""Causes of one kind that are listed."""
+"""Most causes of one kind that a message lists."""
 
 
 class RegardError(Exception):
-    """Base class: an error that the user can correct. Takes one sentence per cause and reports all
-    of them.
+    """Base class of errors that the user can correct. It takes one sentence per cause, and reports
+    all.
     """
 
     exit_status = 1
@@ -41,22 +45,18 @@ class RegardError(Exception):
 
     @classmethod
     def raise_all(cls, causes: Iterable[Any], *more: str) -> None:
-        """Raise the error with all these causes, and `more` sentences behind them, if there is a
-        cause.
-        """
-        if causes := tuple(causes):
-            raise cls(*causes, *more)
+        """Raise the error if there are any causes, with `more` sentences after them."""
+        all_causes = tuple(causes)
+        if all_causes:
+            raise cls(*all_causes, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled whole, whatever the subclass constructor takes.
-        return rebuild, (
-            type(self),
-            self.causes,
-        )
+        # The constructors of subclasses take other arguments, so pickling must not call them.
+        return rebuild, (type(self), self.causes)
 
 
 def rebuild(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
-    """Return an error of another process, of which kind and causes are known."""
+    """Rebuild an error of another process from its class and causes."""
     error = kind.__new__(kind)
     RegardError.__init__(error, *causes)
     return error
@@ -73,8 +73,8 @@ class ConfigurationError(UsageError):
 
 
 class LineError(UsageError):
-    """Some input lines cannot be used: `problems` are their indices, counted from 0, and a sentence
-    on each.
+    """Some input lines cannot be used. `problems` holds their indices, counted from 0, with a
+    sentence each.
     """
 
     problems: tuple[tuple[int, str], ...] = ()
@@ -86,7 +86,7 @@ class LineError(UsageError):
         self.problems = problems
 
     def in_file(self, name: str, start: int = 1) -> DataError:
-        """Return the error of a file whose line number `start` has the index 0."""
+        """Return the error for a file in which line number `start` has index 0."""
         return DataError(
             *(
                 f"{name}: line {start + index} {problem}"
@@ -98,7 +98,9 @@ class LineError(UsageError):
 class UnknownKey(UsageError, KeyError):
     """No key of a soft dictionary equals the query."""
 
-    __str__ = Exception.__str__  # a KeyError shows its message in quotation marks
+    __str__ = (
+        Exception.__str__
+    )  # that of KeyError puts the message into quotation marks
 
 
 class DataError(RegardError):
@@ -118,8 +120,8 @@ class WorkerError(RegardError):
 
 
 class ExportError(RegardError):
-    """A model cannot be converted to or from another toolkit, or computes something else after
-    conversion.
+    """A model cannot be converted to or from another toolkit, or computes something else
+    afterwards.
     """
 
 
@@ -137,8 +139,8 @@ class MissingExtra(RegardError):
 
 
 class LineWarning(UserWarning):
-    """Warning about one input line: `index` counts lines from 0, so that the caller can name file
-    and line.
+    """Warning about an input line. The caller names its file and line by `index`, counted from
+    0.
     """
 
     def __init__(self, index: int, message: str) -> None:
@@ -147,7 +149,7 @@ class LineWarning(UserWarning):
 
 
 def repetition_note(repetition: tuple[str, int], kind: str = "translation") -> str:
-    """Return the warning of a text that is repeated over and over, and how often."""
+    """Return the warning of a text that an output keeps repeating."""
     text, times = repetition
     return (
         f"the {kind} repeats {text!r} {times} times and is probably wrong; `no_repeat_ngram=4` "

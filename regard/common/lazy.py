@@ -1,6 +1,6 @@
-"""Packages that are imported, and regular expressions that are compiled, when first used.
+"""Import packages, and compile regular expressions, when they are first used.
 
-So PyTorch is loaded only where it is needed, and a line without markup compiles no pattern of
+Thus PyTorch is loaded only if it is needed, and a line without markup compiles no pattern of
 markup.
 """
 
@@ -25,7 +25,7 @@ TRAINING_PACKAGES = (
     "tomli_w",
     "jinja2",
 )
-"""Packages of the extra `train`, by the names they are imported by."""
+"""Packages of the extra `train`, by their import names."""
 _METHODS = (
     "search",
     "match",
@@ -42,12 +42,13 @@ _METHODS = (
 def lazy_names(
     package: str, names: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package that has these names of each of its
-    modules.
+    """Return the `__getattr__` and `__dir__` of a package with the names that each module defines.
 
-    A module whose name begins with `regard.` is one of another package.
+    A module whose name begins with `regard.` belongs to another package.
     """
-    modules = {name: module for module, own in names.items() for name in own}
+    modules = {
+        name: module for module, module_names in names.items() for name in module_names
+    }
 
     def get(name: str) -> Any:
         if name not in modules:
@@ -55,19 +56,16 @@ def lazy_names(
                 f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(modules))}"
             )
         module = modules[name]
-        return getattr(
-            import_module(
-                module if module.startswith("regard.") else f"{package}.{module}"
-            ),
-            name,
-        )
+        if not module.startswith("regard."):
+            module = f"{package}.{module}"
+        return getattr(import_module(module), name)
 
     return get, lambda: sorted(modules)
 
 
 class _LazyPattern:
-    """Stands for a regular expression until one of its attributes is asked for; then has them
-    itself.
+    """Placeholder of a regular expression, which compiles it and copies its methods at the first
+    use.
     """
 
     def __init__(self, source: str, flags: int) -> None:
@@ -81,10 +79,10 @@ class _LazyPattern:
 
 
 def lazy_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a regular expression that is compiled when first used, for constants of modules.
+    """Return a regular expression that is compiled at its first use, for constants of modules.
 
-    Compiling takes up to ten milliseconds, and few lines need any of them. Functions such as
-    `re.sub` do not take it: call its methods.
+    Compilation takes up to ten milliseconds, and few lines need any of them. Call its methods:
+    functions such as `re.sub` do not accept it.
     """
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
@@ -102,8 +100,8 @@ def has_pytorch() -> bool:
 def needs_extra(
     extra: str, purpose: str, packages: Collection[str] = TRAINING_PACKAGES
 ) -> Iterator[None]:
-    """Raise MissingExtra, for this purpose, if an import in the block lacks one of these packages
-    of an extra.
+    """Raise MissingExtra, with the purpose, if an import in the block lacks a package of the
+    extra.
     """
     try:
         yield

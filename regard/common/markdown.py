@@ -1,4 +1,4 @@
-"""Texts of other people in Markdown: shown as they are, never read as markup."""
+"""Texts from users in Markdown, displayed literally and never interpreted as markup."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import re
 import shlex
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|$]|(?<!/)~|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
-"""Characters that begin or end markup; an underscore inside a word, as in file_name, does not."""
+"""Characters that begin or end markup. An underscore inside a word, as in file_name, does not."""
 _JOINERS = "\u200c\u200d"
 _LONGEST_NAME = 0xFFFF
 
 
 def escape_text(text: str) -> str:
-    """Return a text in one line of Markdown; control characters and marks of direction become
+    """Return a text as one line of Markdown. Control characters and direction marks become
     spaces.
     """
-    shown = "".join(c if c.isprintable() or c in _JOINERS else " " for c in text)
-    return _MARKUP.sub(r"\\\g<0>", " ".join(shown.split()))
+    printable = "".join(
+        character if character.isprintable() or character in _JOINERS else " "
+        for character in text
+    )
+    return _MARKUP.sub(r"\\\g<0>", " ".join(printable.split()))
 
 
 def code_span(code: str) -> str:
-    """Return a line of code between backticks, more than it has in a row itself."""
+    """Return a line of code between backticks, one more than its longest run of them."""
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
     is_padded = (
         code.startswith("`")
@@ -31,8 +34,8 @@ def code_span(code: str) -> str:
 
 
 def quote_argument(argument: str) -> str:
-    """Quote an argument of a command in one line: as the POSIX shell has it or, with line breaks
-    and the like, bash.
+    """Quote an argument of a command in one line, for a POSIX shell, or for bash if it is not
+    printable.
     """
     if argument.isprintable():
         return shlex.quote(argument)
@@ -40,12 +43,12 @@ def quote_argument(argument: str) -> str:
 
 
 def _in_bash(character: str) -> str:
-    """Return a character as it is written in $'…'."""
+    """Return a character as bash writes it in $'…'."""
     code = ord(character)
     if character in "'\\":
         return f"\\{character}"
     if character.isprintable():
         return character
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code <= _LONGEST_NAME else f"\\U{code:08x}"

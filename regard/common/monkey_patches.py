@@ -1,6 +1,7 @@
-"""Monkey patches: attributes of a class that were replaced, added or removed after its definition.
+"""Detect monkey patches: attributes of a class that were replaced, added or removed after its
+definition.
 
-A class that is decorated with `as_defined` is compared with itself as it was then.
+A class that is decorated with `as_defined` is compared with its state at that time.
 """
 
 from __future__ import annotations
@@ -14,22 +15,19 @@ _DEFINITIONS: dict[type, dict[str, object]] = {}
 
 
 def as_defined(cls: C) -> C:
-    """Keep the attributes of a class as they are now: a decorator, so that no patch can come before
-    it.
-    """
+    """Record the attributes of a class. As a decorator, it runs before anything can be patched."""
     _DEFINITIONS[cls] = dict(vars(cls))
     return cls
 
 
 def has_definition(cls: type) -> bool:
-    """Return whether a class, and not only one of its bases, was decorated with `as_defined`."""
+    """Return whether a class itself, not only a base class, was decorated with `as_defined`."""
     return cls in _DEFINITIONS
 
 
 def are_as_defined(classes: Iterable[type]) -> bool:
     """Return whether decorated classes have the attributes that they were defined with."""
-    # In one expression without a call of Python's for each: this is asked for each call of a
-    # translator.
+    # Every call of a translator checks this, so the loops run in C.
     return [*map(vars, classes)] == [*map(_DEFINITIONS.__getitem__, classes)]
 
 
@@ -38,9 +36,10 @@ def find_patch(classes: Iterable[type]) -> str | None:
     `Attention.forward`.
     """
     for cls in classes:
-        now = vars(cls)
+        current = vars(cls)
         defined = _DEFINITIONS[cls]
-        for name in sorted({*now, *defined}):
-            if name not in now or name not in defined or now[name] is not defined[name]:
+        for name in sorted({*current, *defined}):
+            exists = name in current and name in defined
+            if not exists or current[name] is not defined[name]:
                 return f"{cls.__name__}.{name}"
     return None

@@ -1,6 +1,4 @@
-"""Processes: commands that start them, which import nothing from the current folder; their memory
-and threads.
-"""
+"""Start processes that import nothing from the current folder; handle their memory and threads."""
 
 from __future__ import annotations
 
@@ -13,15 +11,15 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
-# Which need not be on the path of Python, if it is this process's folder.
+# If this is the current folder, it may be missing on the path of Python.
 _ROOT = str(Path(__file__).parents[2])
 
 
 def module_command(module: str, *arguments: str, call: str = "main()") -> list[str]:
     """Return the command that calls a function of a module; unlike `python -m`, it imports nothing
-    from this folder.
+    from the current folder.
 
-    That folder is taken off the path before any import, as by the option -P, which Python 3.10
+    That folder is removed from the path before any import, as by the option -P, which Python 3.10
     lacks.
     """
     path = f"import sys; sys.path[:] = [*filter(None, sys.path), {_ROOT!r}]"
@@ -30,8 +28,8 @@ def module_command(module: str, *arguments: str, call: str = "main()") -> list[s
 
 
 class HasThreads(Protocol):
-    """An object that has threads or locks, which do not exist, or are held for ever, in a process
-    that was forked.
+    """An object with threads or locks, which do not exist, or are held for ever, in a forked
+    process.
     """
 
     def forget_threads(self) -> None: ...
@@ -50,35 +48,32 @@ def _forget_threads() -> None:
         owner.forget_threads()
 
 
-if hasattr(os, "register_at_fork"):  # where processes are forked
+if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget_threads)
 
 
 def peak_memory() -> float | None:
-    """Return the peak memory of this process in MiB; None on Windows, which does not keep it.
+    """Return the peak memory of this process in MiB; None on Windows, which does not record it.
 
-    On Linux `ru_maxrss` is never below that of the process that started this one, so the kernel's
-    own record is read.
+    On Linux, `ru_maxrss` includes the peak of the parent process, so the kernel's own record is
+    read.
     """
     status = Path("/proc/self/status")
-    if peak := re.search(
-        rb"VmHWM:\s+(\d+)", status.read_bytes() if status.exists() else b""
-    ):
-        return int(peak[1]) / 1024
+    if status.exists():
+        peak = re.search(rb"VmHWM:\s+(\d+)", status.read_bytes())
+        if peak is not None:
+            return int(peak[1]) / 1024
     try:
         import resource
     except ImportError:
         return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        2**20 if sys.platform == "darwin" else 1024
-    )
+    unit = 2**20 if sys.platform == "darwin" else 1024  # bytes on macOS, else KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 @contextmanager
 def torch_threads(count: int | None = None) -> Iterator[None]:
-    """Let PyTorch compute with so many threads as long as the block runs, and with as many as
-    before after it.
-    """
+    """Let PyTorch use `count` threads in the block, and restore the previous number afterwards."""
     import torch
 
     before = torch.get_num_threads()

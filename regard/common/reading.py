@@ -1,8 +1,8 @@
-"""Reading of files that come from outside: any error in their content becomes one sentence.
+"""Read files from any source, so that every error in their content becomes one sentence.
 
-JSON, TOML and files of tensors (safetensors, PyTorch's without executing any code in them). The
-parsers raise ValueError with the reason alone; `read_tensors` raises the error that the caller
-names, with path and remedy.
+These are JSON, TOML and files of tensors (safetensors, and PyTorch's without executing code in
+them). The parsers raise ValueError with the reason only; `read_tensors` raises a given class of
+error, with path and remedy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 MAGIC = b"REGARD\r\n"
 """First bytes of a runtime file."""
 DEPTH = 50
-"""Most levels of lists and tables in one another; recipes have four, and what goes through all
-levels recurses.
-"""
+"""Most levels of nested lists and tables, which functions visit recursively; recipes have four."""
 _HEADER_SIZE = 100_000_000
-"""Most bytes of the header of a safetensors file, as its own library has it."""
+"""Most bytes of the header of a safetensors file, as in the safetensors library."""
 
 
 def is_runtime_file(path: str | Path) -> bool:
-    """Return whether a path names a runtime file, by its first bytes."""
+    """Return whether a path names a runtime file, judging by its first bytes."""
     try:
         check_readable(Path(path))
         with Path(path).open("rb") as file:
@@ -43,19 +41,18 @@ def is_runtime_file(path: str | Path) -> bool:
 
 
 def file_bytes(path: Path) -> bytes:
-    """Read a whole file. Raises OSError, also for a pipe or a device, which may have no end."""
+    """Read a file. Raises OSError, also for a pipe or a device, which may have no end."""
     check_readable(path)
     return path.read_bytes()
 
 
 def check_links(folder: Path, *names: str, written: bool = False) -> None:
-    """Raise ModelFolderError, with all causes, if files of one of our own folders are links that
-    lead out of it.
+    """Raise ModelFolderError, with all causes, if files of a folder are links that lead out of it.
 
-    Pipes and devices, for which a reader might wait for ever, are refused too. Folders among them
-    are looked through. The folder itself may be a link, and its files, unless they are to be
-    `written`, may be those of Hugging Face's cache, where each file of a snapshot is a link into
-    the `blobs` two folders above.
+    Pipes and devices, which could block a reader, are refused too. Folders among the names are
+    searched recursively. The folder itself may be a link. Unless its files are to be `written`,
+    they may also be links in Hugging Face's cache, where each file of a snapshot is a link into the
+    `blobs` folder two levels above.
     """
     inside = Path(os.path.realpath(folder))
     is_snapshot = inside.parent.name == "snapshots" and not written
@@ -68,12 +65,9 @@ def check_links(folder: Path, *names: str, written: bool = False) -> None:
                 "nothing outside a model folder is read or written: put the file or folder itself "
                 "there, or make the whole model folder a link"
             )
-        is_other = path.exists() and not (path.is_file() or path.is_dir())
-        return (
-            f"{path}: is a pipe or a device; put a file there, or remove it"
-            if is_other
-            else ""
-        )
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            return f"{path}: is a pipe or a device; put a file there, or remove it"
+        return ""
 
     paths = [folder / name for name in names]
     paths += [
@@ -86,15 +80,13 @@ def check_links(folder: Path, *names: str, written: bool = False) -> None:
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name that was read from a file is that of a file beside it: it leads to no
-    other folder.
-    """
+    """Return whether a name that was read from a file is a plain file name, without any folder."""
     return name not in ("", ".", "..") and not {"/", "\\", ":", "\0"} & {*name}
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError with the reason: no JSON, not UTF-8, nested too deeply, numbers
-    too long.
+    """Parse JSON. Raises ValueError with the reason: not JSON, not UTF-8, too deeply nested, too
+    large.
     """
     try:
         values = json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
@@ -107,7 +99,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML. Raises ValueError with the reason, as `parse_json`."""
+    """Parse TOML. Raises ValueError with the reason, as `parse_json` does."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:  # pragma: no cover
@@ -121,7 +113,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def package_toml(package: str, name: str) -> dict[str, Any]:
-    """Read a TOML file that lies beside the modules of a package."""
+    """Read a TOML file from the folder of a package."""
     from importlib.resources import files
 
     return parse_toml(files(package).joinpath(name).read_text(encoding="utf-8"))
@@ -145,11 +137,10 @@ def _check_depth(values: Any) -> None:
 def read_tensors(
     path: Path, error: type[RegardError], remedy: str, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
-    """Read tensors by name from a safetensors file, or from one of `torch.save`, in which code is
-    never executed.
+    """Read tensors by name from a safetensors file or a file of `torch.save`, without executing
+    code.
 
-    Raises `error` if the file is missing, damaged, or holds anything else; then nothing else was
-    done with it.
+    Raises `error` if the file is missing, damaged, or contains anything but tensors.
     """
     if not path.is_file():
         raise error(
@@ -167,7 +158,7 @@ def read_tensors(
             warnings.simplefilter("ignore")
             content: Any = torch.load(path, map_location=device, weights_only=True)
     except Exception as problem:
-        # The readers raise exceptions of any class for damaged files.
+        # The libraries raise many classes of exceptions for damaged files.
         reason = reason_of(problem).split(". ")[0]
         raise error(
             f"{path}: damaged, or not a file of tensors alone ({reason}); {remedy}"
@@ -184,7 +175,7 @@ def read_tensors(
 
 
 def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
-    """Return the shapes that the header of a safetensors file names; None if it cannot be read."""
+    """Return the shapes in the header of a safetensors file; None if it cannot be read."""
     import safetensors
 
     try:
@@ -192,14 +183,12 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
         with safetensors.safe_open(path, "pt") as file:
             names = file.keys()
             return {name: tuple(file.get_slice(name).get_shape()) for name in names}
-    except Exception:  # whoever reads the tensors says what is wrong
+    except Exception:  # the error is reported when the tensors are read
         return None
 
 
 def tensor_metadata(path: Path) -> dict[str, str]:
-    """Return the metadata in the header of a safetensors file, read without PyTorch; none if it
-    cannot be read.
-    """
+    """Return the metadata of a safetensors file without PyTorch; empty if it cannot be read."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         check_readable(path)
         with path.open("rb") as file:
@@ -210,13 +199,13 @@ def tensor_metadata(path: Path) -> dict[str, str]:
 
 
 def reason_of(problem: BaseException) -> str:
-    """Return the first line of an exception's message, or else the name of its class."""
+    """Return the first line of an exception's message, or the name of its class if it has none."""
     return next(iter(str(problem).splitlines()), "")[:300] or type(problem).__name__
 
 
 def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
-    """Return whether a value is a tensor that can be copied from: dense, with its content in
-    memory.
+    """Return whether a value is a dense tensor with its content in memory, so that it can be
+    copied.
     """
     import torch
 
@@ -228,9 +217,9 @@ def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
 
 
 def _kinds(content: Any) -> str:
-    names: Iterable[str] = (
-        {type(value).__name__ for value in content.values()}
-        if isinstance(content, Mapping)
-        else ()
-    )
-    return type(content).__name__ + (f" of {', '.join(sorted(names))}" if names else "")
+    """Describe the types of an object and of its values."""
+    name = type(content).__name__
+    if not isinstance(content, Mapping) or not content:
+        return name
+    value_types = {type(value).__name__ for value in content.values()}
+    return f"{name} of {', '.join(sorted(value_types))}"

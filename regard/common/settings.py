@@ -17,19 +17,19 @@ from regard.common.reading import DEPTH, file_bytes, parse_toml
 
 S = TypeVar("S", bound="Settings")
 
-# Largest values of settings, by what they count: far more than anyone wants, and still a number to
-# compute with.
+# Largest values of settings, by the quantity that they count. They exceed any sensible use, and
+# prevent overflow.
 COUNT = 1_000_000_000  # updates, pairs, tokens, pixels of a corpus or a run
 MINUTES = 10_000_000  # 19 years
 FACTOR = 1_000  # weights of losses, rates and penalties, ratios
 LAYERS = 1_000
 SIZE = 65_536  # of a vector
-LENGTH = 100_000  # positions, learned or seen
-TOKENS = 10_000  # that a target must or may have whatever its source
+LENGTH = 100_000  # positions
+TOKENS = 10_000  # limits of a target that do not depend on its source
 VOCABULARY = 1_000_000
-BEAM = 20_000  # samples that are drawn, too
+BEAM = 20_000  # also the number of samples
 SIDE = 8_192  # pixels, or rows and columns
-PARTS = 1_024  # of a batch, each with a thread or process of its own
+PARTS = 1_024  # parts of a batch, each with its own thread or process
 
 
 OTHER_NAMES = {
@@ -60,12 +60,12 @@ OTHER_NAMES = {
     "search.length_penalty": "alpha lenpen normalize",
     "search.no_repeat_ngram": "block_ngram_repeat no_repeat_ngram_size",
 }
-"""The names that fairseq, OpenNMT, Hugging Face, JoeyNMT and Marian have for our settings."""
+"""Names of our settings in fairseq, OpenNMT, Hugging Face, JoeyNMT and Marian."""
 
 
 class Settings(pydantic.BaseModel):
-    """Base class of all settings: immutable, and an unknown key is an error that names the nearest
-    known one.
+    """Base class of all settings: immutable. An unknown key is an error that names the nearest
+    known key.
     """
 
     model_config = pydantic.ConfigDict(
@@ -78,8 +78,8 @@ class Settings(pydantic.BaseModel):
 
     @classmethod
     def parse(cls: type[S], values: Mapping[str, Any], origin: str) -> S:
-        """Validate values read from `origin`, a file for instance. Raises ConfigurationError with
-        all causes.
+        """Validate values read from `origin`, such as a file. Raises ConfigurationError with all
+        causes.
         """
         try:
             return cls.model_validate(dict(values))
@@ -108,9 +108,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain
-    text.
-    """
+    """Parse texts `dotted.key=value` into settings. A value that is not TOML is plain text."""
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -139,10 +137,10 @@ def override(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested tables; if both have a key, that of `changes` wins.
+    """Merge nested tables; if both have a key, the value in `changes` wins.
 
-    A table whose `kind` changes is replaced whole, since the settings of another kind do not apply
-    to it.
+    A table whose `kind` changes is replaced entirely, since the settings of another kind do not
+    apply.
     """
     result = dict(base)
     for key, value in changes.items():
@@ -178,9 +176,10 @@ def _causes(
     causes = []
     for error in problem.errors():
         *above, last = [str(part) for part in error["loc"]] or [""]
-        # pydantic adds the kind of a table to its path; it is no key.
+        # pydantic adds the kind of a table to the path, although it is not a key.
         path = [part for part in above if part in parts]
-        path += [last] if last in parts or error["type"] == "extra_forbidden" else []
+        if last in parts or error["type"] == "extra_forbidden":
+            path.append(last)
         key = ".".join(path)
         if error["type"] == "extra_forbidden":
             if key in known:
@@ -205,43 +204,41 @@ def _causes(
 
 
 def _excerpt(value: Any) -> str:
-    """Return how a value is written, shortened."""
+    """Return the representation of a value, shortened."""
     try:
         text = repr(value)
     except Exception:
-        # Of any class: the object is somebody else's, or a number of more than 4,300
-        # digits.
+        # A user-defined object may raise any exception, as does a number of over 4,300 digits.
         return f"{type(value).__name__} that is too long to be written"
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"
 
 
 def _suggestion(key: str, known: list[str]) -> str:
-    """Suggest what another toolkit calls so, or a similar key, by its path or else its last part;
-    or list a table.
+    """Suggest the setting that another toolkit calls by this key, or a similar one, else list its
+    table.
+
+    Similar settings are found by their full key, or else by its last part.
     """
     table, _, last = key.rpartition(".")
-    ours = next(
-        (
-            name
-            for name, others in OTHER_NAMES.items()
-            if last.replace("-", "_") in others.split()
-        ),
-        "",
-    )
-    by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
-    similar = [name for name in known if f".{ours}".endswith(f".{name}")]
-    similar = similar or difflib.get_close_matches(key, known, 1, 0.75)
-    similar = similar or [
-        by_last[name] for name in difflib.get_close_matches(last, by_last, 1, 0.6)
-    ]
-    beside = [name for name in known if name.rpartition(".")[0] == table] or [
-        k for k in known if "." not in k
-    ]
-    return (
-        f"; did you mean {similar[0]!r}?"
-        if similar
-        else f"; known are {', '.join(beside)}"
-    )
+    translated = ""
+    for name, others in OTHER_NAMES.items():
+        if last.replace("-", "_") in others.split():
+            translated = name
+            break
+    similar = [name for name in known if f".{translated}".endswith(f".{name}")]
+    if not similar:
+        similar = difflib.get_close_matches(key, known, 1, 0.75)
+    if not similar:
+        by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
+        matches = difflib.get_close_matches(last, by_last, 1, 0.6)
+        similar = [by_last[name] for name in matches]
+    if similar:
+        return f"; did you mean {similar[0]!r}?"
+
+    same_table = [name for name in known if name.rpartition(".")[0] == table]
+    if not same_table:
+        same_table = [name for name in known if "." not in name]
+    return f"; known are {', '.join(same_table)}"
 
 
 def _keys(cls: type[Settings], prefix: str = "") -> Iterable[str]:

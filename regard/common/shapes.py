@@ -13,8 +13,8 @@
     V  tokens in a vocabulary
     C  channels, Y rows and X columns of an image
 
-Masks are called `keep`, are boolean, and True means: may be attended to.
-Annotations are jaxtyping's, so the tests check them.
+Masks are called `keep` and are boolean: True means that an entry may be attended to.
+Annotations are jaxtyping's, and the tests check them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["Array", "Bool", "Float", "Int", "Tensor"]
 
 Array = NDArray[Any]
-"""NumPy array of any type: what search and engines hold on the host."""
+"""NumPy array of any type, which search and engines hold in host memory."""
 
 
 def __getattr__(name: str) -> Any:
-    # Late: modules that compute with arrays alone need no PyTorch.
+    # Imported late, since modules that compute with arrays only need no PyTorch.
     if name == "Tensor":
         import torch
 

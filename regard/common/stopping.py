@@ -1,6 +1,4 @@
-"""Long calls that are given up from another thread: the caller names an event, and what is slow
-looks at it.
-"""
+"""Stop long calls from another thread: the caller sets an event, which slow code checks."""
 
 from __future__ import annotations
 
@@ -10,18 +8,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("stop_event", default=None)
-"""The event that gives up the call of this thread; None: nobody can."""
+"""The event that stops the calls of this thread; None if they cannot be stopped."""
 PATIENCE = 0.1
-"""Seconds between two looks at the event, and between which a signal may wait."""
+"""Seconds between two checks of the event, and the longest delay of a signal."""
 
 
 class Stopped(Exception):
-    """A call was given up by whoever made it."""
+    """A call was stopped by its caller."""
 
 
 @contextmanager
 def stopped_by(stop: threading.Event) -> Iterator[None]:
-    """Give up the calls that this thread makes in the block, with Stopped, once `stop` is set."""
+    """Let the calls that this thread makes in the block raise Stopped once `stop` is set."""
     token = STOP_EVENT.set(stop)
     try:
         yield

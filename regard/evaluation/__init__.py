@@ -1,8 +1,7 @@
-"""Evaluation: BLEU, chrF and TER, caption metrics, alignment error rate, faithfulness of attention,
-validation.
+"""Evaluation: scores of outputs, alignment error rate, faithfulness of attention, and validation.
 
-Scores of outputs: `metrics` (translations), `caption_metrics` and `cider` (captions), `bootstrap`
-(significance), `length_buckets` (by source length). Attention: `aer` (alignment), `pointing`
-(captions), `entropy`, `faithfulness`. `validation` makes the callable that the trainer validates
-with.
+Scores of outputs: `text_metrics` (translations), `caption_metrics` and `cider` (captions),
+`bootstrap` and `significance` (significance of differences), `length_buckets` (by source length).
+Attention: `aer` (alignments), `pointing` (captions), `entropy`, `faithfulness`. `validation` makes
+the callable with which the trainer validates.
 """

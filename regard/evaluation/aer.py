@@ -1,5 +1,5 @@
-"""Alignment error rate (AER): choose the layer and head that align best, and score alignments
-against gold links.
+"""Alignment error rate (AER): score alignments against gold links, and choose the best layer and
+head.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from regard.pipeline import AlignmentChoice, FolderTranslator
 
 Links = frozenset[Link]
 MAX_PAIRED = 8
-"""Choices of each of two translators that are tried in combination."""
+"""Choices of each of two translators that are combined with those of the other."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Gold:
 
     @classmethod
     def of(cls, links: Iterable[Link]) -> Gold:
-        """Make gold links that are all sure."""
+        """Return gold links that are all sure."""
         return cls(frozenset(links), frozenset(links))
 
 
@@ -49,15 +49,17 @@ def parse_gold(
 
     Raises DataError, with the first five causes, for links between words that do not exist.
     """
-    gold = []
-    problems = []
-    for number, (line, *pair) in enumerate(
-        zip(lines, sources, targets, strict=True), 1
-    ):
+    gold = list[Gold]()
+    problems = list[str]()
+    rows = zip(lines, sources, targets, strict=True)
+    for number, (line, source, target) in enumerate(rows, 1):
         try:
-            gold.append(Gold(*read_gold(line)))
+            links = Gold(*read_gold(line))
+            gold.append(links)
             check_links(
-                sorted(gold[-1].sure | gold[-1].possible), *map(given_words, pair)
+                sorted(links.sure | links.possible),
+                given_words(source),
+                given_words(target),
             )
         except ValueError as problem:
             problems.append(f"{path}, line {number}: {problem}")
@@ -67,12 +69,13 @@ def parse_gold(
 
 @dataclass(frozen=True)
 class AlignmentScores:
-    """Alignment error rate, precision and recall (Och and Ney 2003), over all links of all
-    sentences.
+    """Alignment error rate, precision and recall over all links (Och and Ney 2003).
 
-    With predicted links A, sure ones S and possible ones P ⊇ S: AER = 1 − (|A∩S| + |A∩P|) / (|A| +
-    |S|), precision
-    |A∩P| / |A|, recall |A∩S| / |S|.
+    With predicted links A, sure links S and possible links P ⊇ S:
+
+        AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|)
+        precision = |A∩P| / |A|
+        recall = |A∩S| / |S|
     """
 
     aer: float
@@ -84,41 +87,35 @@ def alignment_scores(
     predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]
 ) -> AlignmentScores:
     """Score predicted links against the gold links of the same sentences."""
-    counts = np.zeros(4)
-    for links, wanted in zip(map(frozenset, predicted), gold, strict=True):
-        sets = (
-            links & wanted.sure,
-            links & (wanted.possible | wanted.sure),
-            links,
-            wanted.sure,
-        )
-        counts += [len(each) for each in sets]
-    sure_hits, possible_hits, total, total_sure = map(float, counts)
-    return AlignmentScores(
-        1 - (sure_hits + possible_hits) / (total + total_sure)
-        if total + total_sure
-        else 0.0,
-        possible_hits / total if total else 1.0,
-        sure_hits / total_sure if total_sure else 1.0,
-    )
+    sure_hits = possible_hits = total = total_sure = 0
+    for sentence_links, wanted in zip(predicted, gold, strict=True):
+        links = frozenset(sentence_links)
+        sure_hits += len(links & wanted.sure)
+        possible_hits += len(links & (wanted.possible | wanted.sure))
+        total += len(links)
+        total_sure += len(wanted.sure)
+
+    aer = 0.0
+    if total + total_sure:
+        aer = 1 - (sure_hits + possible_hits) / (total + total_sure)
+    precision = possible_hits / total if total else 1.0
+    recall = sure_hits / total_sure if total_sure else 1.0
+    return AlignmentScores(aer, precision, recall)
 
 
 def read_all(
     translator: FolderTranslator, sources: Sequence[str], targets: Sequence[str]
 ) -> list[Readings]:
-    """Return the cross-attention weights of sentence pairs, as they were given, under teacher
-    forcing.
-    """
+    """Return the cross-attention weights of given sentence pairs, under teacher forcing."""
     encoded = [translator.tokenizer.target.encode(target) for target in targets]
+    clean_readings = translator.read_all(sources, encoded, "cross")
     readings = list[Readings]()
-    for reading, source, target in zip(
-        translator.read_all(sources, encoded, "cross"), sources, targets, strict=True
-    ):
-        words = given_words(source), given_words(target)
-        if not all(side.is_clean for side in words):
-            reading = replace(
-                reading, given_words=(words[0].positions, words[1].positions)
-            )
+    for reading, source, target in zip(clean_readings, sources, targets, strict=True):
+        source_words = given_words(source)
+        target_words = given_words(target)
+        if not (source_words.is_clean and target_words.is_clean):
+            positions = (source_words.positions, target_words.positions)
+            reading = replace(reading, given_words=positions)
         readings.append(reading)
     return readings
 
@@ -126,9 +123,7 @@ def read_all(
 def extract_choice_links(
     readings: Iterable[Readings], choice: AlignmentChoice
 ) -> list[list[Link]]:
-    """Return the links that a choice of layer, head, row and symmetry extracts, between words as
-    they were given.
-    """
+    """Return the links that a choice extracts, between the words of the lines as given."""
     extracted = list[list[Link]]()
     for reading in readings:
         links = extract_links(_words(reading, choice), choice.symmetry)
@@ -140,15 +135,16 @@ def extract_choice_links(
 
 
 def all_choices(reading: Readings) -> list[AlignmentChoice]:
-    """Return every layer with every head and the mean of its heads, unshifted and shifted
+    """Return every layer with every head and with the mean of its heads, unshifted and shifted
     (SHIFT-ATT).
     """
-    choices = []
+    choices = list[AlignmentChoice]()
     for layer in reading.layers("cross"):
-        heads = reading.weights[layer].shape[0]
-        for head, shifted in product(
-            [*range(heads), *([None] if heads > 1 else [])], (False, True)
-        ):
+        count = reading.weights[layer].shape[0]
+        heads: list[int | None] = list(range(count))
+        if count > 1:
+            heads.append(None)  # the mean of the heads
+        for head, shifted in product(heads, (False, True)):
             choices.append(AlignmentChoice(layer, head, shifted))
     return choices
 
@@ -156,25 +152,21 @@ def all_choices(reading: Readings) -> list[AlignmentChoice]:
 def best_choice(
     readings: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentScores]:
-    """Choose the layer, head and row with the lowest AER, then the best symmetrisation of its two
+    """Choose the layer, head and row with the lowest AER, then the best symmetrisation of its
     directions.
     """
     best, _ = _best(all_choices(readings[0]), readings, gold)
-    return _best(
-        [best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)],
-        readings,
-        gold,
-    )
+    symmetrised = [replace(best, symmetry=symmetry) for symmetry in SYMMETRIES]
+    return _best([best, *symmetrised], readings, gold)
 
 
 def best_pair(
     forward: Sequence[Readings], backward: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentChoice, AlignmentScores]:
-    """Choose a head of each of two translators, one per direction, and the symmetrisation with the
-    lowest joint AER.
+    """Choose a head of each of two opposite translators, and the symmetrisation with the lowest
+    joint AER.
 
-    Only the best few choices of each translator are combined: one may be right where the other is
-    wrong.
+    Only the best few choices of each are combined, since one may be right if the other is wrong.
     """
     forward_choices = _best_few(forward, gold, transposed=False)
     backward_choices = _best_few(backward, gold, transposed=True)
@@ -187,13 +179,12 @@ def best_pair(
             for one, other in zip(links, reverse_links, strict=True)
         ]
         scored.append((alignment_scores(joint, gold), choice, reverse, symmetry))
-    scores, choice, reverse, symmetry = min(scored, key=lambda item: item[0].aer)
-    alone, _ = _best(
-        [choice, *(replace(choice, symmetry=own) for own in SYMMETRIES)], forward, gold
-    )
+    scores, choice, reverse, joint_symmetry = min(scored, key=lambda item: item[0].aer)
+    symmetrised = [replace(choice, symmetry=symmetry) for symmetry in SYMMETRIES]
+    choice, _ = _best([choice, *symmetrised], forward, gold)
     return (
-        replace(alone, with_reverse=symmetry),
-        replace(reverse, with_reverse=symmetry),
+        replace(choice, with_reverse=joint_symmetry),
+        replace(reverse, with_reverse=joint_symmetry),
         scores,
     )
 
@@ -201,22 +192,17 @@ def best_pair(
 def _best_few(
     readings: Sequence[Readings], gold: Sequence[Gold], transposed: bool
 ) -> list[tuple[AlignmentChoice, list[list[Link]]]]:
-    """Return the choices with the lowest AER, and their links as (source, target) of the gold
+    """Return the choices with the lowest AER, with their links in the direction of the gold
     links.
     """
     scored = []
     for choice in all_choices(readings[0]):
         links = extract_choice_links(readings, choice)
-        links = (
-            [[(t, s) for s, t in sentence] for sentence in links]
-            if transposed
-            else links
-        )
+        if transposed:
+            links = [[(t, s) for s, t in sentence] for sentence in links]
         scored.append((alignment_scores(links, gold).aer, choice, links))
-    return [
-        (choice, links)
-        for _, choice, links in sorted(scored, key=lambda item: item[0])[:MAX_PAIRED]
-    ]
+    scored.sort(key=lambda item: item[0])
+    return [(choice, links) for _, choice, links in scored[:MAX_PAIRED]]
 
 
 def _best(
@@ -234,13 +220,12 @@ def _best(
 def agreeing_choices(
     forward: Sequence[Readings], backward: Sequence[Readings] | None = None
 ) -> tuple[AlignmentChoice, AlignmentChoice | None, float]:
-    """Choose without gold links: the choices of two translators, one per direction, whose links
-    agree most.
+    """Choose, without gold links, the choices of two opposite translators whose links agree most.
 
-    Agreement is 2·|A∩B| / (|A| + |B|) over all links; it is returned too. Links of both directions
-    are seldom wrong, and rows that are off by one shift apart in opposite directions. With one
-    translator, a choice is compared with its own argmax over the other axis, which says nothing
-    about the row: the unshifted one is taken.
+    Returns also their agreement, 2·|A∩B| / (|A| + |B|) over all links. Links that both directions
+    find are seldom wrong, and rows that are off by one are shifted in opposite directions. With one
+    translator, each choice is compared with its argmax over the other axis. This does not
+    distinguish the shifted row, so only unshifted choices are considered.
     """
     if backward is None:
         scored = [
@@ -266,15 +251,15 @@ def _self_agreement(readings: Iterable[Readings], choice: AlignmentChoice) -> fl
         weights = _words(reading, choice)
         by_row = set(argmax_links(weights))
         by_column = {(s, t) for t, s in argmax_links(weights.T)}
-        both = both + 2 * len(by_row & by_column)
-        total = total + len(by_row) + len(by_column)
+        both += 2 * len(by_row & by_column)
+        total += len(by_row) + len(by_column)
     return both / max(total, 1)
 
 
 def _link_matrix(
     readings: Sequence[Readings], choices: Sequence[AlignmentChoice], transposed: bool
 ) -> npt.NDArray[np.float32]:
-    """Return a row per choice and a column per word pair of each sentence: 1 if linked."""
+    """Return a matrix with a row per choice and a column per word pair: 1 if they are linked."""
     rows = []
     for choice in choices:
         cells = []
@@ -291,8 +276,8 @@ def _link_matrix(
 def argmax_accuracy(
     readings: Iterable[Readings], gold: Iterable[Links], choice: AlignmentChoice
 ) -> float:
-    """Return the share of target words whose source word with the largest weight is a gold link
-    (source, target).
+    """Return the share of target words whose most attended source word is a gold link (source,
+    target).
     """
     right = total = 0
     for reading, links in zip(readings, gold, strict=True):

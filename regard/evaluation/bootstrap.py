@@ -1,5 +1,5 @@
-"""Paired bootstrap of two systems on the same test set (Efron 1979; Koehn 2004), and Student's
-interval over runs.
+"""Paired bootstrap test of two systems (Efron 1979; Koehn 2004), and Student's interval over
+runs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ DRAWS = 10_000
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean scores of two systems, their difference (second − first) with its 95 % interval, and the
-    two-sided p-value.
+    """Mean scores of two systems, and their difference (second − first) with its 95 % interval.
 
-    `p`: how often a difference this large would come from equally good systems; `draws`: number of
-    resamples.
+    `p` is the two-sided p-value: how often a difference this large would come from equally good
+    systems. `draws` is the number of resamples.
     """
 
     first: float
@@ -46,9 +45,7 @@ def paired_bootstrap(
     draws: int = DRAWS,
     seed: int = 12345,
 ) -> Difference:
-    """Compare two systems by their scores of the same items, resampled with replacement `draws`
-    times.
-    """
+    """Compare two systems by their scores of the same items, resampled with replacement."""
     if len(first) != len(second) or not len(first):
         raise DataError(
             f"wanted scores of the same items, at least one; got {len(first)} and {len(second)} "
@@ -79,8 +76,8 @@ def paired_bootstrap(
 
 
 def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of values and the ends of Student's 95 % interval; of one value, without any
-    width.
+    """Return the mean of values and the ends of Student's 95 % interval, which is empty for one
+    value.
     """
     count = len(values)
     mean = sum(values) / len(values)
@@ -98,10 +95,11 @@ def student_quantile(degrees: int) -> float:
         math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
     ) / math.sqrt(degrees * math.pi)
 
-    def integral(
-        end: float,
-        # From 0; t = √degrees · tan u makes it an integral of a power of a cosine.
-    ) -> float:
+    def integral(end: float) -> float:
+        """Integrate the density from 0 to `end` by Simpson's rule.
+
+        The substitution t = √degrees · tan u makes the density a power of a cosine.
+        """
         last = math.atan(end / math.sqrt(degrees))
         steps = 400
         values = [
@@ -116,5 +114,8 @@ def student_quantile(degrees: int) -> float:
     high = 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if integral(middle) < 0.475 else (low, middle)
+        if integral(middle) < 0.475:
+            low = middle
+        else:
+            high = middle
     return (low + high) / 2

@@ -1,8 +1,8 @@
-"""Calibration: is the most probable next token right as often as its probability says? (Guo et al.
-2017)
+"""Calibration: how often the most probable next token is right, against its probability (Guo et al.
+2017).
 
-Each token of a reference is predicted given the reference before it, as in training (teacher
-forcing).
+Each token of a reference is predicted from the preceding tokens of the reference, as in training
+(teacher forcing).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from regard.models import Batch, Model, device_of
 
 BINS = 10
 TOKENS = 1024
-"""Target tokens of a batch: the logits of all of them are held at once."""
+"""Target tokens of a batch, whose logits are all in memory at once."""
 
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Predictions with a probability from `low` to `high`: their number, mean probability, and
-    share that is right.
+    """Predictions with a probability from `low` to `high`: number, mean probability, and share of
+    right ones.
     """
 
     low: float
@@ -39,8 +39,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probability of the most probable next token against how often it is right; empty bins are
-    left out.
+    """Calibration in bins of the probability; empty bins are left out.
 
     `error` is the expected calibration error: the mean of |probability − share right|, weighted by
     tokens.
@@ -56,9 +55,8 @@ def calibration(model: Model, examples: Sequence[Example]) -> Calibration:
     model.eval()
     probabilities = list[torch.Tensor]()
     right = list[torch.Tensor]()
-    for plan in BatchStream(
-        list(examples), BatchingSettings(tokens=TOKENS), seed=0
-    ).epoch(0):
+    stream = BatchStream(list(examples), BatchingSettings(tokens=TOKENS), seed=0)
+    for plan in stream.epoch(0):
         batch = plan.batch().to(device_of(model))
         features = model(Batch(batch.source, batch.source_keep), batch.target_in)
         best = model.project(features).float().softmax(-1).max(-1)
@@ -78,14 +76,16 @@ def calibration_of(
     bins = []
     for number in range(BINS):
         inside = numbers == number
-        if count := int(inside.sum()):
-            mean = float(probabilities[inside].mean())
-            share = float(right[inside].mean())
-            bins.append(
-                CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share)
-            )
+        count = int(inside.sum())
+        if not count:
+            continue
+        mean = float(probabilities[inside].mean())
+        share = float(right[inside].mean())
+        bins.append(
+            CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share)
+        )
     total = max(1, len(probabilities))
-    return Calibration(
-        tuple(bins),
-        sum(item.tokens * abs(item.probability - item.right) for item in bins) / total,
+    error = (
+        sum(item.tokens * abs(item.probability - item.right) for item in bins) / total
     )
+    return Calibration(tuple(bins), error)

@@ -25,7 +25,7 @@ _CLITIC = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))\b")
 
 
 def _combining_marks() -> str:
-    """Return the combining marks (vowel signs of Hindi and Thai, accents) and the zero-width
+    """Return the combining marks (accents, vowel signs of Hindi and Thai) and the zero-width
     joiners.
     """
     marks = [
@@ -41,9 +41,9 @@ _WORD = re.compile(rf"'(?:s|re|ve|ll|d|m)\b|{_LETTERS}(?:['.-]{_LETTERS})*")
 
 
 def words(text: str) -> list[str]:
-    """Split a caption into lower-case words without punctuation, as coco-caption does.
+    """Split a caption into lower-case words without punctuation, in the way of coco-caption.
 
-    "don't" becomes do + n't; Chinese and Japanese characters stand alone.
+    "don't" becomes do + n't; each Chinese or Japanese character is a word.
     """
     text = _CLITIC.sub(r" \1", clean(text).lower().replace("’", "'"))
     return _WORD.findall(_CJK.sub(r" \1 ", text))
@@ -55,8 +55,9 @@ def tokens(text: str) -> list[str]:
 
 
 def tokenizer_for(tokenizer: TokenizerSettings) -> WordTokenizer:
-    """Return how to split the outputs of a model for scoring: formulas and the like at spaces, all
-    else into words.
+    """Return the function that splits the outputs of a model for scoring.
+
+    Formulas and the like are split at spaces, everything else into words.
     """
     return tokens if tokenizer.kind in ("char", "whitespace") else words
 
@@ -79,7 +80,7 @@ def caption_scores(
     tokenize: WordTokenizer = words,
 ) -> list[MetricScore]:
     """Return all scores with their signatures; `references` are the reference captions of each
-    image, one or more.
+    image.
     """
     counts = {len(refs) for refs in references}
     data = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|images:{len(outputs)}"
@@ -96,12 +97,9 @@ def caption_scores(
     ciders = cider_scores(outputs, references, tokenize)
     details = f"{data}|n:{MAX_N}|sigma:{SIGMA:g}|idf:references|{method}"
     results.append(MetricScore("CIDEr-D", sum(ciders) / max(1, len(ciders)), details))
-    return [
-        *results,
-        MetricScore(
-            "exact", _exact(outputs, references), f"{data}|case:mixed|{version}"
-        ),
-    ]
+    exact = _exact(outputs, references)
+    results.append(MetricScore("exact", exact, f"{data}|case:mixed|{version}"))
+    return results
 
 
 def validation_scores(
@@ -129,21 +127,19 @@ def _bleu(
 ) -> float:
     """Return corpus BLEU up to n-grams, unsmoothed as in coco-caption."""
     metric = BLEU(tokenize="none", force=True, smooth_method="none", max_ngram_order=n)
-    streams = _streams(
-        [[" ".join(tokenize(text)) or NO_WORD for text in refs] for refs in references]
-    )
-    return float(
-        metric.corpus_score(
-            [" ".join(tokenize(text)) for text in outputs], streams
-        ).score
-    )
+    split_outputs = [" ".join(tokenize(text)) for text in outputs]
+    split_references = [
+        [" ".join(tokenize(text)) or NO_WORD for text in refs] for refs in references
+    ]
+    score = metric.corpus_score(split_outputs, _streams(split_references))
+    return float(score.score)
 
 
 def _streams(references: Sequence[Sequence[str]]) -> Any:
-    """Transpose references: the first of each image, the second of each, …; None if an image has
-    fewer.
+    """Transpose references into the first of each image, the second of each, and so on.
 
-    (An empty text would count as a reference of no words; sacreBLEU's types do not admit None.)
+    An image with fewer references has None, since an empty text would count as a reference without
+    words; sacreBLEU's types do not admit None.
     """
     return [list(stream) for stream in zip_longest(*references, fillvalue=None)]
 

@@ -1,8 +1,8 @@
-"""CIDEr-D: TF-IDF weighted n-gram similarity of a caption to its reference captions.
+"""CIDEr-D: similarity of a caption to its references by TF-IDF weighted n-grams.
 
-Vedantam, Zitnick and Parikh 2015, section 4, with the constants of the coco-caption program, in
-percent of its scale, as papers print it. The weight of an n-gram is its count times log(images /
-images with a reference that contains it); documents are the references of the evaluated set.
+Vedantam, Zitnick and Parikh 2015, section 4, with the constants of coco-caption, in percent of its
+scale, as papers print it. The weight of an n-gram is its count times log(images / images with a
+reference that contains it); the documents are the references of the evaluated set.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from regard.common.counting import counted
 from regard.common.errors import DataError
 
 MAX_N = 4
-"""N-grams of one to so many words are compared."""
+"""Largest length of the n-grams that are compared."""
 SIGMA = 6.0
 """Standard deviation of the Gaussian length penalty, in bigrams."""
 SCALE = 1000.0  # ten in coco-caption, in percent
@@ -27,7 +27,7 @@ NGram = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Vector:
-    """TF-IDF vectors of a caption, one for each n, their norms, and the number of bigrams."""
+    """TF-IDF vectors of a caption, one for each n, with their norms, and its number of bigrams."""
 
     weights: tuple[dict[NGram, float], ...]
     norms: tuple[float, ...]
@@ -37,8 +37,7 @@ class _Vector:
 def cider_d(
     outputs: Sequence[Words], references: Sequence[Sequence[Words]]
 ) -> list[float]:
-    """Return the CIDEr-D of each caption, given as words, against the references of its image;
-    their mean is the score.
+    """Return the CIDEr-D of each caption, given as words; their mean is the score of a system.
 
     With a single image it is always 0, since no n-gram is rarer than another.
     """

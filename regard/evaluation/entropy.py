@@ -1,4 +1,4 @@
-"""Attention entropy of each layer: it falls as the model learns alignments."""
+"""Attention entropy of each layer, which falls as the model learns alignments."""
 
 from __future__ import annotations
 
@@ -13,38 +13,34 @@ from regard.models import Batch, Encoded, Model
 
 @torch.no_grad()
 def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
-    """Return the mean entropy in nats of each attention layer, over its heads and its queries that
-    are not padding.
+    """Return the mean entropy of each attention layer in nats, over heads and queries without
+    padding.
 
-    0: all weight on one entry; log S: the same weight on each of S entries.
+    It is 0 if all weight is on one entry, and log S if the weights of S entries are equal.
     """
     with record_attention(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     target_keep = batch.target_out != PAD
-    other_keep = {"encoder": _source_keep(model, batch)}
-    return {
-        name: _mean(
-            weights, other_keep.get(str(model.get_submodule(name).role), target_keep)
-        )
-        for name, weights in readings.items()
-    }
+    source_keep = _source_keep(model, batch)
+    entropies = dict[str, float]()
+    for name, weights in readings.items():
+        is_encoder = str(model.get_submodule(name).role) == "encoder"
+        keep = source_keep if is_encoder else target_keep
+        entropies[name] = _mean(weights, keep)
+    return entropies
 
 
 def _source_keep(model: Model, batch: TrainingBatch) -> Tensor:
     """Return the keep mask of the source entries: tokens, or cells of images."""
     if batch.source.dim() == 2:
-        return (
-            torch.ones_like(batch.source, dtype=torch.bool)
-            if batch.source_keep is None
-            else batch.source_keep
-        )
+        if batch.source_keep is not None:
+            return batch.source_keep
+        return torch.ones_like(batch.source, dtype=torch.bool)
     encoded: Encoded = model.encoder(Batch(batch.source, batch.source_keep))
+    if encoded.keep is not None:
+        return encoded.keep
     outputs = encoded.outputs
-    return (
-        outputs.new_ones(outputs.shape[:2], dtype=torch.bool)
-        if encoded.keep is None
-        else encoded.keep
-    )
+    return outputs.new_ones(outputs.shape[:2], dtype=torch.bool)
 
 
 def _mean(weights: Float[Tensor, "N H T S"], keep: Tensor) -> float:

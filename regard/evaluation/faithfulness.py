@@ -1,9 +1,9 @@
-"""Faithfulness of attention: how far it agrees with attributions by saliency (gradient × input) and
-by word erasure.
+"""Faithfulness of attention: its agreement with attributions by saliency (gradient × input) and by
+erasure.
 
-Attention says where a model looked, not what its output depends on (Jain and Wallace 2019;
-Wiegreffe and Pinter 2019). Both measures question the model itself about the very output that it
-gave: T target words, S source words.
+Attention shows where a model looked, not what its output depends on (Jain and Wallace 2019;
+Wiegreffe and Pinter 2019). Both attributions are computed from the model itself, for the output
+that it gave. T is the number of target words, S the number of source words.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ ROWS = 32  # target positions differentiated in one pass
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness:
-    """Attributions (T, S) by two measures, and the rank correlation of one attention head with
-    each, −1 to 1.
+    """Attributions (T, S) by two measures, and the rank correlation of attention with each, −1 to
+    1.
     """
 
     gradient: Array
@@ -53,8 +53,9 @@ def measure_faithfulness(
     readings: Readings,
     choice: AlignmentChoice,
 ) -> Faithfulness:
-    """Compare the chosen attention head with the attributions of a translation (`target`: token ids
-    without end).
+    """Compare an attention head with attributions of a translation.
+
+    `target`: its token ids without the end of sentence.
     """
     if not isinstance(translator.model, Model):
         raise UsageError(
@@ -75,10 +76,10 @@ def measure_faithfulness(
 def gradient_times_input(
     model: Model, source: Sequence[int], target: Sequence[int]
 ) -> Array:
-    """Saliency: gradient × input, |∂ log p(token t) / ∂ e_s · e_s|, with e_s the embedding of
-    source token s.
+    """Return the saliency |∂ log p(token t) / ∂ e_s · e_s|, with e_s the embedding of source token
+    s.
 
-    (T, S) in tokens, the end of the sentence last.
+    The result is (T, S) in tokens, the end of sentence last.
     """
     model.eval()
     T = len(target) + 1
@@ -93,16 +94,15 @@ def gradient_times_input(
 def _saliency(
     model: Model, source: Sequence[int], target: Sequence[int], positions: Tensor
 ) -> Tensor:
-    """Differentiate the log-probabilities at these target positions, with a copy of the sentence
-    for each.
-    """
+    """Return the saliency at these target positions, by a batch of copies of the sentence."""
     B = len(positions)
     device = model.device
     inputs: list[Tensor] = []
 
     def capture(_: object, __: object, output: Tensor) -> Tensor:
-        """Make the source embeddings a leaf to differentiate by; a shared embedding embeds the
-        source first.
+        """Make the source embeddings a leaf of the graph.
+
+        A shared embedding embeds the source first, so that only its first output counts.
         """
         if inputs:
             return output
@@ -127,9 +127,7 @@ def _saliency(
 def erasure(
     model: Model, source: Sequence[int], target: Sequence[int], readings: Readings
 ) -> Array:
-    """Attribution by word erasure: log-probability that each target word loses without each source
-    word, (T, S).
-    """
+    """Return the log-probability that each target word loses if a source word is erased, (T, S)."""
     count = max(readings.source_words, default=-1) + 1
     shortened = [
         [
@@ -151,11 +149,11 @@ def erasure(
 
 
 def agreement(attention: Array, attributions: Array) -> float:
-    """Return the rank correlation of attention with attributions (both (T, S)), averaged over
-    target words.
+    """Return the rank correlation of attention with attributions, both (T, S), averaged over target
+    words.
 
-    Rows without a rank correlation (one source word, all values equal) are left out; NaN if none is
-    left.
+    Rows without a rank correlation (one source word, or equal values) are left out. The result is
+    NaN if there is no other row.
     """
     rows = [rank_correlation(*row) for row in zip(attention, attributions, strict=True)]
     defined = [value for value in rows if not np.isnan(value)]
@@ -163,17 +161,13 @@ def agreement(attention: Array, attributions: Array) -> float:
 
 
 def rank_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return Spearman's ρ: the correlation of the ranks, with equal values sharing their mean
-    rank.
-    """
+    """Return Spearman's ρ, the correlation of the ranks; equal values share their mean rank."""
     ranks = [_ranks(np.asarray(values, dtype=np.float64)) for values in (first, second)]
     deviations = [rank - rank.mean() for rank in ranks]
     norms = [float(np.sqrt((deviation**2).sum())) for deviation in deviations]
-    return (
-        float((deviations[0] * deviations[1]).sum() / (norms[0] * norms[1]))
-        if all(norms)
-        else float("nan")
-    )
+    if not all(norms):
+        return float("nan")
+    return float((deviations[0] * deviations[1]).sum() / (norms[0] * norms[1]))
 
 
 def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

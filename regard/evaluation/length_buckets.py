@@ -1,5 +1,6 @@
-"""chrF by source length, in buckets with bootstrap intervals: models without attention degrade on
-long sentences.
+"""chrF by source length, in buckets with bootstrap intervals.
+
+It shows how models without attention degrade on long sentences.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ class LengthBucket:
 def by_length(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[LengthBucket]:
-    """Compute chrF by source length, with intervals by bootstrap resampling (Koehn 2004;
-    sacreBLEU's seed).
+    """Compute chrF by source length, with intervals by bootstrap resampling (Koehn 2004).
 
     A bucket needs two sentences; words are separated by spaces.
     """
@@ -40,16 +40,12 @@ def by_length(
     buckets = []
     for first, last in length_ranges(max(lengths, default=0)):
         rows = [i for i, length in enumerate(lengths) if first <= length <= last]
-        if len(rows) > 1:
-            selected = [[lines[i] for i in rows] for lines in references]
-            buckets.append(
-                LengthBucket(
-                    first,
-                    last,
-                    len(rows),
-                    *_with_interval([outputs[i] for i in rows], selected),
-                )
-            )
+        if len(rows) < 2:
+            continue
+        bucket_outputs = [outputs[i] for i in rows]
+        bucket_references = [[lines[i] for i in rows] for lines in references]
+        chrf, low, high = _with_interval(bucket_outputs, bucket_references)
+        buckets.append(LengthBucket(first, last, len(rows), chrf, low, high))
     return buckets
 
 
@@ -62,10 +58,10 @@ def length_ranges(longest: int) -> list[tuple[int, int]]:
 def _with_interval(
     outputs: list[str], references: list[list[str]]
 ) -> tuple[float, float, float]:
-    """Return chrF and its interval as sacreBLEU does, cut at 0 and 100.
+    """Return chrF and its interval by sacreBLEU's method, limited to 0 to 100.
 
     sacreBLEU's own function fails if all lines of a resample are empty, and its symmetric interval
-    may leave the scale.
+    may exceed the scale.
     """
     metric = CHRF()
     counts = metric._extract_corpus_statistics(outputs, references)
@@ -81,5 +77,6 @@ def _with_interval(
     )
     mean = float(scores.mean())
     half = float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2
-    low, high = (min(100.0, max(0.0, end)) for end in (mean - half, mean + half))
+    low = min(100.0, max(0.0, mean - half))
+    high = min(100.0, max(0.0, mean + half))
     return float(metric._aggregate_and_compute(counts).score), low, high

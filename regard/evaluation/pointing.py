@@ -1,5 +1,5 @@
-"""Pointing game: does attention over an image peak on the object that the word names? (Zhang et al.
-2016)
+"""Pointing game: whether attention over an image peaks on the object that a word names (Zhang et
+al. 2016).
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ def points_at(
     cell_centre: float = 0.5,
     cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> bool:
-    """Return whether the centre of the largest cell of a map (rows, columns) lies in a region (Y,
-    X) of the image.
+    """Return whether the largest cell of a map (rows, columns) has its centre in a region (Y, X).
 
     `cell_centre`: the point that a cell stands for, as a share of its side. `cell_extent`: height
     and width of all cells together, as shares of the image.
@@ -34,7 +33,8 @@ def points_at(
             f"{region.shape}"
         )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-    (rows, columns), (Y, X) = weights.shape, region.shape
+    rows, columns = weights.shape
+    Y, X = region.shape
     y = (row + cell_centre) / rows * cell_extent[0] * Y
     x = (column + cell_centre) / columns * cell_extent[1] * X
     return bool(region[min(int(y), Y - 1), min(int(x), X - 1)])
@@ -59,14 +59,12 @@ class Pointing:
     """Accuracy of a pointing game, with the accuracy of two baselines that ignore the image."""
 
     words: int
-    accuracy: float  # share of words whose map peaks in their region
-    # Mean share of pixels in a region: accuracy of a map that peaks anywhere.
+    # Share of words whose map peaks in their region.
+    accuracy: float
+    # Mean share of pixels in a region, which is the accuracy of random peaks.
     chance: float
-    centre: (
-        # Share of regions with the centre of the image: accuracy of a map that peaks
-        # there.
-        float
-    )
+    # Share of regions that contain the centre of the image, which is the accuracy of peaks there.
+    centre: float
 
     def __str__(self) -> str:
         baselines = (
@@ -82,10 +80,10 @@ def pointing_game(
     cell_centre: float = 0.5,
     cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> Pointing:
-    """Play the pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for
-    each word.
+    """Play the pointing game with a map (rows, columns) and a region (Y, X) for each word, and with
+    two baselines.
 
-    `cell_centre`, `cell_extent`: as in `points_at`.
+    `cell_centre` and `cell_extent` are explained at `points_at`.
     """
     regions = list(regions)
     accuracy = pointing_accuracy(maps, regions, cell_centre, cell_extent)

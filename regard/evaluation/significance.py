@@ -1,5 +1,5 @@
-"""Significance of differences in BLEU, chrF and TER: sacreBLEU's paired bootstrap test (Koehn 2004;
-Post 2018).
+"""Significance of differences in BLEU, chrF and TER, by sacreBLEU's paired bootstrap test (Koehn
+2004; Post 2018).
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.evaluation.text_metrics import MAX_TER_WORDS
 
 SEED = "12345"
-"""sacreBLEU's own default; it would take another one from the environment."""
+"""sacreBLEU's default seed, which the environment could change."""
 SEED_VARIABLE = "SACREBLEU_SEED"
 DRAWS = 1000
-"""Resamples of a difference, as many as sacreBLEU's test takes."""
+"""Number of resamples, the same as in sacreBLEU's test."""
 
 
 @dataclass(frozen=True)
 class TestedScore:
-    """A corpus score with its mean over the resamples, half the width of its 95 % interval, and the
-    interval itself.
+    """A corpus score with its mean over the resamples, and its 95 % interval.
 
-    `low` and `high` do not leave the scale (TER has no upper end). `p`: how often a difference from
-    the first system as large as this one would come from equally good systems; None for the first
-    system. `equal`: the score is that of the first system, for which sacreBLEU's test reports its
-    smallest p.
+    `ci` is half the width of the interval; `low` and `high`, its ends, do not exceed the scale (TER
+    has no upper end). `p` is how often a difference from the first system as large as this one
+    would come from equally good systems; None for the first system. `equal` means that the score is
+    that of the first system, for which sacreBLEU's test reports its smallest p.
     """
 
     name: str
@@ -57,8 +56,8 @@ def paired_tests(
     """Score named systems against line-aligned references, and test each against the first.
 
     The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left
-    out without `ter`, and if a line has more than 200 words. Raises DataError for outputs of other
-    length than the references.
+    out without `ter`, and if a line has more than 200 words. Raises DataError if the outputs and
+    references differ in number.
     """
     for name, outputs in systems:
         if any(len(lines) != len(outputs) for lines in references) or not outputs:
@@ -98,7 +97,7 @@ def score_with_intervals(
     references: Sequence[Sequence[str]],
     tokenizer: BleuTokenizer = "13a",
 ) -> tuple[TestedScore, ...]:
-    """Score one system with 95 % intervals, those of `paired_tests`."""
+    """Score one system with the 95 % intervals of `paired_tests`."""
     return paired_tests(
         [("outputs", outputs), ("outputs again", outputs)], references, False, tokenizer
     )[0]
@@ -110,17 +109,18 @@ def _tested(
     results: Mapping[str, Any],
     number: int,
 ) -> Iterator[TestedScore]:
-    for theirs, name in names.items():
-        result = results[theirs][number]
+    for sacrebleu_name, name in names.items():
+        result = results[sacrebleu_name][number]
         mean = float(result.mean)
         ci = float(result.ci)
-        p = result.p_value
-        low, high = (
-            max(0.0, end) if name == "TER" else min(100.0, max(0.0, end))
-            for end in (mean - ci, mean + ci)
-        )
-        p = None if p is None else float(p)
-        is_equal = number > 0 and result.score == results[theirs][0].score
+        low = max(0.0, mean - ci)
+        high = max(0.0, mean + ci)
+        if name != "TER":
+            low = min(100.0, low)
+            high = min(100.0, high)
+        p = None if result.p_value is None else float(result.p_value)
+        first_score = results[sacrebleu_name][0].score
+        is_equal = number > 0 and result.score == first_score
         yield TestedScore(
             name,
             float(result.score),
@@ -129,7 +129,7 @@ def _tested(
             low,
             high,
             p,
-            str(signatures[theirs]),
+            str(signatures[sacrebleu_name]),
             is_equal,
         )
 

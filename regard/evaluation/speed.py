@@ -1,8 +1,7 @@
-"""Speed and memory of runs: each in a process of its own, in turns, so that other work on the
-machine meets them all.
+"""Measure speed and memory of runs, in separate processes that take turns.
 
-Such a process reads the sources as a line of JSON, then measures once for each further line, and
-prints a line of JSON each time.
+By the turns, other work on the machine affects all runs alike. Each process reads the sources as a
+line of JSON, then measures once for each further line, and prints a line of JSON each time.
 """
 
 from __future__ import annotations
@@ -28,19 +27,20 @@ from regard.common.processes import module_command, peak_memory
 
 ROUNDS = 3
 MANY, ALONE = 200, 20
-"""Sentences decoded together and one by one in each round, evenly spread over the test set."""
+"""Numbers of sentences that each round decodes together and one by one, evenly spread."""
 
 
 @dataclass(frozen=True)
 class _Worker:
-    """A process that measures one run, and the file that it writes errors to."""
+    """A process that measures one run, with the file of its standard error."""
 
     process: subprocess.Popen[str]
     errors: IO[bytes]
 
     def ask(self, line: str) -> dict[str, float]:
-        """Send a line and return the answer. Raises WorkerError, with the cause, if there is none;
-        it is ended then.
+        """Send a line and return the answer.
+
+        If there is none, the process is ended, and WorkerError with the cause is raised.
         """
         assert self.process.stdin is not None, "it is a pipe"
         assert self.process.stdout is not None, "it is a pipe"
@@ -55,11 +55,13 @@ class _Worker:
         return values
 
     def _end(self, answer: str) -> str:
-        """End the process, and return why it did not answer as it should have."""
+        """End the process, and return the reason why it did not answer."""
         assert self.process.stdin is not None, "it is a pipe"
-        with suppress(OSError):  # what it did not read is lost
+        with suppress(OSError):  # raised if the process has not read everything
             self.process.stdin.close()
-        if answer:  # it lives, and something else writes to its standard output
+        if (
+            answer
+        ):  # the process is alive, but something else writes to its standard output
             self.process.kill()
             return (
                 f"its process wrote {answer.strip()[:80]!r} in place of a measurement"
@@ -76,12 +78,11 @@ def measure_speed(
     device: str,
     options: Mapping[str, Any],
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return tokens_per_second, latency in seconds and memory in MiB of each run, medians of rounds
-    in turns.
+    """Return tokens_per_second, latency in seconds and memory in MiB of each run.
 
-    `sources` are sentences, or paths of images. Memory is the peak of the process that loads the
-    run and decodes. A run whose process fails is left out; for each the second list has a sentence
-    with the cause.
+    They are medians of rounds in turns. `sources` are sentences, or paths of images. Memory is the
+    peak of the process that loads the run and decodes. A run whose process fails is left out, and
+    the second result has a sentence with the cause.
     """
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
     causes: dict[str, str] = {}
@@ -138,7 +139,7 @@ def _start(run: Path, device: str, options: Mapping[str, Any]) -> Iterator[_Work
 
 
 def serve(run: str, device: str, options: str) -> None:
-    """Answer the lines of standard input: the process that `measure_speed` starts for each run."""
+    """Answer the lines of standard input, in the process that `measure_speed` starts for a run."""
     from regard.pipeline import Captioner, load
 
     torch.set_num_threads(
@@ -153,7 +154,7 @@ def serve(run: str, device: str, options: str) -> None:
     )
     many = _spread(sources, MANY)
     alone = _spread(sources, ALONE)
-    translate(many[:4], **search)  # compiles and packs
+    translate(many[:4], **search)  # warm-up: compiles kernels and packs weights
     print("{}", flush=True)
     for _ in sys.stdin:
         began = time.perf_counter()
@@ -174,8 +175,6 @@ def serve(run: str, device: str, options: str) -> None:
 
 def _spread(items: Sequence[str], count: int) -> list[str]:
     """Return at most `count` items, evenly spread."""
-    return (
-        [items[len(items) * number // count] for number in range(count)]
-        if len(items) > count
-        else list(items)
-    )
+    if len(items) <= count:
+        return list(items)
+    return [items[len(items) * number // count] for number in range(count)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -18,7 +19,7 @@ MAX_TER_WORDS = 200
 
 @dataclass(frozen=True)
 class MetricScore:
-    """A score with its name and its sacreBLEU signature, which says how it was computed."""
+    """A score with its name and its sacreBLEU signature, which records how it was computed."""
 
     name: str
     value: float
@@ -45,20 +46,15 @@ def scores(
         (len(line.split()) for lines in (outputs, *references) for line in lines),
         default=0,
     )
-    results = []
-    for name, metric in (
-        ("BLEU", BLEU(tokenize=tokenizer)),
-        ("chrF", CHRF()),
-        ("TER", TER()),
-    ):
-        if name == "TER" and longest > MAX_TER_WORDS:
-            continue
-        result = metric.corpus_score(
-            list(outputs), [list(lines) for lines in references]
-        )
-        results.append(
-            MetricScore(name, float(result.score), str(metric.get_signature()))
-        )
+    metrics: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()}
+    if longest <= MAX_TER_WORDS:
+        metrics["TER"] = TER()
+    output_list = list(outputs)
+    reference_lists = [list(lines) for lines in references]
+    results = list[MetricScore]()
+    for name, metric in metrics.items():
+        value = float(metric.corpus_score(output_list, reference_lists).score)
+        results.append(MetricScore(name, value, str(metric.get_signature())))
     return results
 
 

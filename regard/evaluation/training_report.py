@@ -1,5 +1,5 @@
-"""Report of a training run for people: what its score means, translations, kinds of lines, and what
-to do next.
+"""Report of a training run: the meaning of its score, examples, scores by kind of line, and the
+next step.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ from regard.visualisation.template import make_page
 
 PAGE = "report.html"
 SHOWN = 10
-"""Good and bad translations that are shown."""
-USABLE, NEARLY = 25.0, 80.0
-"""Corpus chrF below which a model is of no use for drafts; chrF of a line that is nearly its
-reference.
-"""
-RISING, GAP, SHORT = 1.0, 1.0, 200
-"""Gain of chrF in the last quarter by which a run still rises; nats a token between losses; updates
-of a short run.
-"""
+"""Number of good, and of bad, translations that the page shows."""
+USABLE = 25.0
+"""Corpus chrF below which a model is of no use for drafts."""
+NEARLY = 80.0
+"""chrF of a line from which on it is nearly its reference."""
+RISING = 1.0
+"""Gain of chrF in the last quarter of a run from which on its score is still rising."""
+GAP = 1.0
+"""Difference of validation and training loss, in nats a token, from which on more data help."""
+SHORT = 200
+"""Number of updates below which a run is short."""
 KINDS: dict[str, Callable[[str], bool]] = {
     "one word": lambda line: len(line.split()) == 1,
     "in capitals": lambda line: line.isupper() and len(line) > 1,
     "with placeholders, tags or digits": lambda line: bool(find_spans(line)),
     "several words": lambda line: len(line.split()) > 1,
 }
-"""Kinds of source lines, by which chrF is broken down; a line may be of several."""
+"""Kinds of source lines by which chrF is broken down; a line may belong to several."""
 
 
 @dataclass(frozen=True)
 class TranslatedPair:
-    """A validation pair with its translation, and the chrF of that."""
+    """A validation pair with its translation, and the chrF of the translation."""
 
     source: str
     reference: str
@@ -53,8 +55,8 @@ class TranslatedPair:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """Report of a run: the sentence on its score, the next step with its command, and all that the
-    page shows.
+    """Report of a run: a sentence on its score, the next step with its command, and the data of the
+    page.
     """
 
     meaning: str
@@ -66,9 +68,14 @@ class TrainingReport:
     kept: str
 
     def lines(self) -> list[str]:
-        """Return what the command prints of it."""
-        step = f"next: {self.advice}" + (f": {self.command}" if self.command else "")
-        return [self.meaning, step, *([self.kept] if self.kept else [])]
+        """Return the lines that the command prints."""
+        step = f"next: {self.advice}"
+        if self.command:
+            step += f": {self.command}"
+        lines = [self.meaning, step]
+        if self.kept:
+            lines.append(self.kept)
+        return lines
 
 
 def make_report(
@@ -79,22 +86,18 @@ def make_report(
     references: Sequence[str],
     outputs: Sequence[str],
 ) -> TrainingReport:
-    """Make the report from the journal of a run, and its translations of validation sources, line
-    by line.
-    """
+    """Make the report from the journal of a run and its translations of validation sources."""
     metric = CHRF()
     rows = zip(sources, references, outputs, strict=True)
     pairs = tuple(
         TranslatedPair(*row, float(metric.sentence_score(row[2], [row[1]]).score))
         for row in rows
     )
-    kinds = {}
-    for kind, holds in KINDS.items():
-        if chosen := [pair for pair in pairs if holds(pair.source)]:
-            score = CHRF().corpus_score(
-                [pair.output for pair in chosen], [[pair.reference for pair in chosen]]
-            )
-            kinds[kind] = len(chosen), float(score.score)
+    kinds = dict[str, tuple[int, float]]()
+    for kind, is_of_kind in KINDS.items():
+        selected = [pair for pair in pairs if is_of_kind(pair.source)]
+        if selected:
+            kinds[kind] = (len(selected), _corpus_chrf(selected))
     advice, command = _next_step(out, journal, by_patience)
     buckets = tuple(by_length(sources, outputs, [references]))
     return TrainingReport(
@@ -102,22 +105,20 @@ def make_report(
     )
 
 
+def _corpus_chrf(pairs: Sequence[TranslatedPair]) -> float:
+    outputs = [pair.output for pair in pairs]
+    references = [pair.reference for pair in pairs]
+    return float(CHRF().corpus_score(outputs, [references]).score)
+
+
 def _meaning(pairs: Sequence[TranslatedPair]) -> str:
-    """Return in a sentence what the scores of the lines are good for."""
-    chrf = (
-        CHRF()
-        .corpus_score(
-            [pair.output for pair in pairs], [[pair.reference for pair in pairs]]
-        )
-        .score
-    )
+    """Explain the scores of the lines in a sentence."""
+    chrf = _corpus_chrf(pairs)
     exact = sum(pair.output == pair.reference for pair in pairs) / len(pairs)
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
-    use = (
-        "of no use for drafts yet"
-        if chrf < USABLE
-        else "about so many drafts can stay nearly as they are"
-    )
+    use = "about so many drafts can stay nearly as they are"
+    if chrf < USABLE:
+        use = "of no use for drafts yet"
     return (
         f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the "
         f"reference and {nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
@@ -125,16 +126,19 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
 
 
 def _kept(pairs: Sequence[TranslatedPair]) -> str:
-    """Return in how many translations spans that are not language are those of the source; empty if
-    no line has any.
+    """Return how many translations have exactly the spans of the source; empty if no line has any.
+
+    Spans are texts that are not language, such as placeholders.
     """
-    chosen = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
-    kept = sum(differing_spans(pair.source, pair.output) == ([], []) for pair in chosen)
-    kinds = "placeholders, tags, addresses and numbers"
+    selected = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
+    if not selected:
+        return ""
+    kept = sum(
+        differing_spans(pair.source, pair.output) == ([], []) for pair in selected
+    )
     return (
-        f"lines whose {kinds} all came back, with no others: {kept:,} of {len(chosen):,}"
-        if chosen
-        else ""
+        "lines whose placeholders, tags, addresses and numbers all came back, with no others: "
+        f"{kept:,} of {len(selected):,}"
     )
 
 
@@ -150,7 +154,7 @@ def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 def _next_step(
     out: Path, journal: Sequence[Mapping[str, Any]], by_patience: bool
 ) -> tuple[str, str]:
-    """Return the step that promises most, and its command, if it is one."""
+    """Return the most promising next step, with its command if it has one."""
     valid = validations(journal)
     train = [event for event in journal if event["event"] == "train"]
     if not valid:
@@ -168,19 +172,16 @@ def _next_step(
     if not by_patience and (
         gain >= RISING or len(valid) == 1 or last["update"] < SHORT
     ):
-        why = (
-            f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
-            if gain >= RISING
-            else "the run was short"
-        )
+        why = "the run was short"
+        if gain >= RISING:
+            why = f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
         command = (
             f"regard train --out {shlex.quote(str(out))} --resume --set "
             f"training.updates={2 * last['update']}"
         )
         return f"train longer, as {why}", command
-    gap = (last.get("loss") or 0.0) - (
-        (train[-1].get("cross_entropy") if train else None) or math.inf
-    )
+    training_loss = (train[-1].get("cross_entropy") if train else None) or math.inf
+    gap = (last.get("loss") or 0.0) - training_loss
     if gap >= GAP:
         return (
             f"more pairs would help most: the loss is {gap:.1f} nats a token lower on the text it "
@@ -200,23 +201,16 @@ def render_report(
     journal: Sequence[Mapping[str, Any]],
     data: Sequence[str],
 ) -> str:
-    """Render the page; `data`: lines on the corpora and on what was dropped of them."""
+    """Render the page; `data`: lines on the corpora, and on the pairs that were dropped."""
     points = tuple((event["update"], event["chrf"]) for event in validations(journal))
-    curve = []
+    curves = list[Markup]()
     if len(points) > 1:
-        curve = [
-            Chart(
-                "",
-                (
-                    Panel(
-                        "chrF on validation pairs", "updates", (Series("chrF", points),)
-                    ),
-                ),
-            )
-        ]
-    test = next(
-        (event for event in reversed(journal) if event["event"] == "test"), None
-    )
+        series = Series("chrF", points)
+        panel = Panel("chrF on validation pairs", "updates", (series,))
+        svg = draw_svg(layout_chart(Chart("", (panel,))), styled=False)
+        curves.append(Markup(svg))
+    tests = [event for event in journal if event["event"] == "test"]
+    test = tests[-1] if tests else None
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -225,7 +219,7 @@ def render_report(
         run=name,
         report=report,
         test=test,
-        curves=[Markup(draw_svg(layout_chart(chart), styled=False)) for chart in curve],
+        curves=curves,
         examples={
             "Ten of the best": good,
             "Ten of the worst": ranked[len(good) :][-SHOWN:],

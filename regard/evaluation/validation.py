@@ -1,5 +1,5 @@
-"""Validation during training: loss, BLEU, chrF or CIDEr-D of greedy outputs, and attention entropy
-on held-out data.
+"""Validation during training: loss, BLEU, chrF or CIDEr-D of greedy outputs, and attention
+entropy.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ GREEDY = {
 
 @dataclass(frozen=True)
 class Validator:
-    """The `validate` callable of the trainer: called with a model, it returns values for the
-    journal.
+    """The `validate` callable of the trainer, which returns values of a model for the journal.
 
-    These are `loss` (nats per token, without label smoothing) on all of `batches`, the scores that
-    `score` computes from the outputs of greedy search, and under `attention` the entropy of each
-    attention layer in nats.
+    They are `loss` (nats per token, without label smoothing) on all of `batches`, the scores that
+    `score` computes from greedy outputs, and under `attention` the entropy of each attention layer
+    in nats.
     """
 
     batches: BatchStream
@@ -53,7 +52,7 @@ class Validator:
 
     def __call__(self, model: Model) -> dict[str, Any]:
         with warnings.catch_warnings():
-            # Early in training every model repeats itself.
+            # Early in training, every model repeats itself, so its warnings are useless.
             warnings.simplefilter("ignore", LineWarning)
             scores = self.score(model)
         batch = self.batches.epoch(0)[0].batch().to(device_of(model))
@@ -70,9 +69,8 @@ class Validator:
         losses: list[Loss] = [
             objective(plan.batch().to(device)) for plan in self.batches.epoch(0)
         ]
-        return sum(float(loss.cross_entropy) for loss in losses) / sum(
-            loss.tokens for loss in losses
-        )
+        cross_entropy = sum(float(loss.cross_entropy) for loss in losses)
+        return cross_entropy / sum(loss.tokens for loss in losses)
 
 
 def make_validator(
@@ -81,8 +79,7 @@ def make_validator(
     settings: FolderSettings,
     max_outputs: int,
 ) -> Validator:
-    """Make the validator of sentence pairs (`chrf` and `bleu`) or of captioned images (`cider`
-    too).
+    """Make the validator of sentence pairs (`chrf`, `bleu`) or of captioned images (`cider`, too).
 
     The first `max_outputs` sources are decoded.
     """

@@ -1,5 +1,5 @@
-"""Import and export: CTranslate2 (out), Hugging Face's Marian models (in and out).
+"""Import and export: CTranslate2 (export), Hugging Face's Marian models (both), and runtime files.
 
-An export loads the model folder, writes the other toolkit's folder beside `out`, compares the two
-on `probe_sentences`, and appears under its name only if their `Parity` is good enough.
+An export loads the model folder, writes the files of the other toolkit beside `out`, and compares
+both on `probe_sentences`. It appears under its name only if their `Parity` is good enough.
 """

@@ -1,10 +1,9 @@
-"""Checksums that came with a published model: what its files should hold, wherever they were
-copied.
+"""Checksums that are published with a model, by which copies of its files are verified.
 
-Weights and vocabularies of other toolkits carry no seal. But the cache of Hugging Face names each
-file by its checksum, a folder that was downloaded by its tools has them in
-`.cache/huggingface/download`, and `SHA256SUMS`, which our own exports hold too, has them as
-`sha256sum` prints them.
+Weights and vocabularies of other toolkits carry no seal. However, the cache of Hugging Face names
+each file by its checksum, a folder that its tools downloaded has checksums in
+`.cache/huggingface/download`, and `SHA256SUMS`, which our own exports contain too, lists them in
+the format of `sha256sum`.
 """
 
 from __future__ import annotations
@@ -27,22 +26,18 @@ _BLOCK = 1 << 20
 
 
 def check_sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Compare those of the files that are there with their checksums; return the SHA-256 of each
-    that has none.
+    """Compare existing files with their checksums; return the SHA-256 of each file that has none.
 
-    Raises ExportError, with all causes, for files that differ, for those that are missing although
-    `SHA256SUMS` lists them, and for lines in it that are no checksums.
+    Raises ExportError, with all causes, for files that differ, for missing files that `SHA256SUMS`
+    lists, and for invalid lines in it.
     """
     listed, causes = _listed(folder)
     unknown = {}
     for name in names:
         path = folder / name
         if not path.is_file():
-            causes += (
-                [f"{path}: missing, but {SUMS} lists it; fetch it again"]
-                if name in listed
-                else []
-            )
+            if name in listed:
+                causes.append(f"{path}: missing, but {SUMS} lists it; fetch it again")
             continue
         expected = listed.get(name) or _downloaded(folder, name) or _blob(path)
         if expected is None:
@@ -66,7 +61,7 @@ def write_sums(folder: Path) -> None:
 
 
 def _listed(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Return the checksums in `SHA256SUMS` by file, and what is wrong with it."""
+    """Return the checksums in `SHA256SUMS` by file, and the errors in it."""
     path = folder / SUMS
     if not path.is_file():
         return {}, []
@@ -89,7 +84,7 @@ def _listed(folder: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _downloaded(folder: Path, name: str) -> str | None:
-    """Return the checksum that Hugging Face's tools note beside a download: its second line."""
+    """Return the checksum that Hugging Face's tools store beside a download, in the second line."""
     path = _noted(folder, name)
     if not path.is_file():
         return None
@@ -102,13 +97,11 @@ def _noted(folder: Path, name: str) -> Path:
 
 
 def _blob(path: Path) -> str | None:
-    """Return the checksum that a file in Hugging Face's cache is named by."""
+    """Return the checksum by which Hugging Face's cache names a file; None outside of it."""
     target = path.resolve()
-    return (
-        target.name
-        if target.parent.name == "blobs" and _DIGEST.fullmatch(target.name)
-        else None
-    )
+    if target.parent.name == "blobs" and _DIGEST.fullmatch(target.name):
+        return target.name
+    return None
 
 
 def _git_blob(path: Path) -> str:

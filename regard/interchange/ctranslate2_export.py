@@ -1,5 +1,5 @@
-"""Export to CTranslate2, written straight from the weights, and kept only if it translates as the
-model does.
+"""Export to CTranslate2, written directly from the weights, and kept only if it translates like the
+model.
 """
 
 from __future__ import annotations
@@ -44,19 +44,21 @@ PRECISIONS: dict[Precision, tuple[float, float]] = {
     "int8_float16": (0.1, 0.5),
     "int8_bfloat16": (0.1, 0.5),
 }
-"""How far an export may be from the model: the mean difference of log-probabilities, in nats a
-token, and the least share of sentences with the same tokens.
+"""Largest difference of an export from the model: the mean difference of log-probabilities in nats
+per token, and the smallest share of sentences with the same tokens.
 """
 GREEDY = "greedy search"
 BEAM = "beam search"
 NOTES = "regard.json"
-"""File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
+"""File of an export that records the fingerprint of its weights, its precision, limits and
+parity.
+"""
 BEAM_LEEWAY = 0.1
-"""How much smaller that share may be with a beam, as the two searches prune a little
+"""Reduction of the smallest share for beam search, since the two searches prune a little
 differently.
 """
 POSITIONS = 4096
-"""Tokens of the longest sentence that an export can read or write."""
+"""Largest number of tokens in a sentence that an export can read or write."""
 
 
 def export(
@@ -65,14 +67,14 @@ def export(
     precision: Precision = "float32",
     source: Path | None = None,
 ) -> Parity:
-    """Write a model folder for CTranslate2, and compare the two on real sentences: those of
-    `source`, or of the validation data in its folder, or of the sample.
+    """Write a model folder for CTranslate2, and compare the two on real sentences.
 
-    Raises ExportError, with all causes, if CTranslate2 does not support the model or translates
-    differently; nothing is left behind then.
+    The sentences are those of `source`, or of the validation data in the folder, or of the sample.
+    Raises ExportError, with all causes, and leaves nothing behind, if CTranslate2 does not support
+    the model or translates differently.
     """
     import_ctranslate2("an export to CTranslate2")
-    # Taken before the weights are read: if they change meanwhile, the notes do not name them.
+    # Computed before the weights are read, so that it does not match weights that change meanwhile.
     fingerprint = model_fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
     ExportError.raise_all(
@@ -114,7 +116,7 @@ def write(model: ModelFolder, out: Path, precision: Precision) -> None:
 def compare(
     model: ModelFolder, exported: CTranslate2, sentences: Sequence[str], origin: str
 ) -> Parity:
-    """Translate with both, by greedy search and with a beam, and let the export score the model's
+    """Translate with both, greedily and with a beam, and let the export score the model's
     translations.
     """
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
@@ -177,7 +179,7 @@ def _check(parity: Parity, precision: Precision) -> None:
 
 
 def _spec(model: ModelFolder) -> Any:
-    """Return the model as a CTranslate2 specification. Every tensor in it is a copy."""
+    """Return the model as a CTranslate2 specification, with copies of its tensors."""
     from ctranslate2.specs import transformer_spec
 
     settings: ModelSettings = model.settings.model
@@ -221,7 +223,7 @@ def _shape(settings: Any) -> dict[str, Any]:
 
 
 def _fill_side(part: Any, spec: Any, settings: Any) -> None:
-    """Fill in what encoder and decoder share: scale, positions, layers, the final norm."""
+    """Fill in the parts that encoder and decoder share: scale, positions, layers, final norm."""
     from ctranslate2.specs.common_spec import LayerNormSpec
 
     spec.scale_embeddings = settings.scale_embedding
@@ -290,7 +292,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _tokens(vocabulary: Vocabulary) -> list[str]:
-    """Return the vocabulary's tokens; one that occurs twice is made unique by its id."""
+    """Return the tokens of a vocabulary; a second occurrence is made unique by its id."""
     seen: set[str] = set()
     tokens = []
     for i, token in enumerate(vocabulary.tokens(range(len(vocabulary)))):

@@ -1,4 +1,4 @@
-"""An export to CTranslate2, opened: token ids in, hypotheses out, with the scores of Regard's own
+"""Run an export to CTranslate2: from token ids to hypotheses, with the scores of Regard's own
 search.
 """
 
@@ -28,11 +28,11 @@ def import_ctranslate2(purpose: str) -> Any:
 
 
 class CTranslate2:
-    """An export that `regard export --to ctranslate2` wrote, as CTranslate2 runs it.
+    """An export to CTranslate2 that was written by `regard export --to ctranslate2`.
 
-    `max_source`, `max_target`: most tokens of a source and of a target; None: no limit. The score
-    of a hypothesis is that of Regard's own search, up to the error of the precision. Below the
-    first, an n-best list may hold other hypotheses. A source that is end of sentence alone has the
+    `max_source` and `max_target` are the largest numbers of tokens; None means no limit. The scores
+    of hypotheses are those of Regard's search, up to the error of the precision. An n-best list may
+    contain other hypotheses below the first. A source that consists of the end of sentence has the
     empty target.
     """
 
@@ -50,10 +50,10 @@ class CTranslate2:
     def search(
         self, sources: Sequence[Sequence[int]], settings: SearchSettings
     ) -> list[list[Hypothesis]]:
-        """Decode sources (ids, end of sentence included) as one batch; return the hypotheses of
-        each, best first.
+        """Decode sources (ids with end of sentence) as one batch; return the hypotheses of each,
+        best first.
 
-        Of the settings it follows the beam, the length penalty and the limits of lengths.
+        Of the settings, the beam, the length penalty and the length limits are used.
         """
         max_steps = [
             min(settings.max_steps(len(source), self.max_target), self.max_source)
@@ -77,7 +77,7 @@ class CTranslate2:
     def score(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[list[float]]:
-        """Score given targets: the log-probability of each token, that of end of sentence last."""
+        """Return the log-probability of each token of given targets, the end of sentence last."""
         results = self._translator.score_batch(
             [[self._source[i] for i in source] for source in sources],
             [[self._target[i] for i in target] for target in targets],
@@ -94,12 +94,11 @@ class CTranslate2:
         patience: int = 1,
         suppress: bool = False,
     ) -> list[list[Hypothesis]]:
-        """Decode targets of at most `max_steps` tokens, end of sentence included.
+        """Decode targets of at most `max_steps` tokens, including the end of sentence.
 
-        The score of a target cut there lacks its end, and is too good; with `patience` 2 it
-        displaces no other. Suppressed tokens are hardly ever likely, and suppressing them changes
-        every probability: it is done only if one was written, and the targets are then scored
-        again.
+        A target that is cut at this length lacks the score of its end, so it ranks too high; with a
+        `patience` of 2 it displaces no other hypothesis. Suppression changes every probability, so
+        it is used only if a suppressed token was written, and the targets are then scored again.
         """
         exponent = _exponent(
             settings.length_penalty, sum(map(len, sources)) / len(sources)
@@ -145,11 +144,11 @@ class CTranslate2:
 
 
 def _exponent(alpha: float, length: float) -> float:
-    """Return the exponent of CTranslate2's length penalty that behaves as ours with `alpha` around
-    some length.
+    """Return the exponent of CTranslate2's length penalty that behaves like ours with `alpha`
+    around a length.
 
-    Both grow by the same share there. At zero CTranslate2 would end its search at the first
-    hypothesis.
+    Both penalties then grow by the same share. With zero, CTranslate2 would end its search at the
+    first hypothesis.
     """
     return max(alpha * length / (5 + length), 1e-6)
 
@@ -157,7 +156,7 @@ def _exponent(alpha: float, length: float) -> float:
 def _ranked(
     rows: Sequence[list[int]], log_probs: Sequence[float], settings: SearchSettings
 ) -> list[Hypothesis]:
-    """Make hypotheses with our scores, best first."""
+    """Return hypotheses with our scores, best first."""
     penalty = LengthPenalty(settings.length_penalty)
     hypotheses = [
         Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), log_prob, 0.0)

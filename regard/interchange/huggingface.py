@@ -1,6 +1,4 @@
-"""Import and export Marian models of Hugging Face: folders that `MarianMTModel` and
-`MarianTokenizer` load.
-"""
+"""Import and export Marian models of Hugging Face (`MarianMTModel` and `MarianTokenizer`)."""
 
 from __future__ import annotations
 
@@ -66,11 +64,11 @@ FILES = (
     WEIGHTS,
     PYTORCH,
 )
-"""The files that are read, as far as they are there."""
+"""The files that are read if they exist."""
 MAX_DIFFERENCE = 1e-4
-"""How far logits may be apart."""
+"""Largest difference of logits."""
 MAX_TOKENS = 60
-"""Tokens of a translation that is compared, at most."""
+"""Largest number of tokens in a translation that is compared."""
 BATCH_SIZE = 16
 TOKENISATION = "tokenisation"
 GREEDY = "greedy search"
@@ -79,8 +77,8 @@ GREEDY = "greedy search"
 def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     """Write a model folder for Hugging Face, and compare the two on real sentences.
 
-    Raises ExportError, with all causes, if the model is no Marian model or behaves differently
-    there; nothing is left behind then.
+    Raises ExportError, with all causes, and leaves nothing behind, if the model is no Marian model
+    or behaves differently there.
     """
     import_transformers()
     model = load_folder(folder)
@@ -102,10 +100,11 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
 
 
 def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
-    """Convert a Marian model to a model folder. Nothing in it is unpickled but tensors.
+    """Convert a Marian model to a model folder. Only tensors are unpickled.
 
-    The second result is the SHA-256 of each file that no checksum came with. Raises ExportError,
-    with all causes, for what is no Marian model, or not as published, and leaves nothing behind.
+    Returns also the SHA-256 of each file without a published checksum. Raises ExportError, with all
+    causes, and leaves nothing behind, if the folder is no Marian model or differs from its
+    checksums.
     """
     unchecked = check_sums(folder, FILES)
     config = _read_table(folder / CONFIG)
@@ -142,9 +141,7 @@ def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
 
 
 def write(model: ModelFolder, out: Path) -> None:
-    """Write the files that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`
-    load.
-    """
+    """Write the files that `MarianMTModel` and `MarianTokenizer` load by `from_pretrained`."""
     settings = model.settings
     tokenizer = model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
@@ -174,7 +171,7 @@ def import_transformers() -> Any:
             "transformers", "hf", "a comparison with Hugging Face"
         ) from None
     except Exception as problem:
-        # Of any class, if a package that it imports does not fit this PyTorch.
+        # A package that does not fit this PyTorch may raise any exception when imported.
         raise ExportError(_unusable(problem)) from None
     package.logging.set_verbosity_error()
     package.logging.disable_progress_bar()
@@ -232,7 +229,7 @@ def compare(
         differences = (logits[..., UNK:] - their_logits[..., list(target)[UNK:]]).abs()[
             target_keep
         ]
-        # NaN stays.
+        # Unlike Python's max, this keeps NaN.
         difference = float(torch.tensor([difference, float(differences.max())]).max())
     return Parity(
         len(sentences), origin, "largest difference of logits", difference, mismatches
@@ -297,8 +294,8 @@ def _vocab_json(vocabulary: Vocabulary) -> bytes:
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
-    """Read the tokenizer of a Marian folder: an exported one of ours, or one whose tokens
-    vocab.json numbers.
+    """Read the tokenizer of a Marian folder: one that we exported, or one numbered by
+    vocab.json.
     """
     config = _read_table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
     joint = not config.get("separate_vocabs", False)
@@ -349,8 +346,8 @@ def _vocabulary(path: Path, model: bytes) -> Vocabulary:
 
 
 def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
-    """Return the special tokens whose ids in the configuration are not those of the tokenizer, a
-    sentence for each.
+    """Return an error for each special token whose id in the configuration is not the
+    tokenizer's.
     """
     return [
         f"{name} is {config.get(name)!r}, and the tokenizer's is {number}"
@@ -360,9 +357,7 @@ def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
 
 
 def _tensors(folder: Path) -> dict[str, torch.Tensor]:
-    """Read the weights from safetensors, or from a PyTorch file, of which nothing but tensors is
-    read.
-    """
+    """Read the weights from safetensors, or from a PyTorch file, of which only tensors are read."""
     if (folder / WEIGHTS).is_file():
         return load_tensors(folder / WEIGHTS, foreign=True)
     path = folder / PYTORCH

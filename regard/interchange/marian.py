@@ -1,6 +1,4 @@
-"""Marian models as Hugging Face stores them: the mapping of settings, weight names and vocabulary
-rows.
-"""
+"""Map settings, weight names and vocabulary rows to Marian models as Hugging Face stores them."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ from regard.models import ModelSettings
 from regard.search import SearchSettings
 
 POSITIONS = 512
-"""Positions that a Marian model has, at least."""
+"""Smallest number of positions of an exported Marian model."""
 SUPPRESSED = -1000.0
-"""Output bias of our `<pad>`, whose row starts targets in a Marian model: softmax gives it
-probability 0.
+"""Output bias of our `<pad>`, by which softmax gives it probability 0. In a Marian model, its row
+starts targets.
 """
 TYPICAL_LENGTH = 20
-"""Target length, in tokens, at which our length penalty and Hugging Face's grow alike."""
+"""Target length in tokens at which our length penalty and Hugging Face's grow at the same rate."""
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _PROJECTIONS = {
     "query": "q_proj",
@@ -67,9 +65,7 @@ _BIAS = "final_logits_bias"
 def config_of(
     settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings
 ) -> dict[str, Any]:
-    """Return the `config.json` of a model without `huggingface_obstacles`; no field is left to a
-    default.
-    """
+    """Return the `config.json` of a model without `huggingface_obstacles`, with every field set."""
     encoder: Any = settings.encoder
     decoder: Any = settings.decoder
     special = special_ids(tokenizer.target)
@@ -108,7 +104,7 @@ def config_of(
 
 
 def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
-    """Return the `generation_config.json` of the same search, up to the shape of the length
+    """Return the `generation_config.json` of the same search, up to the form of the length
     penalty.
     """
     special = special_ids(tokenizer.target)
@@ -142,8 +138,8 @@ def search_settings(
 
 
 def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
-    """Return the languages that a `tokenizer_config.json` names; codes of families, such as
-    ROMANCE, are unknown.
+    """Return the languages in a `tokenizer_config.json`; codes of families, such as ROMANCE, are
+    unknown.
     """
     codes = (
         str(tokenizer_config.get(name) or "") for name in ("source_lang", "target_lang")
@@ -153,8 +149,8 @@ def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
 
 
 def model_settings(config: Mapping[str, Any]) -> ModelSettings:
-    """Return the model settings of a Marian config. Raises ExportError, with all causes, if we have
-    no such model.
+    """Return the model settings of a Marian config. Raises ExportError, with all causes, for
+    others.
     """
     activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {
         "silu": "silu"
@@ -270,7 +266,7 @@ def from_marian(
 
 
 def rows(vocabulary: Vocabulary) -> Sequence[int]:
-    """Return the row of each of our tokens in Marian's embeddings: its id there."""
+    """Return the row of each of our tokens in Marian's embeddings, which is its id in Marian."""
     return range(len(vocabulary)) if vocabulary.table is None else vocabulary.table.rows
 
 
@@ -319,7 +315,7 @@ def _embeddings(
 
 
 def _stored_name(name: str, tensors: Mapping[str, Tensor]) -> str | None:
-    """Return the name that an embedding is stored under: tied matrices may have any of their
+    """Return the name that an embedding is stored under; a tied matrix may have any of its
     names.
     """
     shared = {_EMBEDDINGS[0]: _TIED, _EMBEDDINGS[2]: (name, "lm_head.weight")}
@@ -328,8 +324,9 @@ def _stored_name(name: str, tensors: Mapping[str, Tensor]) -> str | None:
 
 
 def _to_rows(weights: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Reorder rows by Marian's ids. PAD is copied first: if BOS has the same row there, its trained
-    weights win.
+    """Reorder rows by Marian's ids.
+
+    PAD is copied first, so that the trained weights of BOS win if both have the same row.
     """
     row_of = rows(vocabulary)
     result = weights.new_empty(_row_count(vocabulary), *weights.shape[1:])

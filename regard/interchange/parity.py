@@ -1,6 +1,4 @@
-"""Parity of a converted model with the original: how far their numbers differ, and on how many
-sentences.
-"""
+"""Parity of a converted model with the original: the difference of numbers, and of translations."""
 
 from __future__ import annotations
 
@@ -39,8 +37,8 @@ class Parity:
         counts = ", ".join(
             f"{count} by {name}" for name, count in self.mismatches.items()
         )
-        of = f"{counted(self.sentences, 'sentence')} of {self.source}"
-        return f"{of}: {self.measure} {self.difference:.2g}; different: {counts}"
+        sentences = f"{counted(self.sentences, 'sentence')} of {self.source}"
+        return f"{sentences}: {self.measure} {self.difference:.2g}; different: {counts}"
 
 
 def check_new(folder: Path) -> None:
@@ -57,25 +55,28 @@ def best_targets(
     settings: SearchSettings,
     tokenizer: Tokenizer | None = None,
 ) -> list[tuple[int, ...]]:
-    """Return the best target of each source (ids, end of sentence included) that the original finds
-    with PyTorch.
+    """Return the best target of each source (ids with end of sentence), found with PyTorch.
 
-    With a tokenizer, by the rules for its tokens that stand for bytes, and for its copy tokens.
+    If a tokenizer is given, the rules for its byte tokens and copy tokens apply.
     """
     tasks = [
         Task(n, settings.max_steps(len(ids), model.model.max_target))
         for n, ids in enumerate(sources)
     ]
     if tokenizer is not None:
-        t = tokenizer.target
-        own = zip(tasks, map(tokenizer.copies_of, sources), strict=True)
+        target = tokenizer.target
         tasks = [
             replace(
-                task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens
+                task,
+                byte_tokens=target.byte_tokens,
+                copies=tokenizer.copies_of(source),
+                copy_tokens=target.copy_tokens,
             )
-            for task, c in own
+            for task, source in zip(tasks, sources, strict=True)
         ]
-    requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
+    requests = [
+        DecodeRequest(source, task) for source, task in zip(sources, tasks, strict=True)
+    ]
     return [
         hypotheses[0].ids
         for hypotheses in decode_requests(model.model, requests, settings)

@@ -15,28 +15,26 @@ from regard.data.text import clean, read_lines
 from regard.data.vocabulary import Vocabulary
 
 MAX_SENTENCES = 64
-"""Sentences that an export is compared on, at most."""
+"""Largest number of sentences that an export is compared on."""
 SAMPLE = "the sample"
 SAMPLE_LANGUAGES = ("ko", "en")
 DRAWN = "tokens drawn from its vocabulary"
 """Origin of the sentences if there are no real ones."""
 HELD_OUT = "valid.tsv"
-"""Pairs that a run held out to validate on, in its folder."""
+"""File in the folder of a run with the pairs that are held out for validation."""
 MAX_UNKNOWN = 0.2
-"""Largest share of characters of the sample that a vocabulary may lack, if an export is to be
-compared on it.
-"""
+"""Largest share of characters of the sample that are unknown to a vocabulary compared on it."""
 
 
 def real_sentences(
     folder: Path, vocabulary: Vocabulary, source: Path | None = None, language: str = ""
 ) -> tuple[list[str], str]:
-    """Return at most `MAX_SENTENCES` source sentences, and where they are from.
+    """Return at most `MAX_SENTENCES` source sentences, and their origin.
 
-    They are from the file `source`; else from the run's validation or training data, if those lie
-    in its folder; else from the sample that ships with Regard, on the side of `language`, if it is
-    one of these, else on that whose characters the vocabulary knows better; else, if it knows
-    neither, drawn from the vocabulary.
+    They are taken from the file `source`, else from the run's validation or training data if these
+    are in its folder, else from the sample of Regard. The side of the sample is that of `language`,
+    or the one whose characters the vocabulary knows better. If it knows neither side, the sentences
+    are random tokens of the vocabulary.
     """
     if source is not None:
         sentences = _spread(read_lines(source))
@@ -71,9 +69,7 @@ def real_sentences(
 
 
 def _drawn(vocabulary: Vocabulary) -> list[str]:
-    """Return lines of random tokens, the same for the same vocabulary: letters that the model
-    knows.
-    """
+    """Return lines of random tokens made of known letters, the same for the same vocabulary."""
     chance = random.Random(0)
     surfaces = [
         surface.decode(errors="replace") for surface in vocabulary.surface_bytes
@@ -95,11 +91,10 @@ def _drawn(vocabulary: Vocabulary) -> list[str]:
 
 
 def _data_files(folder: Path) -> list[PairFiles]:
-    """Return those of a run's validation and training files that lie in its folder: held out, or
-    named by its recipe.
+    """Return the held-out file of a run, and the files of its recipe that are in its folder.
 
-    Whoever made the folder may have named any file of this machine there: others are not opened
-    without the user's word, which is `source`.
+    The author of the folder may have named any file of this machine in the recipe. Others are not
+    opened unless the user names them as `source`.
     """
     recipe = folder / "train.toml"
     check_links(folder, recipe.name, HELD_OUT)
@@ -127,6 +122,6 @@ def _data_files(folder: Path) -> list[PairFiles]:
 
 
 def _spread(lines: Sequence[str]) -> list[str]:
-    """Take `MAX_SENTENCES` lines that are not empty, evenly spaced from first to last."""
+    """Return `MAX_SENTENCES` lines that are not empty, evenly spaced from first to last."""
     kept = [line for line in map(clean, lines) if line]
     return kept[:: -(-len(kept) // MAX_SENTENCES)] if kept else []

@@ -1,5 +1,5 @@
-"""Export to a runtime file: one file that translates without PyTorch, kept only if it translates as
-the model does.
+"""Export to a runtime file, which translates without PyTorch; kept only if it translates like the
+model.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ LIMITS: dict[str, tuple[float, float]] = {
     "bfloat16": (0.02, 0.8),
     "int8": (0.05, 0.5),
 }
-"""How far a file may be from the model: the mean relative difference of the scores of its
-translations (of scores below one the difference itself), and the least share of sentences with the
-same tokens; of rounded weights others may win.
+"""Largest difference of a file from the model, and smallest share of sentences with the same
+tokens.
+
+The difference is the mean relative difference of scores, or the difference itself for scores below
+one. With rounded weights, other hypotheses may win.
 """
 
 
@@ -59,14 +61,14 @@ def export(
     embeddings: Embeddings = "table",
     languages: Languages | None = None,
 ) -> Parity:
-    """Write a model folder as a runtime file, and compare the two on real sentences: those of
-    `source`, or of the validation data in its folder, or of the sample.
+    """Write a model folder as a runtime file, and compare the two on real sentences.
 
-    `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the
-    output projection, the packed one, for a smaller file. In float32 these are the same numbers,
-    and lie in the file once. `languages`: of source and target; those of the folder if not given.
-    Raises ExportError, with all causes, if the file could not hold the model or translates
-    differently; nothing is left behind then.
+    The sentences are those of `source`, or of the validation data in the folder, or of the sample.
+    `embeddings` applies to precisions below float32: "table" writes embeddings separately; "packed"
+    reads embeddings that are tied to the output projection from the packed weights, for a smaller
+    file. In float32 these numbers are equal and written once. `languages` overrides those of the
+    folder. Raises ExportError, with all causes, and leaves nothing behind, if the file could not
+    hold the model or translates differently.
     """
     if out.exists() and not is_runtime_file(out):
         raise ExportError(
@@ -91,9 +93,9 @@ def keep_export(
     """Write the export of a folder, which holds `model`, into the cache by its `name`; return its
     path.
 
-    There is none if it cannot be made or written, or would hide a warning: PyTorch has to be used.
-    It is not compared with the model, as `export` does: the library searches for a model in memory
-    by the same program and weights.
+    Returns None if it cannot be made or written, or would hide a warning, so that PyTorch has to be
+    used. Unlike in `export`, it is not compared with the model, since the engine decodes a model in
+    memory with the same programs and weights.
     """
     if obstacles(model) or model.settings.model.ablations():
         return None
@@ -103,7 +105,7 @@ def keep_export(
     ):
         warnings.simplefilter("error")
         content = _content(folder, model, precision, name=name)
-        # Nobody has changed the folder meanwhile.
+        # The export is stored only if the folder has not changed meanwhile.
         if export_name(folder, precision) == name:
             return write_export(name, content)
     return None
@@ -117,7 +119,7 @@ def _content(
     languages: Languages | None = None,
     name: str = "",
 ) -> bytes:
-    """Return the content of a runtime file. `name`: see `export_name`; for the card."""
+    """Return the content of a runtime file; `name` is recorded in its card (see `export_name`)."""
     packed = pack_model(model.model, precision)
     if embeddings == "packed":
         share_embeddings(packed)
@@ -132,7 +134,7 @@ def _content(
 
 
 def obstacles(model: ModelFolder) -> list[str]:
-    """Return why a model cannot be exported, a sentence for each cause."""
+    """Return the reasons why a model cannot be exported."""
     settings = model.settings
     causes = list[str]()
     if settings.model.encoder.reads != "text":
@@ -153,8 +155,8 @@ def obstacles(model: ModelFolder) -> list[str]:
 
 
 def _language_id(folder: Path, model: ModelFolder, languages: Languages) -> str:
-    """Return what tells the languages apart, with the codes that they have now; empty: the folder
-    has none.
+    """Return the language identification with the present language codes, empty if the folder has
+    none.
     """
     language_id = load_language_id(folder)
     if language_id is None:
@@ -170,7 +172,7 @@ def card(
     choice: AlignmentChoice | None,
     languages: Languages,
 ) -> dict[str, Any]:
-    """Return what the file says of the model."""
+    """Return the card of the file, which describes the model."""
     readme = folder / "README.md"
     return {
         "regard": __version__,
@@ -196,8 +198,8 @@ def compare(
     sentences: Sequence[str],
     origin: str,
 ) -> Parity:
-    """Tokenise and translate with both, greedily and with a beam, and let the model score the
-    file's translations.
+    """Tokenise and translate with both, greedily and with a beam; score the translations with the
+    model.
     """
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
     mismatches = {

@@ -1,10 +1,10 @@
-"""Inference pipelines: raw text or images in, translated text or captions out, with attention
-readings.
+"""Inference pipelines from raw text or images to translations or captions, with attention readings.
 
-`opening` opens a runtime file as a `RuntimeTranslator`, without PyTorch, or has `loading` build a
-`FolderTranslator` or `Captioner` from a model folder (from several: an ensemble). Both translators
-are a `Translator`, which takes lines the way that `regard.text.text_path` describes; they only
-decode: tokenizer, search, reranking, teacher forcing for readings and alignments.
+`model_loading` opens a runtime file as a `RuntimeTranslator`, without PyTorch. `folder_loading`
+builds a `FolderTranslator` or `Captioner` from a model folder, or from several as an ensemble. Both
+translators are subclasses of `Translator`, which processes lines as `regard.text.text_path`
+describes, and implement decoding: tokenizer, search, reranking, and teacher forcing for readings
+and alignments.
 """
 
 from __future__ import annotations

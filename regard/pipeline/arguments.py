@@ -1,4 +1,4 @@
-"""Checks of the arguments by which models are opened, before anything is read."""
+"""Check the arguments by which models are opened, before anything is read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ENGINES = ("auto", "library", "pytorch")
 def check_folders(
     folders: Any, device: Any, precision: Any, engine: Any = "auto"
 ) -> None:
-    """Raise UsageError, with all causes, for what names no file or folder, and for options that are
-    no texts.
+    """Raise UsageError, with all causes, unless the arguments name files or folders and valid
+    options.
     """
     are_several = isinstance(folders, Sequence) and not isinstance(
         folders, (str, bytes)

@@ -1,4 +1,4 @@
-"""Base class of FolderTranslator and Captioner: search options, constraints, decoding,
+"""Base class of FolderTranslator and Captioner: search options, constraints, decoding and
 reranking.
 """
 
@@ -39,11 +39,15 @@ from regard.search.forced_decoding import force_decode
 from regard.text.constraints import constraints_of_each
 from regard.text.translation import check_nbest
 
+_MODEL_INTERFACE = ("encode", "begin", "step", "project", "top_tokens", "max_target")
+"""Attributes that every encoder-decoder model has."""
+
 
 class BasePipeline:
     """A model with its tokenizer, its settings and the engine that decodes it.
 
-    `choice` is the attention head that shows alignments; None: the mean of the last layer's heads.
+    `choice` is the attention head that shows alignments; if None, the mean over the last layer's
+    heads.
     """
 
     def __init__(
@@ -58,42 +62,30 @@ class BasePipeline:
         self.tokenizer = tokenizer
         self.settings = settings
         self.choice = choice
-        folder = (
-            ModelFolder(settings, tokenizer, model)
-            if isinstance(model, Model)
-            else None
-        )
-        self.engine = engine or Engine(model, folder=folder)
+        if engine is None:
+            folder = None
+            if isinstance(model, Model):
+                folder = ModelFolder(settings, tokenizer, model)
+            engine = Engine(model, folder=folder)
+        self.engine = engine
         self._constraint_encoder = ConstraintEncoder(
             tokenizer.target, letter_case(settings.languages.target)
         )
 
     @property
     def model(self) -> Model | Ensemble:
-        """The model, which may be changed: what decodes is the model as it is at each call
-        (`Engine.describe`).
-        """
+        """The model. It may be changed: each call decodes it as it is then (`Engine.describe`)."""
         return self.engine.model
 
     @model.setter
     def model(self, model: Model | Ensemble) -> None:
-        if not all(
-            hasattr(model, name)
-            for name in (
-                "encode",
-                "begin",
-                "step",
-                "project",
-                "top_tokens",
-                "max_target",
-            )
-        ):
+        if not all(hasattr(model, name) for name in _MODEL_INTERFACE):
             wrapped = "; give its `.module`" if hasattr(model, "module") else ""
             raise UsageError(
                 "`model`: wanted an encoder-decoder model of Regard, got "
                 f"{describe(model)}{wrapped}"
             )
-        self.engine = self.engine.with_model(model)  # which may refuse it
+        self.engine = self.engine.with_model(model)  # may raise UsageError
         self._model = model
 
     @property
@@ -102,9 +94,7 @@ class BasePipeline:
         return self._model.max_target
 
     def attention_heads(self) -> Counter[str]:
-        """Return how many heads the attention of each role ("encoder", "decoder", "cross") has in
-        all.
-        """
+        """Return the total number of attention heads by role ("encoder", "decoder", "cross")."""
         heads = Counter[str]()
         for module in self._model.modules():
             if isinstance(module, Attention):
@@ -112,7 +102,7 @@ class BasePipeline:
         return heads
 
     def cross_attention(self) -> list[str]:
-        """Return the names of the cross-attention modules; none for a model without attention."""
+        """Return the names of the cross-attention modules; empty for a model without attention."""
         modules = self._model.named_modules()
         return [
             name
@@ -121,27 +111,32 @@ class BasePipeline:
         ]
 
     def _search_settings(self, nbest: int, options: SearchOptions) -> SearchSettings:
-        """Override the folder's search settings. If sampling without a beam is asked for, draw
-        `nbest` samples.
+        """Override the folder's search settings. For sampling without a beam, draw `nbest` samples.
 
-        No output is empty: a model may learn that from few lines, and training data without an
-        empty side never say so.
+        The minimum length is at least 1, since a model trained on few lines may prefer an empty
+        output.
         """
-        chosen: dict[str, Any] = {
+        folder_settings = self.settings.search
+        defaults = folder_settings.model_dump()
+        overrides: dict[str, Any] = {
             name: value for name, value in options.items() if value is not None
         }
-        own = self.settings.search
-        given = SearchSettings.parse({**own.model_dump(), **chosen}, "search")
-        chosen["min_length"] = max(1, given.min_length)
-        if chosen.get("sample") and not chosen.get("mbr") and "beam" not in chosen:
-            chosen["beam"] = nbest
-        if any(
-            getattr(given, name) != getattr(own, name)
-            for name in ("length_penalty", "sample")
+        requested = SearchSettings.parse({**defaults, **overrides}, "search")
+        overrides["min_length"] = max(1, requested.min_length)
+        if (
+            overrides.get("sample")
+            and not overrides.get("mbr")
+            and "beam" not in overrides
         ):
-            # It was learnt from scores of another kind.
-            chosen.setdefault("score_threshold", None)
-        settings = SearchSettings.parse({**own.model_dump(), **chosen}, "search")
+            overrides["beam"] = nbest
+        if (
+            requested.length_penalty != folder_settings.length_penalty
+            or requested.sample != folder_settings.sample
+        ):
+            # The threshold was learnt from scores that are not comparable with these.
+            overrides.setdefault("score_threshold", None)
+
+        settings = SearchSettings.parse({**defaults, **overrides}, "search")
         if settings.coverage_penalty and not self.cross_attention():
             raise UsageError(
                 "coverage_penalty: this model has no attention over its source; leave it at 0"
@@ -156,7 +151,7 @@ class BasePipeline:
         settings: SearchSettings,
         unit: str,
     ) -> list[Constraints]:
-        """Return the constraints of each of `count` sources (`unit`: line or image).
+        """Return the constraints of each of `count` sources; `unit` is "line" or "image".
 
         Raises UsageError, with all causes, for constraints that contradict themselves or the search
         settings.
@@ -173,8 +168,9 @@ class BasePipeline:
         constraints: Constraints,
         settings: SearchSettings,
     ) -> DecodeRequest:
-        """Build the decode request number `index` of a call; what is sampled for it depends on
-        `key` and the seed.
+        """Build the decode request number `index` of a call.
+
+        Its samples depend on `key` and the seed alone.
         """
         encoder = self._constraint_encoder
         prefix = encoder.encode_prefix(constraints.prefix)
@@ -184,18 +180,27 @@ class BasePipeline:
             source_length(source), self._model.max_target, required
         )
         check_required(constraints, required, max_steps)
+
         forbidden = encoder.encode_forbidden(constraints.forbid)
         target = self.tokenizer.target
         copies = self.tokenizer.copies_of(source) if isinstance(source, list) else ()
-        rest = target.byte_tokens, copies, target.copy_tokens
-        return DecodeRequest(
-            source, Task(index, max_steps, prefix, terms, forbidden, key, *rest)
+        task = Task(
+            index,
+            max_steps,
+            prefix,
+            terms,
+            forbidden,
+            key,
+            target.byte_tokens,
+            copies,
+            target.copy_tokens,
         )
+        return DecodeRequest(source, task)
 
     def _decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings
     ) -> list[list[Hypothesis]]:
-        """Decode, and rerank the hypotheses of each request."""
+        """Decode requests, and rerank the hypotheses of each."""
         decoded = self.engine.decode(requests, settings)
         pairs = zip(requests, decoded, strict=True)
         return [
@@ -209,13 +214,13 @@ class BasePipeline:
         hypotheses: list[Hypothesis],
         settings: SearchSettings,
     ) -> list[Hypothesis]:
-        """Rerank by minimum Bayes risk or with the coverage penalty, if the settings ask for one of
-        them.
+        """Rerank hypotheses by minimum Bayes risk or with the coverage penalty, if the settings ask
+        for it.
         """
         if settings.mbr:
             texts = [self.tokenizer.target.decode(h.ids) for h in hypotheses]
-            # Samples occur as often as they are likely; hypotheses of a beam are weighted by their
-            # probability.
+            # The frequency of a sample reflects its probability already; hypotheses of a beam are
+            # weighted by theirs.
             best = max(h.log_prob for h in hypotheses)
             weights = [
                 1.0 if settings.sample else math.exp(h.log_prob - best)
@@ -239,47 +244,42 @@ class BasePipeline:
     def _coverages(
         self, source: SourceInput, hypotheses: list[Hypothesis]
     ) -> list[float]:
-        """Return the coverage of the source by each hypothesis, from the mean of all
-        cross-attention weights.
-        """
+        """Return how much of the source each hypothesis covers, by the mean cross-attention."""
         forced = force_decode(
             self._model, [source] * len(hypotheses), [h.ids for h in hypotheses]
         )
         names = self.cross_attention()
-        means = [
-            np.stack([item.weights[name].mean(0) for name in names]).mean(0)
-            for item in forced
-        ]
-        # The end of a sentence is no part of its text; an image has none.
-        return [
-            coverage(m[:, :-1] if item.grid is None else m)
-            for m, item in zip(means, forced, strict=True)
-        ]
+        coverages = list[float]()
+        for decoded in forced:
+            layer_means = [decoded.weights[name].mean(0) for name in names]
+            weights = np.stack(layer_means).mean(0)  # (T, S)
+            if decoded.grid is None:
+                weights = weights[:, :-1]  # without the end-of-sentence token
+            coverages.append(coverage(weights))
+        return coverages
 
     def _repetition(
         self, ids: Sequence[int], source: Sequence[int] = ()
     ) -> tuple[str, int] | None:
-        """Return the text that a target repeats over and over, and how often, unless its source
-        does too.
+        """Return the text that a target keeps repeating, and how often; None if its source does,
+        too.
         """
         repetition = find_repetition(ids, source)
-        return (
-            None
-            if repetition is None
-            else (self.tokenizer.target.decode(repetition.ids), repetition.times)
-        )
+        if repetition is None:
+            return None
+        return self.tokenizer.target.decode(repetition.ids), repetition.times
 
 
 def read_side(
     vocabulary: Vocabulary, ids: Sequence[int]
 ) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:
-    """Return what readings say of one side: its tokens, the word index of each, and the text of
-    each word.
-    """
+    """Return the tokens of one side, the word index of each token, and the text of each word."""
     tokens = vocabulary.tokens(ids)
-    words = vocabulary.word_indices(tokens)
-    of_word: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
-    for token, word in zip(ids, words, strict=True):
+    word_indices = vocabulary.word_indices(tokens)
+    count = max(word_indices, default=-1) + 1
+    ids_of_words: list[list[int]] = [[] for _ in range(count)]
+    for token_id, word in zip(ids, word_indices, strict=True):
         if word >= 0:
-            of_word[word].append(token)
-    return tuple(tokens), tuple(words), tuple(map(vocabulary.decode, of_word))
+            ids_of_words[word].append(token_id)
+    words = tuple(vocabulary.decode(word_ids) for word_ids in ids_of_words)
+    return tuple(tokens), tuple(word_indices), words

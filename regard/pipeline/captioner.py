@@ -1,4 +1,4 @@
-"""Captioner: images to text, with the attention map and the image region of each word."""
+"""Caption images, with the attention map and the image region of each word."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from regard.text.translation import as_text, last_layer, result_html
 ImageInput = (
     ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
 )
-"""An image: a file's path or content, a Pillow image, pixels as an array or a tensor (uint8;
-`as_image` says how they lie), or pixels that are resized already.
+"""An image: path or content of a file, a Pillow image, pixels as an array or tensor (uint8, in the
+layouts of `as_image`), or pixels that are already resized.
 """
 IMAGES_AT_ONCE = 256
-"""Images whose pixels are in memory as tensors at the same time."""
+"""Most images whose pixels are in memory as tensors at the same time."""
 Region = tuple[float, float, float, float]
 """A rectangle of an image: left, top, right, bottom, as fractions of its width and height."""
 
@@ -59,11 +59,11 @@ Region = tuple[float, float, float, float]
 class Caption:
     """The caption of one image.
 
-    `tokens`: its subword units, as text. `score`: log-probability over the length penalty.
-    `readings`: attention weights over the image's cells, if asked for; `chosen`: the head that
-    shows `regions` (None: the mean of the last layer). `nbest`: the hypotheses, best first, if more
-    than one was asked for. `repetition`: a text that is repeated over and over, and how often: a
-    sign of failure.
+    - `tokens`: its subword units, as text. - `score`: log-probability over the length penalty. -
+    `readings`: attention weights over the image's cells, on request. - `chosen`: the attention head
+    that determines `regions`; None is the mean of the last layer. - `nbest`: the hypotheses, best
+    first, if more than one was asked for. - `repetition`: a text that the caption keeps repeating,
+    and how often, which indicates failure.
     """
 
     text: str
@@ -76,21 +76,20 @@ class Caption:
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
-        """The region of each word: its most attended cell and the connected cells with at least
-        half its weight.
+        """The region of each word: its most attended cell, and connected cells with at least half
+        its weight.
         """
         if self.readings is None or not self.readings.layers():
             return ()
-        choice = self.chosen or last_layer(self.readings)
-        words = range(len(self.readings.target_text))
-        maps = (
-            self.readings.image_map(word, choice.layer, choice.head, choice.shifted)
-            for word in words
-        )
-        return tuple(
-            _region(weights, self.readings.cell_centre, self.readings.cell_extent)
-            for weights in maps
-        )
+        readings = self.readings
+        choice = self.chosen or last_layer(readings)
+        regions = list[Region]()
+        for word in range(len(readings.target_text)):
+            weights = readings.image_map(
+                word, choice.layer, choice.head, choice.shifted
+            )
+            regions.append(_region(weights, readings.cell_centre, readings.cell_extent))
+        return tuple(regions)
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)
@@ -111,9 +110,9 @@ class Captioner(BasePipeline):
         """Caption an image or several: one caption for each image, in order.
 
         `constraints` hold for all images, or there is one for each. `search` overrides the model
-        folder's search settings. `readings` come from teacher forcing the token ids that were
-        found. Raises DataError, with all causes, for images that cannot be used, and UsageError for
-        options that contradict each other or the model.
+        folder's search settings. `readings` are obtained by teacher forcing the output of the
+        search. Raises DataError, with all causes, for images that cannot be used, and UsageError
+        for options that contradict each other or the model.
         """
         UsageError.raise_all(problems_of_types(FLAG, {"readings": readings}))
         loaded = self._load_images(as_images(images))
@@ -122,35 +121,29 @@ class Captioner(BasePipeline):
         per_image = self._per_source(constraints, len(loaded), settings, "image")
         results = list[Caption]()
         for first in range(0, len(loaded), IMAGES_AT_ONCE):
-            pixels = [
-                image.tensor() for image in loaded[first : first + IMAGES_AT_ONCE]
+            batch = loaded[first : first + IMAGES_AT_ONCE]
+            pixels = [image.tensor() for image in batch]
+            requests = [
+                self._image_request(index, image, per_image[first + index], settings)
+                for index, image in enumerate(pixels)
             ]
-            selected = per_image[first : first + IMAGES_AT_ONCE]
-            numbered = zip(range(len(pixels)), pixels, selected, strict=True)
-            requests = [self._image_request(*item, settings) for item in numbered]
             hypotheses = self._decode(requests, settings)
             captions = self._captions(pixels, hypotheses, nbest, readings)
-            for index, (caption, ranked) in enumerate(
-                zip(captions, hypotheses, strict=True)
-            ):
-                self._warn(
-                    first + index, caption.repetition, ranked[0], selected[index]
-                )
+            for index, caption in enumerate(captions, first):
+                best = hypotheses[index - first][0]
+                self._warn(index, caption.repetition, best, per_image[index])
             results += captions
         return results
 
     def trace(
         self, image: ImageInput, **search: Unpack[SearchOptions]
     ) -> tuple[Caption, list[SearchStep]]:
-        """Caption an image as `caption(image, readings=True)` does, and record every step of its
-        search.
-        """
+        """Caption an image with its readings, and record every step of the search."""
         settings = self._search_settings(1, search)
         self.engine.evaluate()
         pixels = self._load_images([image])[0].tensor()
-        candidates, steps = self.engine.trace(
-            self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings
-        )
+        request = self._image_request(0, pixels, NO_CONSTRAINTS, settings)
+        candidates, steps = self.engine.trace(request, settings)
         hypotheses = self._rerank(pixels, candidates, settings)
         (caption,) = self._captions([pixels], [hypotheses], 1, True)
         self._warn(0, caption.repetition, hypotheses[0], NO_CONSTRAINTS)
@@ -164,14 +157,14 @@ class Captioner(BasePipeline):
         constraints: Constraints,
     ) -> None:
         """Warn if caption number `index` repeats itself or lacks a required term."""
-        notes = (
-            [repetition_note(repetition, "caption")] if repetition is not None else []
-        )
-        for note in (*notes, *missing_terms(best.complete, constraints, "caption")):
+        notes = list(missing_terms(best.complete, constraints, "caption"))
+        if repetition is not None:
+            notes.insert(0, repetition_note(repetition, "caption"))
+        for note in notes:
             warnings.warn(LineWarning(index, note), stacklevel=3)
 
     def score(self, image: ImageInput, target: str) -> float:
-        """Return the log-probability of a given caption, end of sentence included."""
+        """Return the log-probability of a given caption, including the end of sentence."""
         (loaded,) = self._load_images([image])
         ids = self.tokenizer.target.encode(as_text(target, "target"))
         most = self.settings.search.max_whole
@@ -180,25 +173,22 @@ class Captioner(BasePipeline):
                 f"`target=`: has {len(ids):,} tokens, and a caption is scored up to {most:,}; "
                 "shorten it"
             )
-        return float(
-            force_decode(self._model, [loaded.tensor()], [ids], with_attention=False)[
-                0
-            ].log_probs.sum()
-        )
+        pixels = loaded.tensor()
+        (forced,) = force_decode(self._model, [pixels], [ids], with_attention=False)
+        return float(forced.log_probs.sum())
 
     def model_view(self, image: ImageInput) -> npt.NDArray[np.uint8]:
-        """Return an image as the model sees it, (Y, X, 3): resized, so that its cells divide it
-        evenly.
+        """Return an image as the model sees it, resized to a multiple of its cells: pixels (Y, X,
+        3).
         """
         (loaded,) = self._load_images([image])
-        pixels: npt.NDArray[np.uint8] = np.rint(
-            loaded.tensor().permute(1, 2, 0).numpy() * 255
-        ).astype(np.uint8)
-        return pixels
+        pixels = loaded.tensor().permute(1, 2, 0).numpy()  # (Y, X, 3)
+        view: npt.NDArray[np.uint8] = np.rint(pixels * 255).astype(np.uint8)
+        return view
 
     @property
     def image_size(self) -> ImageSizeSettings:
-        """The size that images are resized to, and the files that are refused."""
+        """Settings of the size that images are resized to, and of the files that are refused."""
         return self.settings.images or ImageSizeSettings()
 
     def _load_images(self, images: Sequence[ImageInput]) -> list[SourcePixels]:
@@ -215,16 +205,10 @@ class Captioner(BasePipeline):
                 continue
             try:
                 source = as_image(image, f"image {number}")
-                name = (
-                    None
-                    if isinstance(source, (str, os.PathLike))
-                    else f"image {number}"
-                )
-                loaded.append(
-                    source_pixels(
-                        load_pixels(source, self.image_size, name), self.image_size
-                    )
-                )
+                is_path = isinstance(source, (str, os.PathLike))
+                name = None if is_path else f"image {number}"
+                pixels = load_pixels(source, self.image_size, name)
+                loaded.append(source_pixels(pixels, self.image_size))
             except DataError as problem:
                 causes += problem.causes
         DataError.raise_all(causes)
@@ -237,9 +221,9 @@ class Captioner(BasePipeline):
         constraints: Constraints,
         settings: SearchSettings,
     ) -> DecodeRequest:
-        key = int.from_bytes(
-            hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest(), "little"
-        )
+        content = pixels.numpy().tobytes()
+        digest = hashlib.blake2b(content, digest_size=8).digest()
+        key = int.from_bytes(digest, "little")
         return self._request(index, pixels, key, constraints, settings)
 
     def _captions(
@@ -255,25 +239,25 @@ class Captioner(BasePipeline):
             return captions
         targets = [ranked[0].ids for ranked in hypotheses]
         forced = force_decode(self._model, pixels, targets)
-        sizes = [(image.shape[1], image.shape[2]) for image in pixels]
-        read = [
-            self._readings(*item) for item in zip(targets, forced, sizes, strict=True)
-        ]
-        return [
-            replace(item, readings=r, chosen=self.choice)
-            for item, r in zip(captions, read, strict=True)
-        ]
+        with_readings = list[Caption]()
+        for index, caption in enumerate(captions):
+            _, Y, X = pixels[index].shape
+            image_readings = self._readings(targets[index], forced[index], (Y, X))
+            with_readings.append(
+                replace(caption, readings=image_readings, chosen=self.choice)
+            )
+        return with_readings
 
     def _caption(self, hypotheses: list[Hypothesis], nbest: int) -> Caption:
         target = self.tokenizer.target
         captions = [
             Caption(
-                target.decode(h.ids),
-                tuple(target.tokens(h.ids)),
-                h.score,
-                repetition=self._repetition(h.ids),
+                target.decode(hypothesis.ids),
+                tuple(target.tokens(hypothesis.ids)),
+                hypothesis.score,
+                repetition=self._repetition(hypothesis.ids),
             )
-            for h in hypotheses[:nbest]
+            for hypothesis in hypotheses[:nbest]
         ]
         return replace(captions[0], nbest=tuple(captions)) if nbest > 1 else captions[0]
 
@@ -281,7 +265,8 @@ class Captioner(BasePipeline):
         self, target: Sequence[int], forced: ForcedDecoding, size: tuple[int, int]
     ) -> Readings:
         assert forced.grid is not None, "an image is encoded as a grid of cells"
-        (rows, columns), (Y, X) = forced.grid, size
+        rows, columns = forced.grid
+        Y, X = size
         encoder: Any = self._model.encoder
         cells = tuple(
             f"{row}·{column}"
@@ -289,22 +274,18 @@ class Captioner(BasePipeline):
             for column in range(1, columns + 1)
         )
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
-        extent = rows * encoder.stride / Y, columns * encoder.stride / X
-        weights = forced.weights
-        roles = forced.roles
-        of_cells = tuple(range(len(cells)))
-        centre = encoder.cell_centre
+        extent = (rows * encoder.stride / Y, columns * encoder.stride / X)
         return Readings(
             cells,
             tokens,
-            of_cells,
+            tuple(range(len(cells))),
             words,
-            weights,
-            roles,
+            forced.weights,
+            forced.roles,
             cells,
             texts,
             forced.grid,
-            centre,
+            encoder.cell_centre,
             extent,
             forced.scores,
         )
@@ -313,23 +294,30 @@ class Captioner(BasePipeline):
 def _region(
     weights: npt.NDArray[np.floating], centre: float, extent: tuple[float, float]
 ) -> Region:
-    """Return the bounding box of the strongest cell and the cells connected to it that are at least
-    half as strong.
+    """Return the bounding box of the strongest cell and connected cells that are at least half as
+    strong.
     """
-    (rows, columns), strong = weights.shape, weights >= weights.max() / 2
-    row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-    region = [(int(row), int(column))]
-    for r, c in region:  # grows while it is read: breadth-first
-        for cell in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
-            if (
-                cell not in region
-                and 0 <= cell[0] < rows
-                and 0 <= cell[1] < columns
-                and strong[cell]
-            ):
+    rows, columns = weights.shape
+    is_strong = weights >= weights.max() / 2
+    strongest = np.unravel_index(int(weights.argmax()), weights.shape)
+    region = [(int(strongest[0]), int(strongest[1]))]
+    for (
+        row,
+        column,
+    ) in region:  # a breadth-first search: the list grows while it is walked
+        neighbours = (
+            (row - 1, column),
+            (row + 1, column),
+            (row, column - 1),
+            (row, column + 1),
+        )
+        for cell in neighbours:
+            is_inside = 0 <= cell[0] < rows and 0 <= cell[1] < columns
+            if is_inside and cell not in region and is_strong[cell]:
                 region.append(cell)
-    ys = [r for r, _ in region]
-    xs = [c for _, c in region]
+
+    ys = [row for row, _ in region]
+    xs = [column for _, column in region]
     down = cell_edges(rows, centre, extent[0])
     across = cell_edges(columns, centre, extent[1])
     return (

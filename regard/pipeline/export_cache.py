@@ -1,9 +1,9 @@
-"""Cache of exports: a model folder that translated on the CPU once is opened without PyTorch the
-next time.
+"""Cache of exports: a model folder that has translated on the CPU once opens without PyTorch next
+time.
 
-An export is a runtime file in the private cache of the user; the command line and the server share
-it. Its name is the hash of all that it depends on, so that a stale one is never found. None of this
-imports PyTorch; `regard.interchange.runtime` makes exports.
+An export is a runtime file in the private cache of the user, which the command line and the server
+share. Its name is the hash of everything that it depends on, so an outdated export is never found.
+This module does not import PyTorch; `regard.interchange.runtime` makes exports.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ from regard.runtime.private_cache import is_private_file, lasting_folders, write
 
 SWITCH = "REGARD_EXPORTS"
 LIMIT = 2 << 30
-"""Bytes that all exports may take together; the least recently used ones are removed."""
+"""Most bytes of all exports; beyond it, the least recently used ones are removed."""
 LARGEST = LIMIT // 8
-"""Bytes of the largest model whose export a command makes: that takes a multiple of its size in
-memory.
-"""
+"""Most bytes of a model that a command exports, which takes a multiple of them in memory."""
 RECENT = 3600
-"""Seconds after its last use in which an export is not removed: whoever asked for it may be about
-to open it.
+"""Seconds after its last use in which an export is not removed, since a process may be opening
+it.
 """
 _GPUS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
-"""Devices of Linux, one of which there is if PyTorch finds a GPU."""
+"""Devices of Linux; if PyTorch finds a GPU, at least one of them exists."""
 
 
 def find_export(
@@ -43,17 +41,17 @@ def find_export(
     device: str = "auto",
     threads: int | None = None,
 ) -> tuple[str, RuntimeTranslator | None]:
-    """Return the name of a model folder's export, and the export itself, opened, if it is in the
-    cache and whole.
+    """Return the name of a model folder's export, and the export, opened, if it is in the cache and
+    intact.
 
-    The name is empty if there can be none, the user switched exports off, or PyTorch may find a GPU
-    to translate on.
+    The name is empty if there can be no export, if the user switched exports off, or if PyTorch may
+    find a GPU.
     """
     may_be_gpu = device != "cpu" and (
         device != "auto" or sys.platform != "linux" or any(map(os.path.exists, _GPUS))
     )
     if not may_be_gpu and are_kept():
-        # Whoever loads the folder says what is wrong with it.
+        # Errors of the folder are reported when it is loaded.
         with suppress(RegardError, OSError):
             if sum(path.stat().st_size for path in export_files(folder)) <= LARGEST:
                 name = export_name(folder, precision)
@@ -62,27 +60,26 @@ def find_export(
 
 
 def are_kept() -> bool:
-    """Return whether exports are read and written: the user may switch them off."""
+    """Return whether exports are read and written, which the user may switch off."""
     return os.environ.get(SWITCH, "").lower() not in ("off", "0", "no")
 
 
 def export_name(folder: Path, precision: str) -> str:
-    """Return the name of the export of a folder as it is now. Raises RegardError or OSError for
-    what is none.
+    """Return the name of the export of a folder in its present state.
+
+    Raises RegardError or OSError if it is not a model folder.
     """
     digests = [(path.name, file_sha256(path)) for path in export_files(folder)]
     return f"model-{json_digest([__version__, hash_of_sources(), precision, digests])}.regard"
 
 
 def export_files(folder: Path) -> list[Path]:
-    """Return the files of a model folder whose content goes into its exports. Raises
-    ModelFolderError.
-    """
+    """Return the files of a model folder that its exports depend on. Raises ModelFolderError."""
     return model_files(folder, "languages.json", "README.md")
 
 
 def open_export(name: str, threads: int | None = None) -> RuntimeTranslator | None:
-    """Open the export of a name; None if the cache has none that is whole. A damaged one is
+    """Open the export of a name; None if the cache has no intact one. A damaged export is
     removed.
     """
     for path in (cache / name for cache in lasting_folders()):
@@ -99,17 +96,15 @@ def open_export(name: str, threads: int | None = None) -> RuntimeTranslator | No
 
 
 def mark_used(path: Path) -> None:
-    """Note that an export is used just now; its time of change stays. Raises OSError if it is
-    gone.
-    """
+    """Set the access time of an export to now, and keep its modification time. Raises OSError."""
     os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
 def write_export(name: str, content: bytes) -> Path | None:
-    """Write an export into the first cache folder that can hold it; None if there is none.
+    """Write an export into the first cache folder that can hold it; return None if there is none.
 
-    The least recently used ones beyond the limit are removed, and what killed processes left
-    unfinished.
+    Exports beyond the limit are removed, the least recently used first, as are unfinished files of
+    killed processes.
     """
     for folder in lasting_folders():
         with suppress(OSError):
@@ -122,11 +117,10 @@ def write_export(name: str, content: bytes) -> Path | None:
 def _remove_old(folder: Path) -> None:
     size = 0
     now = time.time()
-    with suppress(OSError):  # others may remove them too
+    with suppress(OSError):  # another process may remove them at the same time
         status = {path: path.stat() for path in folder.glob("model-*")}
         for path in sorted(status, key=lambda path: -status[path].st_atime_ns):
             size += status[path].st_size
-            if (size > LIMIT or path.suffix != ".regard") and now - status[
-                path
-            ].st_atime > RECENT:
+            is_superfluous = size > LIMIT or path.suffix != ".regard"
+            if is_superfluous and now - status[path].st_atime > RECENT:
                 path.unlink()

@@ -35,14 +35,14 @@ def load(
     precision: Precision = "float32",
     engine: EngineName = "auto",
 ) -> Any:
-    """Load a Translator or Captioner from a model folder; from several, an ensemble that averages
-    probabilities.
+    """Load a Translator or Captioner from a model folder, or from several as an ensemble.
 
-    `precision` is that of weights and products: `int8` is the fastest on a CPU. The type is Any
-    because the folder decides which it is; `load_translator` and `load_captioner` are typed.
-    `engine`: decode with the C library ("library"), with PyTorch ("pytorch"), or ("auto") with the
-    library if it can. Raises ModelFolderError if a file is missing or damaged, UsageError if this
-    machine or model lacks the device, precision or engine, or the models share no vocabulary.
+    An ensemble averages probabilities. `precision` is the precision of weights and products; `int8`
+    is the fastest on a CPU. `engine` is "library" for the C library, "pytorch", or "auto" for the
+    library if it can decode the model. The return type is Any because the folder determines it;
+    `load_translator` and `load_captioner` are typed. Raises ModelFolderError if a file is missing
+    or damaged, UsageError if this machine or model lacks the device, precision or engine, or if the
+    models share no vocabulary.
     """
     check_folders(folder, device, precision, engine)
     device = check_device(device)
@@ -55,7 +55,8 @@ def load(
         folder = folders[0]
     folder = Path(folder)
     loaded = load_folder(folder, device)
-    if ablations := loaded.settings.model.ablations():
+    ablations = loaded.settings.model.ablations()
+    if ablations:
         warnings.warn(
             f"{folder}: trained for an experiment, not for use: {'; '.join(ablations)}",
             stacklevel=2,
@@ -106,8 +107,8 @@ def _pipeline_type(
 def _load_ensemble(
     folders: list[Path], device: str, precision: Precision, engine: EngineName
 ) -> FolderTranslator | Captioner:
-    """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment
-    choice.
+    """Load models as one ensemble, with search settings, tokenizer and alignment choice of the
+    first.
     """
     members = [load_folder(folder, device) for folder in folders]
     UsageError.raise_all(_incompatible(folders, members))
@@ -123,7 +124,7 @@ def _load_ensemble(
 
 
 def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
-    """Return why members cannot be averaged with the first one, a sentence for each cause."""
+    """Return the reasons why members cannot be averaged with the first one."""
     first = members[0]
     causes = list[str]()
     for folder, member in zip(folders[1:], members[1:], strict=True):
@@ -148,17 +149,18 @@ def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
 
 
 def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | None:
-    """Return the attention head that the folder names for alignments; None, with a warning, if the
-    model lacks it.
+    """Return the attention head that the folder names for alignments.
+
+    If the model lacks it, warn and return None.
     """
     values = load_alignment(folder, loaded.settings.seal)
     if values is None:
         return None
     module = dict(loaded.model.named_modules()).get(values["layer"])
     head = values["head"]
-    heads = (
-        module.heads if isinstance(module, Attention) and module.role == "cross" else 0
-    )
+    heads = 0
+    if isinstance(module, Attention) and module.role == "cross":
+        heads = module.heads
     if heads and (head is None or (type(head) is int and 0 <= head < heads)):
         return AlignmentChoice(**values)
     warnings.warn(

@@ -1,4 +1,4 @@
-"""FolderTranslator: a translator with PyTorch: its model, teacher forcing, any kind of search."""
+"""Translator that decodes a model folder with PyTorch or the C library, by any kind of search."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ from regard.text.translation import (
 )
 
 WORD_BY_WORD = 8
-"""Parts of a split line that are streamed word by word. Further ones follow part by part: nobody
-reads so quickly.
+"""Parts of a split line that are streamed word by word. The following ones are streamed part by
+part, which is still faster than a person reads.
 """
 STREAMED_TOGETHER = 64
-"""Parts decoded at once, and then streamed part by part: a batch takes a fraction of the time of
-its parts alone.
+"""Parts that are decoded in one batch and then streamed part by part, in a fraction of the time
+that separate decoding takes.
 """
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """A sentence of a line, a part of a long one, or a whole line.
+    """A part of a line that is decoded as one source: a sentence, a part of a long one, or an
+    entire line.
 
-    It is decoded as one source, tokenised once: `ids` end with EOS. Without ids it has no letters,
-    and is copied. `text`: as it is in the line, with the space behind it. `read`: what is
-    tokenised, after a language code if any.
+    `text` is the part of the line, including the space after it. `read` is the text that is
+    tokenised, after a language code if there is one. `ids` are its token ids including EOS; a
+    segment without ids has no letters, and is copied.
     """
 
     text: str
@@ -65,9 +66,10 @@ class _Segment:
 
 
 class FolderTranslator(BasePipeline, Translator):
-    """A translator that stands on a model folder, or several as an ensemble.
+    """A translator that decodes a model folder, or several as an ensemble.
 
-    Beside what every translator does, it scores and aligns given targets, and has the model itself.
+    In addition to the methods of every translator, it scores and aligns given targets, and gives
+    access to the model.
     """
 
     @property
@@ -103,50 +105,50 @@ class FolderTranslator(BasePipeline, Translator):
     ) -> Decoder:
         settings = self._search_settings(wanted.nbest, search)
         self.engine.evaluate()
-        return _FolderDecoder(
-            self,
-            settings,
-            self._per_source(constraints, count, settings, "line"),
-            wanted,
-        )
+        per_line = self._per_source(constraints, count, settings, "line")
+        return _FolderDecoder(self, settings, per_line, wanted)
 
     def _translate_lines(
         self,
         request: Request,
-        each: Sequence[Constraints],
+        constraints: Sequence[Constraints],
         settings: SearchSettings,
         wanted: Wanted,
     ) -> list[Translation]:
-        """Translate lines under the constraints of each."""
+        """Translate lines, each under its constraints."""
         _check_lengths(request.lines, settings)
         alignments = wanted.alignments or (request.links and self.has_attention)
+        wanted = wanted._replace(alignments=alignments)
         notes: list[list[str]] = [[] for _ in request.lines]
-        split = [
-            self._segments(line, number, item, settings, notes[number])
-            for number, (line, item) in enumerate(zip(request.lines, each, strict=True))
+        segments_of_lines = list[list[_Segment]]()
+        pairs = zip(request.lines, constraints, strict=True)
+        for number, (line, item) in enumerate(pairs):
+            line_segments = self._segments(line, number, item, settings, notes[number])
+            segments_of_lines.append(line_segments)
+
+        segments = [
+            segment
+            for line_segments in segments_of_lines
+            for segment in line_segments
+            if segment.ids
         ]
-        segments = [segment for parts in split for segment in parts if segment.ids]
         requests = [
             self._segment_request(index, segment, settings)
             for index, segment in enumerate(segments)
         ]
         hypotheses = self._decode(requests, settings)
-        parts = iter(
-            self._translations(
-                segments, hypotheses, wanted._replace(alignments=alignments)
-            )
-        )
+        translations = iter(self._translations(segments, hypotheses, wanted))
+
         results = list[Translation]()
-        for line, line_segments, line_notes in zip(
-            request.lines, split, notes, strict=True
-        ):
-            line_parts = [
-                next(parts)
-                if segment.ids
-                else self._copy(segment, wanted.nbest, alignments)
-                for segment in line_segments
-            ]
-            joined = self._join(line_segments, line_parts, alignments)
+        lines = zip(request.lines, segments_of_lines, notes, strict=True)
+        for line, line_segments, line_notes in lines:
+            parts = list[Translation]()
+            for segment in line_segments:
+                if segment.ids:
+                    parts.append(next(translations))
+                else:
+                    parts.append(self._copy(segment, wanted.nbest, alignments))
+            joined = self._join(line_segments, parts, alignments)
             if line_notes:
                 joined = replace(joined, notes=(*line_notes, *joined.notes))
             if alignments:
@@ -157,7 +159,7 @@ class FolderTranslator(BasePipeline, Translator):
     def _stream(
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> Generator[str, None, tuple[str, ...]]:
-        """Stream a line; of more than `WORD_BY_WORD` parts, the further ones part by part."""
+        """Stream a line word by word, and after the first `WORD_BY_WORD` parts, part by part."""
         greedy: SearchOptions = {
             "beam": 1,
             "groups": 1,
@@ -170,18 +172,17 @@ class FolderTranslator(BasePipeline, Translator):
         _check_lengths([text], settings)
         notes = list[str]()
         segments = self._segments(text, 0, checked, settings, notes)
-        last = ""
         stream = self._segment_increments(segments, settings, notes)
-        for before, increments in zip(
-            ("", *(segment.text for segment in segments)), stream, strict=False
-        ):
+        previous_texts = ("", *(segment.text for segment in segments))
+        last = ""
+        for previous, increments in zip(previous_texts, stream, strict=False):
             for number, increment in enumerate(filter(None, increments)):
-                is_next = (
+                needs_space = (
                     number == 0
                     and last
-                    and (before.endswith(" ") or has_spaces(last[-1], increment[0]))
+                    and (previous.endswith(" ") or has_spaces(last[-1], increment[0]))
                 )
-                yield f" {increment}" if is_next else increment
+                yield f" {increment}" if needs_space else increment
                 last = increment
         return tuple(notes)
 
@@ -219,11 +220,11 @@ class FolderTranslator(BasePipeline, Translator):
         targets: Sequence[Sequence[int]],
         role: str | None = None,
     ) -> list[Readings]:
-        """Teacher-force given targets and return their attention readings, in order.
+        """Teacher-force given targets, and return their attention readings in order.
 
-        `targets` are token ids without end of sentence. `role`: only attention of this role
-        ("encoder", "decoder" or "cross"). Raises LineError for pairs so long that their weights
-        would not fit into memory.
+        `targets` are token ids without the end of sentence. With `role` ("encoder", "decoder" or
+        "cross"), only attention of this role is read. Raises LineError for pairs so long that their
+        weights would not fit into memory.
         """
         check_role(role)
         rows = [self.encode(source) for source in as_texts(sources)]
@@ -245,49 +246,44 @@ class FolderTranslator(BasePipeline, Translator):
             max(len(source), len(target))
             for source, target in zip(rows, targets, strict=True)
         ]
-        limit = (
-            f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines "
-            "of their own"
-        )
-        LineError.raise_all(
-            (index, f"has {size:,} {limit}")
-            for index, size in enumerate(sizes)
-            if size > most
-        )
+        causes = list[tuple[int, str]]()
+        for index, size in enumerate(sizes):
+            if size > most:
+                cause = (
+                    f"has {size:,} tokens, and a pair is read whole, up to {most:,} tokens; give "
+                    "its sentences in lines of their own"
+                )
+                causes.append((index, cause))
+        LineError.raise_all(causes)
 
     def encode(self, text: str) -> list[int]:
         return [*self.tokenizer.source.encode(as_text(text)), EOS]
 
     def score(self, source: str, target: str | Sequence[int]) -> float:
-        """Return the log-probability of a given target (text, or token ids), end of sentence
-        included.
+        """Return the log-probability of a given target, text or token ids, including the end of
+        sentence.
 
-        Raises LineError for a pair that is too long for that.
+        Raises LineError for a pair that is too long.
         """
         vocabulary = self.tokenizer.target
-        ids = (
-            vocabulary.encode(target)
-            if isinstance(target, str)
-            else as_token_ids(target, vocabulary)
-        )
+        if isinstance(target, str):
+            ids = vocabulary.encode(target)
+        else:
+            ids = as_token_ids(target, vocabulary)
         encoded = self.encode(source)
         self._check_pairs([encoded], [ids])
-        return float(
-            force_decode(self._model, [encoded], [ids], with_attention=False)[
-                0
-            ].log_probs.sum()
-        )
+        (forced,) = force_decode(self._model, [encoded], [ids], with_attention=False)
+        return float(forced.log_probs.sum())
 
     def align(self, readings: Readings) -> list[Link]:
-        """Extract word links from readings, by the chosen layer and head. Raises UsageError without
-        attention.
+        """Extract word links from readings, by the chosen layer and head.
+
+        Raises UsageError without attention.
         """
         check_readings(readings)
         choice = self.choice or last_layer(readings)
-        return extract_links(
-            readings.words(choice.layer, choice.head, choice.shifted).weights,
-            choice.symmetry,
-        )
+        words = readings.words(choice.layer, choice.head, choice.shifted)
+        return extract_links(words.weights, choice.symmetry)
 
     def _segments(
         self,
@@ -297,12 +293,13 @@ class FolderTranslator(BasePipeline, Translator):
         settings: SearchSettings,
         notes: list[str],
     ) -> list[_Segment]:
-        """Split a line into sentences, and those longer than any source in training further;
-        tokenise each segment.
+        """Split a line into sentences, split those longer than any source in training, and tokenise
+        each part.
 
-        The prefix is for the first segment; sentences of such a line stay together. A line with
-        required terms stays whole, because nobody knows which segment they belong to. `notes` are
-        added to. Raises LineError, with `index`, for what must stay whole and is too long for that.
+        A line with required terms is not split, since it is unknown which part should contain them.
+        With a prefix, which belongs to the first segment, sentences are not separated. Notes are
+        added to `notes`. Raises LineError, with `index`, for a segment that cannot be split and is
+        too long.
         """
         line = clean(line)
         longest = self.settings.search.longest_source
@@ -313,37 +310,36 @@ class FolderTranslator(BasePipeline, Translator):
         parts = [line.removeprefix(code)]
         is_constrained = bool(constraints.terms or constraints.prefix)
         if not constraints.terms:
-            each = settings.splits_sentences and not constraints.prefix
-            clauses = self.settings.search.line_clauses
             splitter = LineSplitter(
                 lambda text: len(encode(code + text.rstrip())),
                 longest or sys.maxsize,
-                each,
-                clauses,
+                settings.splits_sentences and not constraints.prefix,
+                self.settings.search.line_clauses,
             )
             parts = splitter.split(parts[0], notes)
-        code_and_space = f"{code} " if code else ""
-        segments = []
+
+        segments = list[_Segment]()
         for number, part in enumerate(parts):
-            read = (code_and_space if number else code) + part.rstrip()
+            text = part
+            read = part.rstrip()
+            if number == 0:
+                text = code + text
+                read = code + read
+            elif code:
+                read = f"{code} {read}"
             ids = encode(read) if is_constrained or has_letters(part) else []
-            if len(ids) > max(settings.max_whole, longest or 0) and (
-                constraints.terms or longest is None
-            ):
-                why = (
-                    "a line with terms"
-                    if constraints.terms
-                    else "this model, which does not know its longest source,"
-                )
+            is_long = len(ids) > max(settings.max_whole, longest or 0)
+            if is_long and (constraints.terms or longest is None):
+                why = "this model, which does not know its longest source,"
+                if constraints.terms:
+                    why = "a line with terms"
                 raise LineError(
                     (index, whole_too_long(len(ids), settings.max_whole, why))
                 )
-            own = (
-                replace(constraints, prefix="")
-                if number and constraints.prefix
-                else constraints
-            )
-            segments.append(_Segment(part if number else code + part, read, ids, own))
+            segment_constraints = constraints
+            if number and constraints.prefix:
+                segment_constraints = replace(constraints, prefix="")
+            segments.append(_Segment(text, read, ids, segment_constraints))
         return segments
 
     def _segment_request(
@@ -361,25 +357,25 @@ class FolderTranslator(BasePipeline, Translator):
         """Return the translation of each segment from its hypotheses, best first."""
         nbest = wanted.nbest
         pairs = [
-            (s, h)
-            for s, ranked in zip(segments, hypotheses, strict=True)
-            for h in ranked[:nbest]
+            (segment, hypothesis)
+            for segment, ranked in zip(segments, hypotheses, strict=True)
+            for hypothesis in ranked[:nbest]
         ]
         results = [
             self._translation(segment, hypothesis) for segment, hypothesis in pairs
         ]
         if wanted.alignments or wanted.readings:
+            sources = [segment.ids for segment, _ in pairs]
+            targets = [hypothesis.ids for _, hypothesis in pairs]
             role = None if wanted.readings else "cross"
-            read = self._read(
-                [segment.ids for segment, _ in pairs], [h.ids for _, h in pairs], role
-            )
+            readings = self._read(sources, targets, role)
             results = [
                 replace(
                     result,
                     readings=item if wanted.readings else None,
                     alignments=tuple(self.align(item)) if wanted.alignments else None,
                 )
-                for result, item in zip(results, read, strict=True)
+                for result, item in zip(results, readings, strict=True)
             ]
         stream = iter(results)
         return [
@@ -418,19 +414,20 @@ class FolderTranslator(BasePipeline, Translator):
         parts: Sequence[Translation],
         alignments: bool,
     ) -> Translation:
-        """Join the translations of the segments of a line; an empty one has none."""
-        code_words = int(
-            bool(segments and self.tokenizer.source.language_code(segments[0].text))
-        )
-        joined = join_parts(
-            parts, [segment.text for segment in segments], alignments, code_words
-        )
-        return replace(parts[0], parts=joined.parts) if len(parts) == 1 else joined
+        """Join the translations of the segments of a line, which has none if it is empty."""
+        code_words = 0
+        if segments and self.tokenizer.source.language_code(segments[0].text):
+            code_words = 1
+        texts = [segment.text for segment in segments]
+        joined = join_parts(parts, texts, alignments, code_words)
+        if len(parts) == 1:
+            return replace(parts[0], parts=joined.parts)
+        return joined
 
     def _segment_increments(
         self, segments: Sequence[_Segment], settings: SearchSettings, notes: list[str]
     ) -> Iterator[Iterable[str]]:
-        """Yield what the streamed translation of each segment grows by; add to the notes."""
+        """Yield the streamed texts of each segment; add to the notes."""
         for segment in segments[:WORD_BY_WORD]:
             if segment.ids:
                 yield self._increments(segment, settings, notes)
@@ -438,8 +435,7 @@ class FolderTranslator(BasePipeline, Translator):
                 yield [self._copy(segment, 1, False).text]
         for start in range(WORD_BY_WORD, len(segments), STREAMED_TOGETHER):
             group = segments[start : start + STREAMED_TOGETHER]
-            # A draw depends on the seed and the text alone, so a sample is the same alone and in a
-            # group.
+            # A sample depends on the seed and the text only, so batching does not change it.
             requests = [
                 self._segment_request(index, segment, settings)
                 for index, segment in enumerate(group)
@@ -457,19 +453,20 @@ class FolderTranslator(BasePipeline, Translator):
     def _increments(
         self, segment: _Segment, settings: SearchSettings, notes: list[str]
     ) -> Iterator[str]:
-        """Yield what a streamed translation grows by: whole words, and at the end the rest."""
+        """Yield the translation of a segment in complete words as it grows."""
         request = self._segment_request(0, segment, settings)
         target = self.tokenizer.target
         yielded = ""
         ids: tuple[int, ...] = ()
         for ids in self.engine.stream(request, settings):
             words = target.word_indices(target.tokens(ids))
-            whole = target.decode(ids[: words.index(words[-1])]) if words else ""
-            if len(whole) > len(yielded) and whole.startswith(yielded):
-                yield whole[len(yielded) :]
-                yielded = whole
-        if rest := target.decode(ids)[len(yielded) :]:
-            yield rest
+            complete = target.decode(ids[: words.index(words[-1])]) if words else ""
+            if len(complete) > len(yielded) and complete.startswith(yielded):
+                yield complete[len(yielded) :]
+                yielded = complete
+        last_increment = target.decode(ids)[len(yielded) :]
+        if last_increment:
+            yield last_increment
         best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, request.task.terms))
         notes += _all_notes(self._translation(segment, best))
 
@@ -487,21 +484,27 @@ class FolderTranslator(BasePipeline, Translator):
     def _readings(
         self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding
     ) -> Readings:
-        vocabularies = (self.tokenizer.source, self.tokenizer.target)
-        ids = (source, [*target, EOS])
-        (source_tokens, source_words, source_texts), (tokens, words, texts) = map(
-            read_side, vocabularies, ids
+        source_tokens, source_words, source_texts = read_side(
+            self.tokenizer.source, source
         )
-        sides = (source_tokens, tokens, source_words, words)
-        weights = forced.weights
-        roles = forced.roles
+        target_tokens, target_words, target_texts = read_side(
+            self.tokenizer.target, [*target, EOS]
+        )
         return Readings(
-            *sides, weights, roles, source_texts, texts, scores=forced.scores
+            source_tokens,
+            target_tokens,
+            source_words,
+            target_words,
+            forced.weights,
+            forced.roles,
+            source_texts,
+            target_texts,
+            scores=forced.scores,
         )
 
 
 def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
-    """Return what is said of a source of too many tokens that cannot be split, after its line
+    """Return the error for a source that cannot be split and has too many tokens, without a line
     number.
     """
     return (
@@ -517,32 +520,27 @@ def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
 
 
 def _with_nbest(translations: list[Translation], nbest: int) -> Translation:
-    """Return the best translation; if several were asked for, with all of them, without their
-    readings.
+    """Return the best translation, with all of them as `nbest`, without readings, if several are
+    wanted.
     """
     best = translations[0]
-    return (
-        best
-        if nbest == 1
-        else replace(
-            best, nbest=tuple(replace(item, readings=None) for item in translations)
-        )
-    )
+    if nbest == 1:
+        return best
+    without_readings = [replace(item, readings=None) for item in translations]
+    return replace(best, nbest=tuple(without_readings))
 
 
 def _all_notes(result: Translation) -> list[str]:
-    """Return the notes on a segment, that on its repetition among them."""
-    return [
-        *([repetition_note(result.repetition)] if result.repetition else []),
-        *result.notes,
-    ]
+    """Return the notes on a segment, including a note on its repetition."""
+    notes = list(result.notes)
+    if result.repetition:
+        notes.insert(0, repetition_note(result.repetition))
+    return notes
 
 
 @dataclass(frozen=True)
 class _FolderDecoder(Decoder):
-    """Decodes the lines of one call under the constraints of each; no constraints: none of them has
-    any.
-    """
+    """Decoder of the lines of one call; `constraints` has one element per line, or none at all."""
 
     translator: FolderTranslator
     settings: SearchSettings
@@ -554,10 +552,10 @@ class _FolderDecoder(Decoder):
         return [item == NO_CONSTRAINTS for item in self.constraints]
 
     def __call__(self, request: Request) -> list[Translation]:
-        each = [
+        constraints = [
             self.constraints[owner] if self.constraints else NO_CONSTRAINTS
             for owner in request.owners
         ]
         return self.translator._translate_lines(
-            request, each, self.settings, self.wanted
+            request, constraints, self.settings, self.wanted
         )

@@ -1,6 +1,4 @@
-"""Open whatever translates or captions: a runtime file, which needs no PyTorch, or model folders,
-which do.
-"""
+"""Open a model: a runtime file, which needs no PyTorch, or model folders, which do."""
 
 from __future__ import annotations
 
@@ -24,16 +22,15 @@ def load(
     precision: Precision | None = None,
     engine: EngineName = "auto",
 ) -> Any:
-    """Load a translator from a runtime file, or a Translator or Captioner from a model folder; from
-    several folders, an ensemble that averages probabilities.
+    """Load a translator from a runtime file, or a Translator or Captioner from a model folder.
 
-    `precision` is that of weights and products (float32 if not given): `int8` is the fastest on a
-    CPU. A runtime file has its precision. `engine`: decode with the C library ("library"), with
-    PyTorch ("pytorch"), or ("auto") with the library if it can; both find the same outputs. The
-    type is Any because the folder or file decides which it is; `load_translator` and
-    `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or
-    damaged, UsageError if this machine or model lacks the device, precision or engine, or the
-    models share no vocabulary.
+    Several folders become an ensemble that averages probabilities. `precision` is the precision of
+    weights and products, float32 by default; `int8` is the fastest on a CPU. A runtime file has its
+    own precision. `engine` is "library" for the C library, "pytorch", or "auto" for the library if
+    it can decode the model; both find the same outputs. The return type is Any because the folder
+    or file determines it; `load_translator` and `load_captioner` of `regard.pipeline` are typed.
+    Raises ModelFolderError if a file is missing or damaged, UsageError if this machine or model
+    lacks the device, precision or engine, or if the models share no vocabulary.
     """
     check_folders(folder, device, precision, engine)
     if isinstance(folder, (str, os.PathLike)) and Path(folder).is_file():
@@ -54,21 +51,21 @@ def open_runtime(
     precision: str | None = None,
     threads: int | None = None,
 ) -> RuntimeTranslator:
-    """Open a runtime file. Raises UsageError, with all causes, for what such a file has decided
-    already.
+    """Open a runtime file. Raises UsageError, with all causes, for options that contradict the
+    file.
     """
     check_folders(path, device, precision)
     translator = RuntimeTranslator(path, threads)
-    kept = translator.model.card["precision"]
-    wrong = (
-        {f"`device={device}`": "which runs on the CPU"}
-        if device not in ("cpu", "auto")
-        else {}
-    )
-    if precision not in (None, kept):
-        wrong[f"`precision={precision}`"] = f"whose precision is {kept}"
-    UsageError.raise_all(
-        f"{option}: {path} is a runtime file, {why}; leave it out"
-        for option, why in wrong.items()
-    )
+    causes = list[str]()
+    if device not in ("cpu", "auto"):
+        causes.append(
+            f"`device={device}`: {path} is a runtime file, which runs on the CPU; leave it out"
+        )
+    file_precision = translator.model.card["precision"]
+    if precision not in (None, file_precision):
+        causes.append(
+            f"`precision={precision}`: {path} is a runtime file, whose precision is "
+            f"{file_precision}; leave it out"
+        )
+    UsageError.raise_all(causes)
     return translator

@@ -1,6 +1,4 @@
-"""RuntimeTranslator: raw text in, raw text out, from a runtime file and the C library, without
-PyTorch.
-"""
+"""Translator that runs a runtime file with the C library, without PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,38 +48,46 @@ if TYPE_CHECKING:
     from regard.search.settings import SearchOptions, SearchSettings
 
 _LineConstraints = tuple[Constraints, LibraryConstraints]
-"""Constraints in words and in token ids."""
+"""Constraints of a line as text, and as the structure of the library."""
 UNSUPPORTED = ("mbr", "coverage_penalty", "groups")
-"""Search settings that only a run folder, and PyTorch, can do."""
+"""Search settings that need the run folder and PyTorch."""
 OF_TRAINING = ("longest_source", "line_clauses")
-"""Search settings that the library keeps as they were when the file was written."""
+"""Search settings that describe the training data, and are fixed in a runtime file."""
 _SHARED = (
-    *("beam", "length_penalty", "max_ratio", "max_extra", "min_length", "max_length"),
-    *("no_repeat_ngram", "max_line", "max_whole"),
+    "beam",
+    "length_penalty",
+    "max_ratio",
+    "max_extra",
+    "min_length",
+    "max_length",
+    "no_repeat_ngram",
+    "max_line",
+    "max_whole",
 )
-"""Search settings that are options of the C library by the same name, which checks them."""
+"""Search settings that are options of the C library with the same name, and are checked by it."""
 _SAMPLING = ("sample", "temperature", "top_k", "top_p", "seed")
-"""Search settings that are its options, too; without a sample it does not look at them."""
+"""Search settings that are options of the C library, which ignores them unless it samples."""
 _ABSENT = {"max_length": -1, "top_k": 0, "top_p": 0.0}
-"""Values by which the library is told that a setting is None."""
+"""Values of library options that stand for a setting of None."""
 _EOS = 3
 
 
 class RuntimeTranslator(Translator):
-    """A translator that stands on a runtime file, and the C library.
+    """A translator that decodes a runtime file with the C library.
 
-    It searches greedily or with a beam, or samples, under any constraints; diverse beams, MBR and
+    It searches greedily or with a beam, or samples, under any constraints. Diverse beams, MBR and
     the coverage penalty need the run folder.
     """
 
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
-        """Open a runtime file. `threads`: to translate with; one per core if not given."""
+        """Open a runtime file. `threads`: number of threads, by default one per core."""
         causes = problems_of_types(PATH, {"path": path})
         causes += problems_of_types(THREADS, {"threads": threads}, optional=True)
         UsageError.raise_all(causes)
         self.model = RuntimeModel(path)
         self.threads = threads or available_cores()
-        if ablations := self.model.card.get("warnings"):
+        ablations = self.model.card.get("warnings")
+        if ablations:
             warnings.warn(
                 f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}",
                 stacklevel=2,
@@ -112,7 +117,8 @@ class RuntimeTranslator(Translator):
 
     @cached_property
     def case_reader(self) -> CaseReader:
-        # A cycle with this translator would keep the file mapped when nobody needs it any more.
+        # The lambda refers to the model only: a cycle with this translator would keep the file
+        # mapped after its last use.
         model = self.model
         return CaseReader(self.language_pair, lambda text: model.encode(text)[:-1])
 
@@ -142,12 +148,10 @@ class RuntimeTranslator(Translator):
         """
         from regard.data.language_id import LanguageId
 
+        if not self.model.language_id:
+            return None
         try:
-            return (
-                LanguageId.parse(self.model.language_id)
-                if self.model.language_id
-                else None
-            )
+            return LanguageId.parse(self.model.language_id)
         except ValueError as problem:
             warnings.warn(
                 f"{self.model.path}: its languages are damaged ({problem}) and not recognised",
@@ -209,37 +213,35 @@ class RuntimeTranslator(Translator):
         notes = [
             repetition_note(repetition) for repetition in line.hypotheses[0].repetitions
         ]
-        return replace(translation, notes=(*translation.notes, *notes)), list(
-            line.steps
-        )
+        translation = replace(translation, notes=(*translation.notes, *notes))
+        return translation, list(line.steps)
 
     @cached_property
-    def _own_options(self) -> Options:
-        """The model's own options of a search."""
+    def _default_options(self) -> Options:
+        """The search options that the file came with."""
         options = self.model.options()
-        _set_options(
-            options,
-            {
-                name: value
-                for name, value in self.model.card["search"].items()
-                if name in _SAMPLING
-            },
-        )
+        settings = self.model.card["search"]
+        sampling = {name: settings[name] for name in _SAMPLING if name in settings}
+        _set_options(options, sampling)
         return options
 
     def _threshold(self, options: Options) -> float | None:
-        """Return the score below which a translation is doubtful; None: unknown, or scores are of
-        another kind.
+        """Return the score below which a translation is doubtful.
+
+        Returns None if it is unknown, or does not apply to the scores of this search.
         """
-        own = self._own_options
-        if (options.length_penalty, options.sample) != (own.length_penalty, own.sample):
+        defaults = self._default_options
+        if (
+            options.length_penalty != defaults.length_penalty
+            or options.sample != defaults.sample
+        ):
             return None
         threshold: float | None = self.model.card["search"].get("score_threshold")
         return threshold
 
     @cached_property
     def constraint_encoder(self) -> ConstraintEncoder:
-        """Tokenises constraints with the model's vocabulary."""
+        """Encoder of constraints by the model's vocabulary."""
         from regard.runtime.encoded_constraints import RuntimeVocabulary
         from regard.search.constraint_text import ConstraintEncoder
 
@@ -248,7 +250,7 @@ class RuntimeTranslator(Translator):
     def _encoded(
         self, per_line: list[Constraints], search: SearchOptions
     ) -> list[_LineConstraints]:
-        """Return the constraints of each line, with what the library takes.
+        """Return the constraints of each line, as text and as structures of the library.
 
         Raises UsageError, with all causes, for constraints that contradict themselves or the search
         settings.
@@ -266,28 +268,28 @@ class RuntimeTranslator(Translator):
         for item in dict.fromkeys(per_line):
             prefix = encoder.encode_prefix(item.prefix)
             terms = encoder.encode_terms(item.terms)
-            # The library has the limit of the model itself.
+            # The library checks the limit of the model itself.
             if settings.max_length is not None:
-                check_required(
-                    item, len(prefix) + required_tokens(terms), settings.max_length + 1
-                )
-            encoded[item] = library_constraints(
-                prefix, terms, encoder.encode_forbidden(item.forbid)
-            )
+                required = len(prefix) + required_tokens(terms)
+                check_required(item, required, settings.max_length + 1)
+            forbidden = encoder.encode_forbidden(item.forbid)
+            encoded[item] = library_constraints(prefix, terms, forbidden)
         return [(item, encoded[item]) for item in per_line]
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
-        """Return the options of the C library. Raises UsageError, with all causes, for what it
-        cannot do.
+        """Return the options of the C library. Raises UsageError, with all causes, for unsupported
+        settings.
         """
-        options = self._own_options.copy()
+        options = self._default_options.copy()
         chosen: dict[str, Any] = {
             name: value for name, value in search.items() if value is not None
         }
-        if not all(
+        # Usual numbers are left to the library, since SearchSettings takes long to load.
+        are_usual = all(
             name in _SHARED and type(value) in (int, float)
             for name, value in chosen.items()
-        ):
+        )
+        if not are_usual:
             settings = self.search.with_values(**chosen)
             _refuse_unsupported(settings)
             fixed = [name for name in OF_TRAINING if name in chosen]
@@ -307,10 +309,10 @@ class RuntimeTranslator(Translator):
 
 
 class LibraryDecoder(Decoder):
-    """Decodes the lines of one call by the library, at once or by whoever hands over the arguments
-    itself.
+    """Decoder of the lines of one call by the library.
 
-    `constraints`: of each line; None: there are none.
+    A caller may also run the library itself, with `arguments` and `read`. `constraints` has one
+    element per line, or is None if there are none.
     """
 
     def __init__(
@@ -333,9 +335,7 @@ class LibraryDecoder(Decoder):
         options.attention = 2 if wanted.readings else 0
 
     def read_each(self, encoder: bool) -> None:
-        """Read the attention of every hypothesis. `encoder`: also that of encoder and decoder to
-        themselves.
-        """
+        """Read the attention of every hypothesis, and with `encoder` also all self-attention."""
         self._options.attention = 2 if encoder else 1
         self._reads_each = True
 
@@ -351,31 +351,25 @@ class LibraryDecoder(Decoder):
     def arguments(
         self, request: Request
     ) -> tuple[Sequence[str], Options, list[LibraryConstraints] | None]:
-        """Return lines, options and constraints, as the library takes them."""
+        """Return lines, options and constraints as arguments of the library."""
         options = self._options.copy()
         options.alignments = int(self._finds_links(request))
-        constraints = self._constraints
-        encoded = (
-            None
-            if constraints is None
-            else [constraints[owner][1] for owner in request.owners]
-        )
+        encoded = None
+        if self._constraints is not None:
+            encoded = [self._constraints[owner][1] for owner in request.owners]
         return request.lines, options, encoded
 
     def read(self, request: Request, lines: Sequence[RuntimeLine]) -> list[Translation]:
-        """Return what the library has found as translations."""
-        constraints = self._constraints
-        each = (
-            repeat(NO_CONSTRAINTS)
-            if constraints is None
-            else (constraints[owner][0] for owner in request.owners)
-        )
-        pairs = zip(request.lines, map(self._translation, lines, each), strict=True)
+        """Return the results of the library as translations."""
+        constraints = [NO_CONSTRAINTS] * len(lines)
+        if self._constraints is not None:
+            constraints = [self._constraints[owner][0] for owner in request.owners]
+        translations = list(map(self._translation, lines, constraints))
         if not self._finds_links(request):
-            return [translation for _, translation in pairs]
+            return translations
         return [
             translation.with_given_words(given_words(line))
-            for line, translation in pairs
+            for line, translation in zip(request.lines, translations, strict=True)
         ]
 
     def _finds_links(self, request: Request) -> bool:
@@ -392,21 +386,24 @@ class LibraryDecoder(Decoder):
             )
             for source, text, score, _ in line.parts
         )
-        ranked: tuple[Translation, ...] = ()
+        ranked = list[Translation]()
         if self._wanted.nbest > 1 and line.parts:
-            ranked = tuple(
-                self._result(
-                    line,
-                    hypothesis,
-                    constraints,
-                    self._readings(line, hypothesis) if self._reads_each else None,
-                )
-                for hypothesis in line.hypotheses
-            )
+            for hypothesis in line.hypotheses:
+                readings = None
+                if self._reads_each:
+                    readings = self._readings(line, hypothesis)
+                ranked.append(self._result(line, hypothesis, constraints, readings))
         readings = self._readings(line, best) if self._wanted.readings else None
         doubtful = any(part.doubtful for part in parts)
         return self._result(
-            line, best, constraints, readings, ranked, parts, doubtful, line.notes
+            line,
+            best,
+            constraints,
+            readings,
+            tuple(ranked),
+            parts,
+            doubtful,
+            line.notes,
         )
 
     def _result(  # noqa: PLR0913 - the parts of which a Translation is made
@@ -421,10 +418,7 @@ class LibraryDecoder(Decoder):
         notes: tuple[str, ...] = (),
     ) -> Translation:
         if constraints.terms:
-            notes = (
-                *notes,
-                *missing_terms(hypothesis.is_complete, constraints, "translation"),
-            )
+            notes += missing_terms(hypothesis.is_complete, constraints, "translation")
         return Translation(
             hypothesis.text,
             tuple(self._model.tokens(hypothesis.ids, True)),
@@ -443,34 +437,27 @@ class LibraryDecoder(Decoder):
         )
 
     def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings | None:
-        """Return the attention weights of a hypothesis, with the tokens and words they belong to,
-        if there are any.
+        """Return the attention weights of a hypothesis, with tokens and words; None for an empty
+        source.
         """
         if not line.source:
             return None
-        model = self._model
-        sides = ((line.source, False), ((*best.ids, _EOS), True))
-        tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
-        words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
-        texts = [
-            model.word_texts(ids, side, is_target)
-            for (ids, is_target), side in zip(sides, words, strict=True)
-        ]
-        roles = {layer.name: layer.role for layer in model.layers}
         from regard.attention.alignment import Readings
 
-        weights = best.weights
-        scores = best.scores
+        model = self._model
+        target = (*best.ids, _EOS)
+        source_words = tuple(model.word_indices(line.source, False))
+        target_words = tuple(model.word_indices(target, True))
         return Readings(
-            tokens[0],
-            tokens[1],
-            words[0],
-            words[1],
-            weights,
-            roles,
-            texts[0],
-            texts[1],
-            scores=scores,
+            tuple(model.tokens(line.source, False)),
+            tuple(model.tokens(target, True)),
+            source_words,
+            target_words,
+            best.weights,
+            {layer.name: layer.role for layer in model.layers},
+            model.word_texts(line.source, source_words, False),
+            model.word_texts(target, target_words, True),
+            scores=best.scores,
         )
 
 
@@ -480,12 +467,10 @@ def _set_options(options: Options, values: Mapping[str, Any]) -> None:
 
 
 def _refuse_unsupported(settings: SearchSettings) -> None:
-    """Raise UsageError, with all causes, for settings that a runtime file does without."""
+    """Raise UsageError, with all causes, for settings that a runtime file does not support."""
     fields = type(settings).model_fields
-    asked = [
-        name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default
-    ]
     UsageError.raise_all(
         f"`{name}` needs the run folder and PyTorch; a runtime file does without it"
-        for name in asked
+        for name in UNSUPPORTED
+        if getattr(settings, name) != fields[name].default
     )

@@ -1,13 +1,13 @@
-"""Translator: raw text to translated text, whatever decodes it."""
+"""Base class of translators from raw text to translated text, whatever engine decodes."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineWarning, UsageError
@@ -41,7 +41,7 @@ _R = TypeVar("_R")
 
 
 class Decoder(ABC):
-    """Decodes the lines of one call, whose options are checked."""
+    """Decoder of the lines of one call, whose options have been checked."""
 
     @property
     @abstractmethod
@@ -50,36 +50,42 @@ class Decoder(ABC):
 
     @abstractmethod
     def __call__(self, request: Request) -> list[Translation]:
-        """Decode lines as they are. Raises LineError, by their numbers in the request, for those
-        that are refused.
+        """Decode lines without further processing.
+
+        Raises LineError, with the numbers of lines in the request, for lines that are refused.
         """
 
 
 @dataclass(frozen=True)
 class TranslationCall(Generic[_R]):
-    """A call that is begun: `path` says what is to be decoded, and `decoder` decodes it."""
+    """A call that has begun: `path` yields the requests that `decoder` decodes."""
 
     path: Path[_R]
     decoder: Decoder
 
-    def run(self, may_retry: Callable[[], bool] = lambda: True) -> _R:
-        """Decode all that is to be decoded, and return the translations. `may_retry`: asked before
-        each further try.
+    def run(self, may_retry: Callable[[], bool] | None = None) -> _R:
+        """Decode all requests, and return the translations.
+
+        `may_retry` is called before each retry, and returns whether there is time for it; by
+        default there is.
         """
-        return run_path(
-            self.path,
-            lambda request: (
-                self.decoder(request) if not request.is_retry or may_retry() else None
-            ),
-        )
+        if may_retry is None:
+            return run_path(self.path, self.decoder)
+
+        def decode(request: Request) -> list[Translation] | None:
+            if request.is_retry and not may_retry():
+                return None
+            return self.decoder(request)
+
+        return run_path(self.path, decode)
 
 
 class Translator(ABC):
     """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`.
 
-    It stands on a run folder, several of them as an ensemble, or a runtime file. What it can do
-    depends on what decodes: the C library or PyTorch. It may be called from several threads at
-    once.
+    A translator is loaded from a run folder, from several as an ensemble, or from a runtime file.
+    Its capabilities depend on the engine that decodes, the C library or PyTorch. Several threads
+    may call it at once.
     """
 
     def translate(
@@ -96,19 +102,27 @@ class Translator(ABC):
         """Translate a line or several: one translation for each line, in order. Empty lines stay
         empty.
 
-        `constraints` hold for all lines, or there is one for each. `search` overrides the model's
-        search settings. `readings` and `alignments` are those of the token ids that were found,
-        whatever the search was. `keep`: placeholders, addresses, code and emoji come back
-        unchanged, and what a given list of RE2's patterns matches, in lines without constraints,
-        and lines in capitals are read in the letters that the model knows; if nbest, alignments or
-        readings are asked for, at most two placeholders of a line, by the model's copy tokens.
-        Warns of what `Translation.notes` say. Raises UsageError, with all causes, for options that
+        - `nbest`, `alignments`, `readings`: see `Translation`. Readings and alignments belong to
+        the output of the search, whatever its settings. - `constraints` hold for all lines, or
+        there is one for each. - `keep`: placeholders, addresses, code and emoji come back
+        unchanged, as do the matches of given RE2 patterns in lines without constraints, and lines
+        in capitals are read in letters that the model knows. If nbest, alignments or readings are
+        asked for, this holds for at most two placeholders of a line, by the model's copy tokens. -
+        `search` overrides the model's search settings.
+
+        Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
         contradict each other or the model, and LineError for lines that cannot be translated.
         """
-        wanted: Any = {"nbest": nbest, "alignments": alignments, "readings": readings}
-        translations = self.begin(
-            texts, **wanted, constraints=constraints, keep=keep, **search
-        ).run()
+        call = self.begin(
+            texts,
+            nbest=nbest,
+            alignments=alignments,
+            readings=readings,
+            constraints=constraints,
+            keep=keep,
+            **search,
+        )
+        translations = call.run()
         self._warn(translations)
         return translations
 
@@ -123,8 +137,9 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
-        """Begin to translate lines, as `translate` does; notes are no warnings. Raises UsageError
-        as it does.
+        """Begin to translate lines as `translate` does, but without warnings of notes.
+
+        Raises the same UsageError.
         """
         lines = as_texts(texts)
         UsageError.raise_all(
@@ -145,10 +160,11 @@ class Translator(ABC):
         code: str = "",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[TranslatedText]]:
-        """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has
-        any.
+        """Begin to translate entire texts; see `texts_path`.
+
+        Markup asks for alignments if the model has attention.
         """
-        # Late: a line of a file needs no markup.
+        # Imported late, since plain lines need no markup.
         from regard.text.text_format import texts_path
 
         wanted = wanted._replace(
@@ -165,12 +181,12 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> Generator[str, None, Translation]:
-        """Yield the translation of a line as it is decoded, greedily or, with `sample=True`,
-        sampled; word by word.
+        """Yield the translation of a line word by word as it is decoded, greedily or, with
+        `sample=True`, by sampling.
 
-        Joined, the yielded texts are the translation with a beam of 1, but for what `translate`
-        tries again and for the mark of a mnemonic, which the model reads. The generator returns the
-        translation, whose score is not known, and warns of its notes.
+        The yielded texts together are the translation with a beam of 1, except for the retries of
+        `translate`, and for the mark of a mnemonic, which the model reads here. The generator
+        returns the translation, without a score, and warns of its notes.
         """
         translation = yield from self.begin_stream(text, constraints, keep, **search)
         self._warn([translation])
@@ -183,17 +199,14 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> Generator[str, None, Translation]:
-        """Yield what the translation of a line grows by, as `stream` does; notes are no
-        warnings.
-        """
+        """Yield the translation of a line as `stream` does, but without warnings of notes."""
         (line,) = as_texts([text])
         (checked,) = constraints_of_each(constraints, 1, "line")
         is_free = checked == NO_CONSTRAINTS
-        rules = self._rules(
-            BEST_TEXT, checked_keep(keep, BEST_TEXT, [is_free]) and is_free and keep
-        )
-        read, restored = first_reading(line, rules)
-        increments = self._stream(read, checked, search)
+        keep = checked_keep(keep, BEST_TEXT, [is_free])
+        rules = self._rules(BEST_TEXT, keep if is_free else False)
+        model_line, restored = first_reading(line, rules)
+        increments = self._stream(model_line, checked, search)
         raw = ""
         yielded = ""
         while True:
@@ -202,21 +215,27 @@ class Translator(ABC):
             except StopIteration as stop:
                 notes: tuple[str, ...] = stop.value
                 break
-            whole = restored(Translation(raw, (), 0.0)).text
-            # Else a letter or a space depends on what comes next.
-            if whole.startswith(yielded):
-                yield whole[len(yielded) :]
-                yielded = whole
+            text_so_far = restored(Translation(raw, (), 0.0)).text
+            # If the text has changed, a letter or a space depends on the following words.
+            if text_so_far.startswith(yielded):
+                yield text_so_far[len(yielded) :]
+                yielded = text_so_far
+
         result = restored(Translation(raw, (), 0.0, notes=notes))
-        whole = result.text
-        if rest := whole[len(yielded) :]:
-            yield rest
-        note = spans_note(line, whole, rules.own)
-        part = TranslatedPart(line.strip(), whole, 0.0)
-        translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
-        return replace(
-            translation, notes=(*result.notes, *([note] if note else []))
-        ).with_doubts(self.doubts, None)
+        final_text = result.text
+        if len(final_text) > len(yielded):
+            yield final_text[len(yielded) :]
+        all_notes = list(result.notes)
+        note = spans_note(line, final_text, rules.user_patterns)
+        if note:
+            all_notes.append(note)
+        parts = list[TranslatedPart]()
+        if line.strip():
+            parts.append(TranslatedPart(line.strip(), final_text, 0.0))
+        translation = Translation(
+            final_text, (), 0.0, parts=tuple(parts), notes=tuple(all_notes)
+        )
+        return translation.with_doubts(self.doubts, None)
 
     def trace(
         self,
@@ -226,7 +245,7 @@ class Translator(ABC):
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line with its readings, and record every step of its search.
 
-        The line is read as it is: what is shown of the search is what the model reads. Raises
+        The line is not processed before the search, so the steps show what the model reads. Raises
         UsageError for a line without letters, and for one that is split.
         """
         translation, steps = self._trace(as_text(text), constraints, search)
@@ -235,17 +254,17 @@ class Translator(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """Tokenise a line as the model reads it: token ids, end of sentence last."""
+        """Tokenise a source line; return its token ids, including the end of sentence."""
 
     @property
     @abstractmethod
     def search(self) -> SearchSettings:
-        """The search settings that the model came with."""
+        """The default search settings of the model."""
 
     @property
     @abstractmethod
     def languages(self) -> Languages:
-        """The languages of source and target; empty ones are unknown."""
+        """The languages of source and target; empty if unknown."""
 
     @property
     @abstractmethod
@@ -260,21 +279,21 @@ class Translator(ABC):
     @property
     @abstractmethod
     def doubts(self) -> DoubtfulSentences:
-        """Tells which sentences the model has not learnt."""
+        """Recogniser of sentences that the model has not learnt."""
 
     @cached_property
     def case_reader(self) -> CaseReader:
-        """Reads lines in capitals, by the rules of the model's languages."""
+        """Converter of lines in capitals, by the case rules of the model's languages."""
         return CaseReader(self.language_pair, lambda text: self.encode(text)[:-1])
 
     @property
     def language_pair(self) -> tuple[str, str]:
-        """The codes of source and target; empty ones are unknown."""
+        """The codes of source and target language; empty if unknown."""
         return self.languages.pair
 
     @staticmethod
     def _warn(translations: Sequence[Translation]) -> None:
-        """Warn of what the notes say, at the caller of the method that calls this."""
+        """Issue the notes as warnings, attributed to the caller of the public method."""
         for index, translation in enumerate(translations):
             for note in translation.notes:
                 warnings.warn(LineWarning(index, note), stacklevel=3)
@@ -290,7 +309,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints],
         search: SearchOptions,
     ) -> Decoder:
-        """Check the options of a call of `count` lines; return what decodes them. Raises
+        """Check the options of a call of `count` lines, and return its decoder. Raises
         UsageError.
         """
 
@@ -298,12 +317,10 @@ class Translator(ABC):
     def _stream(
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> Generator[str, None, tuple[str, ...]]:
-        """Yield what the translation of a line, read as it is, grows by; return the notes on it."""
+        """Yield the translation of an unprocessed line as it grows; return the notes on it."""
 
     @abstractmethod
     def _trace(
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> tuple[Translation, list[SearchStep]]:
-        """Translate a line, read as it is, with its readings, and record every step of its
-        search.
-        """
+        """Translate an unprocessed line with its readings, and record every step of its search."""

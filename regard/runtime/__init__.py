@@ -1,1 +1,1 @@
-"""C library of kernels and runtime, and its thin Python; nothing here needs PyTorch."""
+"""C library of kernels and runtime, with a thin Python interface that needs no PyTorch."""

@@ -1,4 +1,4 @@
-"""Constraints in token ids, as the C library takes them. Nothing here imports PyTorch."""
+"""Convert constraints from token ids to the structures of the C library, without PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.runtime.model import Completion, Constraints, RuntimeModel, Term
 from regard.search import task
 
 _TABLES: WeakKeyDictionary[task.BannedPhrase, Any] = WeakKeyDictionary()
-"""The completions of phrases, made once for many sources."""
+"""Completions of forbidden phrases, converted once and shared by many sources."""
 
 
 def library_constraints(
@@ -24,8 +24,9 @@ def library_constraints(
     max_steps: int = 0,
     sampling_key: int = 0,
 ) -> Constraints:
-    """Return constraints as the library takes them, with at most one of `banned`; the terms must
-    outlive them.
+    """Return constraints as a structure of the library.
+
+    `banned` has at most one element. The terms must outlive the structure.
     """
     constraints = Constraints.of_prefix(prefix)
     constraints.terms = (Term * len(terms))(*map(_term, terms))
@@ -40,7 +41,7 @@ def library_constraints(
 
 
 class RuntimeVocabulary:
-    """The target side of a runtime file's vocabulary, as far as `ConstraintEncoder` needs it."""
+    """Target vocabulary of a runtime file, with the methods that `ConstraintEncoder` needs."""
 
     def __init__(self, model: RuntimeModel) -> None:
         self._model = model
@@ -60,29 +61,32 @@ class RuntimeVocabulary:
     @cached_property
     def surface_bytes(self) -> list[bytes]:
         """The bytes that each token adds to a text."""
-        return surfaces_of(
-            self._all,
-            lambda token: self._model.decode([self.id_of(token)], True) != token,
-        )
+
+        def is_byte(token: str) -> bool:
+            return self._model.decode([self.id_of(token)], True) != token
+
+        return surfaces_of(self._all_tokens, is_byte)
 
     @cached_property
-    def _all(self) -> tuple[str, ...]:
+    def _all_tokens(self) -> tuple[str, ...]:
         return self._model.vocabulary(True)
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        return {token: index for index, token in enumerate(self._all)}
+        return {token: index for index, token in enumerate(self._all_tokens)}
 
 
 def _table(phrase: task.BannedPhrase) -> Any:
-    """Return the completions of phrases as the library takes them."""
+    """Return the completions of a phrase as an array of the library's structures."""
     if phrase not in _TABLES:
-        ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
+        completions = sorted(
+            phrase.completions, key=lambda item: (len(item[0]), item[0])
+        )
         records: Any = (
             (before, len(before), token, at_boundary)
-            for before, token, at_boundary in ways
+            for before, token, at_boundary in completions
         )
-        _TABLES.setdefault(phrase, (Completion * len(ways))(*records))
+        _TABLES.setdefault(phrase, (Completion * len(completions))(*records))
     return _TABLES[phrase]
 
 

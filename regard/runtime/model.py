@@ -1,4 +1,6 @@
-"""Runtime models: a trained translator in one file, opened and run by the C library (regard.h)."""
+"""Open a runtime file, which is a trained translator in one file, and run it by the C library
+(regard.h).
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,10 @@ ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
 _ALIGNED = 64
-_SHORT = 1_000
-"""Characters or tokens of all sources whose search is soon over."""
-_FEW = 8
-"""Sources whose search is soon over."""
+_SHORT_LENGTH = 1_000
+"""Largest total of characters or tokens in the sources of a short search."""
+_SHORT_SOURCES = 8
+"""Largest number of sources of a short search."""
 _Result = TypeVar("_Result")
 
 
@@ -80,7 +82,7 @@ class Options:
     states: int = 0
 
     def copy(self) -> Options:
-        """Return other options of the same values; `copy.copy` takes ten times as long."""
+        """Return a copy of the options in a tenth of the time of `copy.copy`."""
         options = object.__new__(Options)
         options.__dict__.update(self.__dict__)
         return options
@@ -136,7 +138,7 @@ class Constraints(ctypes.Structure):
 
     @classmethod
     def of_prefix(cls, ids: Sequence[int]) -> Constraints:
-        """Return what makes a target begin with these tokens."""
+        """Return the constraint that a target begins with these tokens."""
         return cls((ctypes.c_int32 * len(ids))(*ids), len(ids))
 
 
@@ -185,8 +187,9 @@ class _Part(ctypes.Structure):
 
 
 class EncodedSource(ctypes.Structure):
-    """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D),
-    contiguous float32.
+    """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D).
+
+    The arrays are contiguous float32.
     """
 
     _fields_ = (
@@ -202,10 +205,10 @@ class EncodedSource(ctypes.Structure):
     )
 
     def __init__(self, length: int, *arrays: npt.NDArray[np.float32]) -> None:
-        """Refer to the arrays; `length`: in tokens, as `max_ratio` counts them."""
+        """Refer to the arrays; `length` is the source length in tokens, which `max_ratio` uses."""
         assert all(
             array.dtype == "float32" and array.flags.c_contiguous for array in arrays
-        ), "read as they lie"
+        ), "the library reads contiguous float32"
         self._arrays = arrays
         sizes = (array.shape[-1] for array in arrays)
         super().__init__(
@@ -213,14 +216,14 @@ class EncodedSource(ctypes.Structure):
         )
 
     def __len__(self) -> int:
-        # A negative length is refused by the library, in the words of all wrong sources.
+        # The library refuses a negative length, with the same error as for other wrong sources.
         return max(int(self.length), 0)
 
 
 Source = Sequence[int] | EncodedSource
-"""Token ids, end of sentence last, or what an encoder made of them, or of an image."""
+"""Token ids with the end of sentence, or the output of an encoder for a sentence or an image."""
 Sources = Sequence[str] | Sequence[Source]
-"""Sources of one call, all of a kind."""
+"""Sources of one call, which are all of one type."""
 
 
 class _Attention(ctypes.Structure):
@@ -266,11 +269,12 @@ class AttentionLayer:
 
 @dataclass(frozen=True, eq=False)
 class RuntimeStates:
-    """Hidden states of the highest layers: of a recurrent encoder (S, directions, N), and of the
+    """Hidden states of the top layers: of a recurrent encoder (S, directions, N), and of the
     decoder (T, M).
 
-    Those of a decoder that is not recurrent are its features. `initial` (M,): the state of a
-    recurrent decoder before the first token. `attends_first`: it attends by the state before.
+    The states of a decoder that is not recurrent are its features. `initial` (M,) is the state of a
+    recurrent decoder before the first token. `attends_first` means that attention uses the state
+    before the step.
     """
 
     encoder: npt.NDArray[np.float32] | None
@@ -280,31 +284,29 @@ class RuntimeStates:
 
 
 class RuntimeHypothesis(NamedTuple):
-    """A translation of a line: text, score, token ids; links, attention (heads, T, S) and states if
-    asked for.
+    """A translation of a line: text, score and token ids, and on request links, attention (heads,
+    T, S) and states.
     """
 
     text: str
     score: float
     ids: tuple[int, ...]
-    log_probs: tuple[float, ...]  # of each token, after those before it
+    log_probs: tuple[float, ...]  # of each token, given the preceding tokens
     links: tuple[tuple[int, int], ...] | None
-    weights: _Arrays  # by layer, as the scores that softmax makes them of
-    scores: _Arrays
+    weights: _Arrays  # attention weights by layer
+    scores: _Arrays  # attention scores before the softmax, by layer
     states: RuntimeStates | None
-    # Of its parts: texts that are repeated over and over, and how often.
+    # Texts that a part of the line keeps repeating, and how often.
     repetitions: tuple[tuple[str, int], ...]
-    is_complete: (
-        # It holds all required terms, and the model has placed its copy tokens itself.
-        bool
-    )
+    # All required terms are present, and the model has placed the copy tokens itself.
+    is_complete: bool
 
 
 class RuntimeLine(NamedTuple):
-    """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on
-    it, and the search.
+    """The result for a line: hypotheses, best first, source token ids, parts, notes, and search
+    steps.
 
-    `steps` are there if they were asked for, and the line was neither empty nor split.
+    `steps` are present if they were asked for and the line was neither empty nor split.
     """
 
     hypotheses: tuple[RuntimeHypothesis, ...]
@@ -324,7 +326,7 @@ _CARD: dict[str, Any] = {
     "familiar": {},
     "alignment": None,
 }
-"""Values of a card that lacks them; others are of the same types, `alignment` a table."""
+"""Default values of a card, which also give the types of its values; `alignment` is a table."""
 _TEXTS = ("languages", "language_codes", "warnings")
 _CARD_SIZE = 1 << 22
 _ENTRIES = 2_000
@@ -333,8 +335,8 @@ _LARGEST = 1e15
 
 
 def _read_card(path: Path, content: bytes) -> dict[str, Any]:
-    """Parse and check the card of a file, which may come from anywhere. Raises ModelFolderError,
-    with all causes.
+    """Parse and check the card of a file from any source. Raises ModelFolderError with all
+    causes.
     """
     try:
         if len(content) > _CARD_SIZE:
@@ -344,16 +346,16 @@ def _read_card(path: Path, content: bytes) -> dict[str, Any]:
         raise ModelFolderError(
             f"{path}: its card is no table ({problem}); export the model again"
         ) from None
-    flaws = [
-        f"{path}: its card, {name[:50]}: {flaw}"
-        for name, value in card.items()
-        if (flaw := _flaw(name, value))
-    ]
-    flaws = flaws or [
-        f"{path}: its card, {flaw}"
-        for flaw in (*_search_flaws(card["search"]), *_familiar_flaws(card))
-    ]
-    ModelFolderError.raise_all(flaws[:20], f"{path}: export the model again")
+
+    flaws = list[str]()
+    for name, value in card.items():
+        flaw = _flaw(name, value)
+        if flaw:
+            flaws.append(f"{name[:50]}: {flaw}")
+    if not flaws:
+        flaws = [*_search_flaws(card["search"]), *_familiar_flaws(card)]
+    causes = [f"{path}: its card, {flaw}" for flaw in flaws[:20]]
+    ModelFolderError.raise_all(causes, f"{path}: export the model again")
     return card
 
 
@@ -394,28 +396,28 @@ _USUAL: dict[str, tuple[Any, ...]] = {
     "coverage_penalty": (0,),
     "split": ("auto", "on", "off"),
 }
-"""Search settings that are right whatever the others are; those with other values are asked of
-`SearchSettings`.
+"""Values of search settings that are valid whatever the other settings are.
+
+Only other values are checked by `SearchSettings`.
 """
 
 
 def _is_usual(name: str, value: Any) -> bool:
-    """Return whether a search setting of a card is certainly right."""
+    """Return whether a search setting of a card is valid whatever the others are."""
     if any(
         value == usual and isinstance(value, bool) == isinstance(usual, bool)
         for usual in _USUAL.get(name, ())
     ):
         return type(value) is not float or name in ("temperature", "coverage_penalty")
     low, high = _BOUNDS.get(name, (1, 0))
-    return (
-        type(value) in ((int, float) if name in _FRACTIONS else (int,))
-        and low <= value <= high
-    )
+    types = (int, float) if name in _FRACTIONS else (int,)
+    return type(value) in types and low <= value <= high
 
 
 def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
-    """Return what is wrong with the search settings of a card; usual ones do not load pydantic,
-    which takes long.
+    """Return what is wrong with the search settings of a card.
+
+    Usual settings are checked without pydantic, which takes long to load.
     """
     if all(_is_usual(name, value) for name, value in search.items()):
         return ()
@@ -429,40 +431,37 @@ def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _familiar_flaws(card: dict[str, Any]) -> list[str]:
-    """Return what is wrong with the pairs of tokens that a card says are familiar."""
+    """Return what is wrong with the token pairs of a card that were seen in training."""
     familiar = card["familiar"]
-    wrong = set(familiar) ^ {"pairs", "most"} if familiar else set()
-    if wrong:
+    if not familiar:
+        return []
+    if set(familiar) != {"pairs", "most"}:
         return [
             f"familiar: wanted `pairs` and `most`, got {', '.join(sorted(familiar))[:60]}"
         ]
-    if familiar and not (
-        type(familiar["pairs"]) is str and type(familiar["most"]) is int
-    ):
+    if type(familiar["pairs"]) is not str or type(familiar["most"]) is not int:
         return ["familiar: wanted `pairs` as a text and `most` as a whole number"]
     try:
-        SeenTokenPairs(**familiar) if familiar else None
+        SeenTokenPairs(**familiar)
     except ValueError as problem:
         return [f"familiar: {problem}"]
     return []
 
 
 def _flaw(name: str, value: Any) -> str:
-    """Say what is wrong with a value of a card: its type, or anything in it that is too large;
-    empty: nothing.
-    """
-    kind = (
-        dict
-        if name == "alignment" and value is not None
-        else type(_CARD.get(name, value))
-    )
-    if type(value) is not kind:
-        return f"wanted a {kind.__name__}, got {repr(value)[:60]}"
+    """Return what is wrong with a value of a card, its type or its size; empty if nothing is."""
+    wanted = type(_CARD.get(name, value))
+    if name == "alignment" and value is not None:
+        wanted = dict
+    if type(value) is not wanted:
+        return f"wanted a {wanted.__name__}, got {repr(value)[:60]}"
     if name in _TEXTS and not all(isinstance(text, str) for text in value):
         return "wanted texts alone"
     if name == "languages" and len(value) != 2:
         return f"wanted two languages, got {len(value):,}"
-    parts = [name, *([] if name in ("readme", "familiar") else [value])]
+
+    # The list grows while it is walked, so that nested values are checked too.
+    parts = [name] if name in ("readme", "familiar") else [name, value]
     for part in parts:
         if isinstance(part, (list, dict)):
             if len(part) > _ENTRIES:
@@ -478,13 +477,15 @@ def _flaw(name: str, value: Any) -> str:
 
 
 class RuntimeModel:
-    """A runtime file, opened. Any number of threads may use it at once."""
+    """An open runtime file. Any number of threads may use it at once."""
 
-    _content: Any = None  # of one that was opened from memory, where it lies
+    _content: Any = None  # the buffer of a model that was opened from memory
 
     def __init__(self, path: str | Path) -> None:
-        """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another
-        version or card.
+        """Map the file into memory.
+
+        Raises ModelFolderError if it is missing, damaged, of another version, or has an invalid
+        card.
         """
         self._library = _declared(kernels())
         self.path = Path(path)
@@ -510,8 +511,8 @@ class RuntimeModel:
 
     def _open(self, function: Any, *arguments: Any) -> None:
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        # By process.
-        self._alone, self._queues = threading.Lock(), dict[int, RuntimeQueue]()
+        self._single_call = threading.Lock()
+        self._queues = dict[int, RuntimeQueue]()  # by process id
         self._model = function(*arguments, error, _ERROR_SIZE)
         if not self._model:
             raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
@@ -523,9 +524,7 @@ class RuntimeModel:
             self._library.regard_close(self._model)
 
     def check_unchanged(self) -> None:
-        """Raise ModelFolderError if somebody has written into the file, or cut it short, since it
-        was opened.
-        """
+        """Raise ModelFolderError if the file was written to, or truncated, since it was opened."""
         if not self._library.regard_is_unchanged(self._model):
             raise ModelFolderError(
                 f"{self.path}: changed while it was open, so translations would be wrong; write a "
@@ -534,44 +533,38 @@ class RuntimeModel:
 
     @cached_property
     def language_id(self) -> bytes:
-        """Language identification as `LanguageId.parse` reads it; empty: the file has none."""
+        """Language identification for `LanguageId.parse`; empty if the file has none."""
         size = ctypes.c_size_t()
         address = self._library.regard_languages(self._model, ctypes.byref(size))
         return ctypes.string_at(address, size.value) if address else b""
 
     @cached_property
     def _tokens(self) -> tuple[dict[int, str], dict[int, str]]:
-        """The tokens of source and target that were read already, by their ids."""
+        """Caches of the tokens of source and target, by id."""
         return {}, {}
 
     @cached_property
     def copies(self) -> str:
         """The characters of the model's copy tokens; empty if it has none."""
-        sides = (
-            self.encode(COPY_CHARACTERS),
-            False,
-            self.encode_target(COPY_CHARACTERS),
-            True,
+        source_tokens = self.tokens(self.encode(COPY_CHARACTERS), False)
+        target_tokens = self.tokens(self.encode_target(COPY_CHARACTERS), True)
+        shared = {*source_tokens} & {*target_tokens}
+        return "".join(
+            character for character in COPY_CHARACTERS if character in shared
         )
-        known = {*self.tokens(*sides[:2])} & {*self.tokens(*sides[2:])}
-        return "".join(character for character in COPY_CHARACTERS if character in known)
 
     @cached_property
     def layers(self) -> tuple[AttentionLayer, ...]:
         """The layers of attention, lowest first."""
-        count = self._library.regard_layers(self._model)
-        layers = (
-            self._library.regard_layer(self._model, number) for number in range(count)
-        )
-        return tuple(
-            AttentionLayer(
-                layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads
-            )
-            for layer in layers
-        )
+        layers = list[AttentionLayer]()
+        for number in range(self._library.regard_layers(self._model)):
+            layer = self._library.regard_layer(self._model, number)
+            name = layer.name.decode("utf-8", "replace")
+            layers.append(AttentionLayer(name, ROLES[layer.role], layer.heads))
+        return tuple(layers)
 
     def options(self) -> Options:
-        """Return the model's own search options."""
+        """Return the search options that the model was exported with."""
         options = _Options()
         self._library.regard_options(self._model, ctypes.byref(options))
         return Options(*(getattr(options, name) for name in _NAMES))
@@ -582,30 +575,33 @@ class RuntimeModel:
         options: Options,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[RuntimeLine]:
-        """Translate lines, or search for the targets of token ids or of what an encoder made.
+        """Translate lines, or search for the targets of token ids or encoder outputs.
 
-        `constraints`: of each source. Token ids and what an encoder made are searched whole, and
-        their targets may be empty if `min_length` lets them.
+        `constraints` has one element per source. Token ids and encoder outputs are not split into
+        sentences, and their targets may be empty if `min_length` allows it.
 
-        Calls of several threads at once are searched together, as alone. The second that is open
-        starts a queue with its `threads` (later ones share these), which ends with the model; none
-        is started as long as calls are alone. A call that may be given up (`stopping`) is always
+        Calls that several threads make at the same time are searched together, with the results of
+        separate calls. A queue for them starts with the `threads` of the first call that overlaps
+        another, and ends with the model. A call that can be cancelled (`stopping`) is always
         searched by the queue.
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range,
-        Stopped.
+        and Stopped.
         """
-        if STOP_EVENT.get() is not None or not self._alone.acquire(blocking=False):
-            return self._shared_queue(options.threads).translate(
-                sources, options, constraints
-            )
-        is_long = len(sources) > _FEW or sum(map(len, sources)) > _SHORT
+        if STOP_EVENT.get() is not None or not self._single_call.acquire(
+            blocking=False
+        ):
+            queue = self._shared_queue(options.threads)
+            return queue.translate(sources, options, constraints)
+        is_long = (
+            len(sources) > _SHORT_SOURCES or sum(map(len, sources)) > _SHORT_LENGTH
+        )
         try:
             return interruptible(
                 lambda: self._translate(sources, options, constraints), is_long
             )
         finally:
-            self._alone.release()
+            self._single_call.release()
 
     def _translate(
         self,
@@ -613,39 +609,42 @@ class RuntimeModel:
         options: Options,
         constraints: Sequence[Constraints] | None,
     ) -> list[RuntimeLine]:
-        kind, given = _given(sources, constraints)
-        call = getattr(self._library, f"regard_translate{kind}")
-        return self._lines(
-            _succeed(call, self._model, *given, ctypes.byref(_structure(options)))
+        suffix, arguments = _source_arguments(sources, constraints)
+        function = getattr(self._library, f"regard_translate{suffix}")
+        result = _succeed(
+            function, self._model, *arguments, ctypes.byref(_structure(options))
         )
+        return self._lines(result)
 
     def _shared_queue(self, threads: int) -> RuntimeQueue:
-        """Return the queue of this process; that of the one which it was forked from has no threads
-        here.
+        """Return the queue of this process. The threads of its parent's queue do not exist after a
+        fork.
         """
         process = os.getpid()
         if process not in self._queues:
-            # Of queues that two threads open at once one is kept.
+            # If two threads open a queue at the same time, one of the queues is kept.
             self._queues.setdefault(process, RuntimeQueue(weakref.proxy(self), threads))
         return self._queues[process]
 
     def queue(self, threads: int) -> RuntimeQueue:
-        """Start threads that translate calls which arrive at any time, with continuous batching."""
+        """Start threads that translate calls by continuous batching as they arrive."""
         return RuntimeQueue(self, threads)
 
     def stream(
         self, line: str, options: Options, constraints: Constraints | None = None
     ) -> Generator[str, None, bool]:
-        """Yield what the greedy translation of a line grows by, word by word; return whether it
-        holds all terms.
+        """Yield the greedy translation of a line, a few words at a time.
+
+        Returns whether the translation contains all required terms.
         """
         encoded = line.encode("utf-8", "replace")
-        chosen = (
+        stream = _succeed(
+            self._library.regard_stream,
+            self._model,
+            encoded,
+            len(encoded),
             constraints and ctypes.byref(constraints),
             ctypes.byref(_structure(options)),
-        )
-        stream = _succeed(
-            self._library.regard_stream, self._model, encoded, len(encoded), *chosen
         )
         try:
             size = ctypes.c_size_t()
@@ -664,14 +663,16 @@ class RuntimeModel:
         self, source: Source, constraints: Constraints, options: Options
     ) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
-        (kind, (*given, _, own)), count = (
-            _given([source], [constraints]),
-            ctypes.c_size_t(),
-        )
-        rest = (own, ctypes.byref(_structure(options)))
+        suffix, arguments = _source_arguments([source], [constraints])
+        *source_arguments, _, constraint_array = arguments
         stream = _succeed(
-            getattr(self._library, f"regard_stream{kind}"), self._model, *given, *rest
+            getattr(self._library, f"regard_stream{suffix}"),
+            self._model,
+            *source_arguments,
+            constraint_array,
+            ctypes.byref(_structure(options)),
         )
+        count = ctypes.c_size_t()
         try:
             while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
                 yield tuple(ids[: count.value])
@@ -681,11 +682,11 @@ class RuntimeModel:
             self._library.regard_stream_free(stream)
 
     def encode(self, line: str) -> list[int]:
-        """Tokenise a line as the model reads it: token ids, end of sentence last."""
+        """Tokenise a source line; return its token ids, including the end of sentence."""
         return self._encode(self._library.regard_encode, line)
 
     def encode_target(self, text: str) -> list[int]:
-        """Tokenise a text as the beginning of a target."""
+        """Tokenise a text as the beginning of a target; return its token ids."""
         return self._encode(self._library.regard_encode_target, text)
 
     def _encode(self, function: Any, line: str) -> list[int]:
@@ -700,28 +701,24 @@ class RuntimeModel:
 
     def tokens(self, ids: Sequence[int], is_target: bool) -> list[str]:
         """Return the token of each id."""
-        known = self._tokens[is_target]
+        cache = self._tokens[is_target]
         size = ctypes.c_size_t()
-        for index in {*ids}.difference(known):
+        for index in {*ids}.difference(cache):
             address = self._library.regard_token(
                 self._model, int(is_target), index, ctypes.byref(size)
             )
-            known[index] = _text(address, size.value)
-        return [known[index] for index in ids]
+            cache[index] = _text(address, size.value)
+        return [cache[index] for index in ids]
 
     def vocabulary(self, is_target: bool) -> tuple[str, ...]:
-        """Return all tokens, by their ids."""
+        """Return all tokens, in the order of their ids."""
+        tokens = list[str]()
         size = ctypes.c_size_t()
-        addresses = (
-            self._library.regard_token(
-                self._model, int(is_target), index, ctypes.byref(size)
-            )
-            for index in itertools.count()
-        )
-        return tuple(
-            _text(address, size.value)
-            for address in itertools.takewhile(bool, addresses)
-        )
+        while address := self._library.regard_token(
+            self._model, int(is_target), len(tokens), ctypes.byref(size)
+        ):
+            tokens.append(_text(address, size.value))
+        return tuple(tokens)
 
     def decode(self, ids: Sequence[int], is_target: bool) -> str:
         """Return the text of tokens."""
@@ -739,7 +736,7 @@ class RuntimeModel:
         return text
 
     def word_indices(self, ids: Sequence[int], is_target: bool) -> list[int]:
-        """Return the word that each token belongs to; −1: end of sentence."""
+        """Return the word index of each token; −1 for the end of sentence."""
         array = (ctypes.c_int32 * len(ids))(*ids)
         words = (ctypes.c_int32 * len(ids))()
         if self._library.regard_words(
@@ -753,14 +750,15 @@ class RuntimeModel:
     def word_texts(
         self, ids: Sequence[int], words: Sequence[int], is_target: bool
     ) -> tuple[str, ...]:
-        """Return the text of each word, decoded from its tokens; `words`: those that `word_indices`
-        returns.
+        """Return the text of each word, decoded from its tokens; `words` is the result of
+        `word_indices`.
         """
-        tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
-        for token, word in zip(ids, words, strict=True):
+        count = max(words, default=-1) + 1
+        ids_of_words: list[list[int]] = [[] for _ in range(count)]
+        for token_id, word in zip(ids, words, strict=True):
             if word >= 0:
-                tokens[word].append(token)
-        return tuple(self.decode(word, is_target) for word in tokens)
+                ids_of_words[word].append(token_id)
+        return tuple(self.decode(word_ids, is_target) for word_ids in ids_of_words)
 
     @property
     def has_attention(self) -> bool:
@@ -769,7 +767,7 @@ class RuntimeModel:
 
     @property
     def recurrence(self) -> int:
-        """Sum of 1 if the encoder is recurrent, and 2 if the decoder is."""
+        """Bit mask of recurrence: 1 if the encoder is recurrent, plus 2 if the decoder is."""
         return int(self._library.regard_recurrence(self._model))
 
     def _lines(self, result: Any) -> list[RuntimeLine]:
@@ -796,20 +794,22 @@ class RuntimeModel:
             for rank in range(line.hypotheses)
         ]
         parts = [(_Part * line.parts).from_address(item.parts) for item in ranked]
+        hypotheses = tuple(
+            self._hypothesis(result, index, rank, item, parts[rank])
+            for rank, item in enumerate(ranked)
+        )
+        translated_parts = tuple(
+            TranslatedPart(
+                _text(part.source, part.source_size),
+                _text(part.text, part.text_size),
+                part.score,
+            )
+            for part in parts[0]
+        )
         return RuntimeLine(
-            tuple(
-                self._hypothesis(result, index, rank, *own)
-                for rank, own in enumerate(zip(ranked, parts, strict=True))
-            ),
+            hypotheses,
             _numbers("i", line.source_count, line.source),
-            tuple(
-                TranslatedPart(
-                    _text(part.source, part.source_size),
-                    _text(part.text, part.text_size),
-                    part.score,
-                )
-                for part in parts[0]
-            ),
+            translated_parts,
             tuple(line.note.decode().split("\n")) if line.note else (),
             steps,
         )
@@ -838,56 +838,57 @@ class RuntimeModel:
         if item.links:
             words = _numbers("i", 2 * item.link_count, item.links)
             links = tuple(zip(words[::2], words[1::2], strict=True))
+        weights: _Arrays = {}
+        scores: _Arrays = {}
+        states = None
+        if item.is_recorded:
+            weights, scores, states = self._recorded(result, index, rank)
+        repetitions = tuple(
+            (part.repetition.decode(), part.repetitions)
+            for part in parts
+            if part.repetitions
+        )
         return RuntimeHypothesis(
             _text(item.text, item.text_size),
             item.score,
             _numbers("i", item.token_count, item.tokens),
             _numbers("f", item.token_count, item.log_probs),
             links,
-            *(
-                self._recorded(result, index, rank)
-                if item.is_recorded
-                else ({}, {}, None)
-            ),
-            tuple(
-                (part.repetition.decode(), part.repetitions)
-                for part in parts
-                if part.repetitions
-            ),
+            weights,
+            scores,
+            states,
+            repetitions,
             bool(item.is_complete),
         )
 
     def _recorded(
         self, result: Any, index: int, rank: int
     ) -> tuple[_Arrays, _Arrays, RuntimeStates | None]:
-        """Read attention weights, what softmax makes them of, and states."""
+        """Read attention weights, attention scores, and states."""
         library = self._library
-        layers = [
-            (each.name, library.regard_attention(result, index, rank, n))
-            for n, each in enumerate(self.layers)
-        ]
-        recorded = [
-            (name, item, (item.heads, item.rows, item.columns))
-            for name, item in layers
-            if item.weights
-        ]
-        weights = {name: _array(item.weights, shape) for name, item, shape in recorded}
-        scores = {name: _array(item.scores, shape) for name, item, shape in recorded}
+        weights: _Arrays = {}
+        scores: _Arrays = {}
+        for number, layer in enumerate(self.layers):
+            attention = library.regard_attention(result, index, rank, number)
+            if attention.weights:
+                shape = (attention.heads, attention.rows, attention.columns)
+                weights[layer.name] = _array(attention.weights, shape)
+                scores[layer.name] = _array(attention.scores, shape)
         return weights, scores, _states(library.regard_states(result, index, rank))
 
 
 class RuntimeQueue:
-    """Calls of a model that are translated together: each is submitted under a ticket, and taken
-    when it is done.
+    """Queue of calls that a model translates together.
 
-    Sentences of all calls share the steps of the search, whatever their options, and a long call
-    does not keep others waiting. Any number of threads may use it at once.
+    Each call is submitted with a ticket, and its result is taken when it is done. The sentences of
+    all calls share the steps of the search, whatever their options, and a long call does not delay
+    others. Any number of threads may use the queue at once.
     """
 
     def __init__(self, model: RuntimeModel, threads: int) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
-        # A model is not closed before its queue.
-        self._library, self._model = model._library, model
+        self._library = model._library
+        self._model = model  # keeps the model open as long as the queue
         self._process = os.getpid()
         self._tickets = itertools.count()
         self._queue: int | None = _succeed(
@@ -901,20 +902,19 @@ class RuntimeQueue:
         options: Options,
         constraints: Sequence[Constraints] | None = None,
     ) -> None:
-        """Hand over what `RuntimeModel.translate` takes. Raises LineError or UsageError as it
-        does.
-        """
-        kind, given = _given(sources, constraints)
+        """Submit a call, with the arguments and errors of `RuntimeModel.translate`."""
+        suffix, arguments = _source_arguments(sources, constraints)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        call = getattr(self._library, f"regard_queue_submit{kind}")
-        if call(
+        function = getattr(self._library, f"regard_queue_submit{suffix}")
+        has_failed = function(
             self._queue,
             ticket,
-            *given,
+            *arguments,
             ctypes.byref(_structure(options)),
             error,
             _ERROR_SIZE,
-        ):
+        )
+        if has_failed:
             raise _problem(error.value.decode("utf-8", "replace"))
 
     def translate(
@@ -925,10 +925,11 @@ class RuntimeQueue:
     ) -> list[RuntimeLine]:
         """Submit a call and wait for it; Ctrl-C and `stopping` cancel it.
 
-        No other thread may take calls that it did not submit.
+        Other threads may take only calls that they submitted.
         """
         stop = STOP_EVENT.get()
-        check_stop(stop)  # of many calls that are soon done none would be waited for
+        # Checked here, since a series of short calls would never reach the check below.
+        check_stop(stop)
         ticket = next(self._tickets)
         self.submit(ticket, sources, options, constraints)
         try:
@@ -937,21 +938,21 @@ class RuntimeQueue:
         except BaseException:
             self.cancel(ticket)
             raise
-        if isinstance(taken[1], RegardError):
-            raise taken[1]
-        return taken[1]
+        _, result = taken
+        if isinstance(result, RegardError):
+            raise result
+        return result
 
     def cancel(self, ticket: int) -> None:
-        """Give up a call: there will be no result unless there is one already."""
+        """Cancel a call: it will have no result unless it is done already."""
         self._library.regard_queue_cancel(self._queue, ticket)
 
     def take(
         self, seconds: float, ticket: int | None = None
     ) -> tuple[int, list[RuntimeLine] | RegardError] | None:
-        """Wait for the next call that is done, or for that of a ticket, and return its ticket with
-        its lines or error.
+        """Wait up to `seconds` for the call of a ticket, or for any call, to be done.
 
-        None: none was done.
+        Returns its ticket with its lines or error; None if no such call was done in time.
         """
         done = ctypes.c_uint64(ticket or 0)
         result = ctypes.c_void_p()
@@ -975,10 +976,11 @@ class RuntimeQueue:
             return done.value, problem
 
     def close(self) -> None:
-        """Stop the threads and give up unfinished calls. No thread may wait for results then."""
+        """Stop the threads and cancel unfinished calls. No thread may be waiting for results."""
         queue = self._queue
         self._queue = None
-        if queue and self._process == os.getpid():  # a fork has no threads to wait for
+        # After a fork, the threads of the queue do not exist and cannot be waited for.
+        if queue and self._process == os.getpid():
             self._library.regard_queue_close(queue)
 
     def __del__(self) -> None:
@@ -987,10 +989,11 @@ class RuntimeQueue:
 
 
 def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
-    """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C
-    need not wait.
+    """Run a call of the library so that Ctrl-C can interrupt it.
+
+    Python handles no signal during such a call, so a long one runs in a thread.
     """
-    # Where no signal comes.
+    # Python delivers signals to the main thread only.
     if not is_long or threading.current_thread() is not threading.main_thread():
         return call()
     results = list[_Result]()
@@ -1015,13 +1018,13 @@ def _text(address: int, size: int) -> str:
 
 
 def _numbers(kind: str, count: int, address: int) -> tuple[Any, ...]:
-    """Read numbers of four bytes; the kind is that of `struct`."""
+    """Read numbers of four bytes; `kind` is their format character of `struct`."""
     return struct.unpack(f"{count}{kind}", ctypes.string_at(address, 4 * count))
 
 
 def _array(numbers: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     """Copy an array of the library."""
-    import numpy as np  # late: a line is translated before numpy is imported
+    import numpy as np  # late, since translating a line does not need numpy
 
     return np.ctypeslib.as_array(numbers, shape).copy()
 
@@ -1037,7 +1040,7 @@ def _states(item: _States) -> RuntimeStates | None:
 
 
 def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
-    """Return lines as the library takes them: their addresses, their sizes, their number."""
+    """Return lines as arguments of the library: their addresses, sizes and number."""
     encoded = [line.encode("utf-8", "replace") for line in lines]
     count = len(encoded)
     return (
@@ -1058,72 +1061,74 @@ def _structure(options: Options) -> _Options:
         ) from None
 
 
-def _given(
+def _source_arguments(
     sources: Sources, constraints: Sequence[Constraints] | None
 ) -> tuple[str, tuple[Any, ...]]:
-    """Return what names the functions of the library that take such sources, and these as the
-    functions take them.
+    """Return sources and constraints as arguments of the library.
+
+    The first value is the suffix of the functions that accept sources of this type.
     """
     count = len(sources)
-    own = None if constraints is None else (Constraints * count)(*constraints)
+    constraint_array = None
+    if constraints is not None:
+        constraint_array = (Constraints * count)(*constraints)
     if not sources or isinstance(sources[0], str):
-        return "", (*_texts(cast(Sequence[str], sources)), own)
+        return "", (*_texts(cast(Sequence[str], sources)), constraint_array)
     if isinstance(sources[0], EncodedSource):
-        return "_encoded", ((EncodedSource * count)(*cast(Any, sources)), count, own)
-    return "_ids", (*_arrays(cast(Any, sources)), count, own)
+        encoded = (EncodedSource * count)(*cast(Any, sources))
+        return "_encoded", (encoded, count, constraint_array)
+    return "_ids", (*_arrays(cast(Any, sources)), count, constraint_array)
 
 
 def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """Return rows of token ids as the library takes them: their addresses, and their lengths."""
+    """Return rows of token ids as arguments of the library: their addresses and lengths."""
     arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), _Ids) for row in rows]
     return (_Ids * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
 
 
 def _succeed(function: Any, *arguments: Any) -> int:
-    """Call a function that returns 0 if it fails, and writes why. Raises that error."""
+    """Call a library function, which returns 0 and writes a message on failure; raise its error."""
     error = ctypes.create_string_buffer(_ERROR_SIZE)
-    if not (result := function(*arguments, error, _ERROR_SIZE)):
+    result = function(*arguments, error, _ERROR_SIZE)
+    if not result:
         raise _problem(error.value.decode("utf-8", "replace"))
     return int(result)
 
 
 def _problem(message: str) -> Exception:
-    """Return the error of a message of the library: that of a line, with its index, or that of
-    options.
+    """Return the error for a message of the library, a LineError with the line's index if it names
+    one.
     """
-    start, _, rest = message.partition(": ")
-    if start.startswith("line "):
-        return LineError((int(start.removeprefix("line ")) - 1, rest))
+    subject, _, cause = message.partition(": ")
+    if subject.startswith("line "):
+        return LineError((int(subject.removeprefix("line ")) - 1, cause))
     return MemoryError(message) if "memory" in message else UsageError(message)
 
 
 _QUICK = (
-    *(
-        "card",
-        "languages",
-        "options",
-        "layers",
-        "layer",
-        "token",
-        "words",
-        "decode",
-        "free_text",
-        "count",
-        "line",
-    ),
-    *(
-        "hypothesis",
-        "attention",
-        "states",
-        "recurrence",
-        "steps",
-        "open_hypotheses",
-        "open_tokens",
-        "candidates",
-    ),
+    "card",
+    "languages",
+    "options",
+    "layers",
+    "layer",
+    "token",
+    "words",
+    "decode",
+    "free_text",
+    "count",
+    "line",
+    "hypothesis",
+    "attention",
+    "states",
+    "recurrence",
+    "steps",
+    "open_hypotheses",
+    "open_tokens",
+    "candidates",
 )
-"""Functions that take microseconds: releasing Python's lock for one would wait for each thread that
-computes.
+"""Functions that take microseconds, and are called without releasing the GIL.
+
+After releasing it, the thread would have to wait for other Python threads.
 """
 
 
@@ -1200,11 +1205,9 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, text, size]),
         "next_tokens": (ids, [pointer, counted]),
     }
-    held = ctypes.PyDLL(library._name, handle=library._handle)
+    with_gil = ctypes.PyDLL(library._name, handle=library._handle)
     for name, (result, arguments) in functions.items():
-        setattr(
-            library,
-            f"regard_{name}",
-            declare(held if name in _QUICK else library, name, result, *arguments),
-        )
+        owner = with_gil if name in _QUICK else library
+        function = declare(owner, name, result, *arguments)
+        setattr(library, f"regard_{name}", function)
     return library

@@ -1,5 +1,5 @@
-"""The C library: kernels and runtime, ready-made, or compiled by this machine's compiler and cached
-by content hash.
+"""The C library of kernels and runtime: ready-made, or compiled on this machine and cached by
+content.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ OPTIMISATION = ("-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno")
 FLAGS = (*OPTIMISATION, "-march=native", "-shared", "-fPIC")
 SWITCH = "REGARD_KERNELS"
 LEVEL = "REGARD_LEVEL"
-"""Environment variable that names the level of processors to use instead of the best."""
+"""Environment variable that selects a processor level instead of the best one."""
 _TIMEOUT = 600
 _MAX_BYTES = 1 << 26
 
 
 class _Unavailable(Exception):
-    """Reason why there are no kernels."""
+    """Error that states why there are no kernels."""
 
 
 def why_unavailable() -> str | None:
-    """Return why the kernels cannot be used here, in a sentence; None if they can."""
-    return None if isinstance(loaded := _load(), ctypes.CDLL) else loaded
+    """Return the reason why the kernels cannot be used here; None if they can."""
+    loaded = _load()
+    return None if isinstance(loaded, ctypes.CDLL) else loaded
 
 
 def kernels() -> ctypes.CDLL:
@@ -52,40 +53,43 @@ def kernels() -> ctypes.CDLL:
 
 
 def level() -> str:
-    """Return the level of processors of the kernels in use; `native`: compiled for this very
+    """Return the processor level of the kernels in use; "native" if compiled for this very
     processor.
     """
     return str(kernels().regard_level().decode())
 
 
 def is_ready_made() -> bool:
-    """Return whether the kernels in use came with the package, rather than being compiled by this
-    machine.
-    """
+    """Return whether the kernels in use came with the package, rather than being compiled here."""
     return bool(kernels().regard_sources())
 
 
 @functools.cache
 def _load() -> ctypes.CDLL | str:
-    """Load the library that came with the package, or one that this machine compiles; or return the
-    reason why not.
+    """Load the library that came with the package, or compile one; otherwise return the reason.
 
-    Compiling is for source checkouts and rare machines; the switch can ask for it.
+    Compilation is meant for source checkouts and rare machines; the environment variable can ask
+    for it.
     """
     switch = os.environ.get(SWITCH, "").lower()
     if switch in ("off", "0", "no"):
         return f"the environment variable {SWITCH} switches them off"
-    library = (None if switch == "compile" else _ready_made()) or _compiled()
+    library: ctypes.CDLL | str | None = None
+    if switch != "compile":
+        library = _ready_made()
+    if library is None:
+        library = _compiled()
     return library if isinstance(library, str) else _checked(library)
 
 
 def _ready_made() -> ctypes.CDLL | None:
-    """Load the library that came with the package; None if there is none for this machine or it is
-    of other sources.
+    """Load the library that came with the package.
+
+    Returns None if there is none for this machine, or if it was built from other sources.
     """
     system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
     for path in FOLDER_OF_LIBRARIES.glob(f"{system}-{machine()}/*regard.*"):
-        # Made for another C library, or cut short.
+        # The file may be truncated, or need another C standard library.
         with suppress(OSError, AttributeError):
             library = _with_signatures(ctypes.CDLL(str(path)))
             runs_here = os.environ.get(LEVEL) or library.regard_level() is not None
@@ -95,14 +99,11 @@ def _ready_made() -> ctypes.CDLL | None:
 
 
 def _compiled() -> ctypes.CDLL | str:
-    """Load the library from the cache, compiling it if no folder has it whole; or return the reason
-    why not.
+    """Load the library from the cache, compiling it if no folder has an intact one; otherwise
+    return the reason.
     """
-    # Late: a ready-made library needs no cache.
-    from regard.runtime.private_cache import (
-        FOLDER,
-        private_folders,
-    )
+    # Imported late, since a ready-made library needs no cache.
+    from regard.runtime.private_cache import FOLDER, private_folders
 
     reason = f"no cache folder is writable and yours alone; set {FOLDER} to one that is"
     try:
@@ -110,15 +111,12 @@ def _compiled() -> ctypes.CDLL | str:
         key = _key(compiler)
         for folder in private_folders():
             try:
-                library = _cached_library(folder, key) or _compile_into(
-                    folder, key, compiler
-                )
-                return _with_signatures(ctypes.CDLL(str(library)))
-            except (
-                OSError,
-                AttributeError,
-            ) as problem:
-                # A full disk, or one that nothing is executed from.
+                path = _cached_library(folder, key)
+                if path is None:
+                    path = _compile_into(folder, key, compiler)
+                return _with_signatures(ctypes.CDLL(str(path)))
+            except (OSError, AttributeError) as problem:
+                # The disk may be full, or mounted without permission to execute.
                 reason = (
                     f"they cannot be kept in {folder} ({problem}); set {FOLDER} to another folder "
                     "of yours"
@@ -129,8 +127,8 @@ def _compiled() -> ctypes.CDLL | str:
 
 
 def _checked(library: ctypes.CDLL) -> ctypes.CDLL | str:
-    """Return the library if it has the level that the environment asks for; or the reason why
-    not.
+    """Return the library if it has the level that the environment asks for; otherwise the
+    reason.
     """
     if library.regard_level() is not None:
         return library
@@ -149,8 +147,8 @@ def _checked(library: ctypes.CDLL) -> ctypes.CDLL | str:
 
 
 def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
-    """Return the levels of a library from the lowest to the best, and whether this processor can
-    run each.
+    """Return the levels of a library from the lowest to the best, each with whether it runs
+    here.
     """
     levels = dict[str, bool]()
     runs = ctypes.c_int()
@@ -164,19 +162,18 @@ def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
 def _compiler() -> str:
     import shutil
 
-    compiler = next(
-        filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None
+    for name in (os.environ.get("CC") or "", *COMPILERS):
+        compiler = shutil.which(name)
+        if compiler:
+            return compiler
+    raise _Unavailable(
+        f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install "
+        "gcc)"
     )
-    if compiler is None:
-        raise _Unavailable(
-            f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install "
-            "gcc)"
-        )
-    return compiler
 
 
 def _key(compiler: str) -> str:
-    """Hash what a library is compiled from, by and for."""
+    """Hash the sources, the flags, the compiler and the processor of a library."""
     _, version, _ = _run(compiler, "--version")
     parts = (
         *(path.read_bytes() for path in (*SOURCES, *HEADERS)),
@@ -188,10 +185,10 @@ def _key(compiler: str) -> str:
 
 
 def _cached_library(folder: Path, key: str) -> Path | None:
-    """Return the library of this key if it is whole: its name holds the hash of its content.
-    Damaged ones are removed.
+    """Return the library of a key if it is intact: its name holds the hash of its content.
 
-    A library that was cut short would end the process with a bus error when it is used.
+    Damaged libraries are removed: a truncated one would kill the process with a bus error when
+    used.
     """
     from regard.runtime.private_cache import read_private
 
@@ -205,9 +202,7 @@ def _cached_library(folder: Path, key: str) -> Path | None:
 
 
 def _compile_into(folder: Path, key: str, compiler: str) -> Path:
-    """Compile the library and write it into a folder, synced to disk. Raises OSError if that
-    fails.
-    """
+    """Compile the library and write it into a folder, synced to disk. Raises OSError on failure."""
     import tempfile
 
     from regard.runtime.private_cache import write_private
@@ -230,15 +225,13 @@ def _compile(compiler: str, library: Path) -> None:
         compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread"
     )
     if status:
-        error_line = next(
-            (line for line in errors.splitlines() if "error" in line),
-            errors.strip()[-200:],
-        )
+        error_lines = [line for line in errors.splitlines() if "error" in line]
+        error_line = error_lines[0] if error_lines else errors.strip()[-200:]
         raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
 
 
 def _run(compiler: str, *arguments: str) -> tuple[int, str, str]:
-    """Run the compiler; return its status, and what it wrote to stdout and stderr."""
+    """Run the compiler; return its status, stdout and stderr."""
     import subprocess
 
     try:
@@ -251,8 +244,9 @@ def _run(compiler: str, *arguments: str) -> tuple[int, str, str]:
 
 
 def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
-    """Hash the C sources of a folder: a ready-made library is used only beside those that it was
-    built from.
+    """Hash the C sources of a folder.
+
+    A ready-made library is used only with the sources that it was built from.
     """
     digest = hashlib.sha256()
     for path in sorted((*folder.glob("*.c"), *folder.glob("*.h"))):
@@ -265,12 +259,14 @@ def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
 
 
 def wasm_file() -> Path:
-    """Return the path of the library for browsers. Raises RuntimeError if it was not built, or from
-    other sources.
+    """Return the path of the library for browsers.
+
+    Raises RuntimeError if it was not built, or was built from other sources.
     """
-    # -e: not a copy, which would miss it.
+    # The installation is editable, since a copy would not contain the library.
     command = "pip install -e '.[build]' && python tools/build_library.py wasm"
-    if not (path := FOLDER_OF_LIBRARIES / "wasm" / "regard.wasm").is_file():
+    path = FOLDER_OF_LIBRARIES / "wasm" / "regard.wasm"
+    if not path.is_file():
         raise RuntimeError(
             f"the library for browsers is missing: {path}; in the folder of the source: `{command}`"
         )
@@ -282,7 +278,7 @@ def wasm_file() -> Path:
 
 
 def machine() -> str:
-    """Return the kind of processor, as folders of libraries are named."""
+    """Return the processor architecture in the form that folders of libraries are named by."""
     if sys.platform == "win32":
         import platform
 
@@ -294,19 +290,19 @@ def machine() -> str:
 
 @functools.cache
 def processor() -> str:
-    """Describe the processor's features: machines that differ may share a home folder."""
+    """Describe the processor's features, since different machines may share a home folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         import platform
 
         return f"{machine()} {platform.processor()}"
-    fields = {
-        line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines
-    }
-    return " ".join(
-        fields.get(key, "") for key in ("model name", "flags", "Features", "CPU part")
-    )
+    fields = dict[str, str]()
+    for line in lines:
+        name, _, value = line.partition(":")
+        fields[name.strip()] = value.strip()
+    names = ("model name", "flags", "Features", "CPU part")
+    return " ".join(fields.get(name, "") for name in names)
 
 
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -351,10 +347,10 @@ def typed(kind: Any, *names: str) -> Iterator[tuple[str, Any]]:
 
 
 def checksum(data: bytes) -> int:
-    """Return the checksum that a runtime file carries of its content."""
+    """Return the checksum of data, as a runtime file stores that of its content."""
     return checksum_at(data, len(data))
 
 
 def checksum_at(data: bytes | int, size: int) -> int:
-    """Return the checksum of `size` bytes: of an object, or from an address on."""
+    """Return the checksum of `size` bytes of an object, or from an address on."""
     return int(kernels().regard_checksum(data, size))

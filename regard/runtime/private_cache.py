@@ -1,6 +1,4 @@
-"""Cache for files that were made for this machine, only in folders and files that no other user can
-change.
-"""
+"""Cache of machine-specific files, in folders and files that no other user can change."""
 
 from __future__ import annotations
 
@@ -19,27 +17,24 @@ FOLDER = "REGARD_CACHE"
 
 
 def cache_folders() -> Iterator[Path]:
-    """Yield the folders that the cache may be in, the first choice first; mostly nobody asks for
-    the second one.
-    """
+    """Yield the folders that the cache may be in, in order of preference."""
     if folder := os.environ.get(FOLDER):
         yield Path(folder)
         return
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    with suppress(RuntimeError):  # a user without a home
-        yield (
-            configured if configured.is_absolute() else Path.home() / ".cache"
-        ) / "regard"
-    import tempfile
+    with suppress(RuntimeError):  # raised for a user without a home folder
+        parent = configured if configured.is_absolute() else Path.home() / ".cache"
+        yield parent / "regard"
+    import tempfile  # late, since callers rarely ask for this folder
 
     yield Path(tempfile.gettempdir()) / f"regard-{_user()}"
 
 
 def private_folders() -> Iterator[Path]:
-    """Yield `lasting_folders`.
+    """Yield `lasting_folders`, or a temporary folder if there is none and the user has configured
+    none.
 
-    If there is none, although the user named none, files last as long as this process, in a folder
-    of its own.
+    The temporary folder is deleted when the process ends.
     """
     is_lasting = False
     for folder in lasting_folders():
@@ -50,7 +45,7 @@ def private_folders() -> Iterator[Path]:
 
 
 def lasting_folders() -> Iterator[Path]:
-    """Yield those of `cache_folders` that are this user's alone; missing ones are created."""
+    """Yield the cache folders that no other user can change; missing folders are created."""
     for folder in cache_folders():
         is_private = False
         with suppress(OSError):
@@ -62,8 +57,8 @@ def lasting_folders() -> Iterator[Path]:
 
 @functools.cache
 def _process_folders() -> list[Path]:
-    """Create a folder for this process alone, with a warning; empty if even that would be in the
-    hands of others.
+    """Create a folder for this process alone, with a warning; return no folder if it is not
+    private.
     """
     import shutil
     import tempfile
@@ -84,8 +79,9 @@ def _process_folders() -> list[Path]:
 
 
 def read_private(path: Path, max_bytes: int) -> bytes | None:
-    """Read a file of this user; None if it is missing, too large, a link, no regular file, or
-    writable by others.
+    """Read a file of this user.
+
+    Returns None if it is missing, too large, a link, not a regular file, or writable by others.
     """
     flags = (
         os.O_RDONLY
@@ -105,7 +101,7 @@ def read_private(path: Path, max_bytes: int) -> bytes | None:
 
 
 def is_private_file(path: Path) -> bool:
-    """Return whether this is a regular file of this user, and nobody else can write to it."""
+    """Return whether this is a regular file of this user that nobody else can write to."""
     with suppress(OSError):
         status = path.lstat()
         return stat.S_ISREG(status.st_mode) and _is_own(status)
@@ -113,10 +109,9 @@ def is_private_file(path: Path) -> bool:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only this user can read, synced to disk, then renamed; a link is replaced,
-    not followed.
+    """Write a file that only this user can read, sync it to disk, and rename it to its path.
 
-    Raises OSError.
+    A link at that path is replaced, not followed. Raises OSError.
     """
     import tempfile
 
@@ -135,19 +130,17 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether nobody else can put a file into this folder, nor another folder in its
-    place.
-    """
+    """Return whether no other user can put a file into this folder, or replace the folder."""
     uid = _user()
     resolved = Path(os.path.realpath(folder))
     for part in (folder.absolute(), *folder.absolute().parents):
         status = part.lstat()
         if stat.S_ISLNK(status.st_mode) and status.st_uid not in (0, uid):
-            return False  # another user decides where it leads
+            return False  # another user decides where the link leads
     if not (resolved.is_dir() and _is_own(resolved.lstat())):
         return False
-    # Whoever can exchange folders of the root can exchange Python and the compiler too; some
-    # containers leave it open.
+    # The root folder is not checked, since some containers leave it writable; whoever can replace
+    # its subfolders can replace Python and the compiler, too.
     modes = [
         parent.stat().st_mode
         for parent in resolved.parents
@@ -159,7 +152,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Return whether a file or folder belongs to this user, and only this user may write to it."""
+    """Return whether a file or folder belongs to this user and only this user may write to it."""
     return os.name == "nt" or (
         status.st_uid == _user() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )

@@ -1,4 +1,4 @@
-"""The translation of a line, with the links by which marks in it are put back."""
+"""The translation of a line, with the word links that place its marks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class AlignedLine(NamedTuple):
-    """The translation of a line. `alignments`: links (source word, target word) from 0; None:
+    """The translation of a line, with links (source word, target word), counted from 0, or None if
     unknown.
 
-    Words are what stands between single spaces in the line and in its translation. Other links are
-    ignored.
+    Words are separated by single spaces in the line and in its translation. Links to other
+    positions are ignored.
     """
 
     text: str

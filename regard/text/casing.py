@@ -1,6 +1,4 @@
-"""Lines in capitals and in Title Case, which a model reads in the letters in which it knows their
-words.
-"""
+"""Convert lines in capitals and in Title Case to the letters in which a model knows their words."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from regard.data.text import nfc
 from regard.text.mnemonics import Encode
 
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
-"""Words of a line, and the share of them with a capital, from which on it is a title and no name or
-label.
+"""Fewest words of a title, and smallest share of its words with a capital; other lines are names or
+labels.
 """
 LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<")
-"""Code of the target language, which a line for a model of many begins with."""
+"""Code of the target language, which begins a line for a model with several target languages."""
 _WORD = lazy_pattern(
     "[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*"
 )
@@ -31,12 +29,13 @@ _START = lazy_pattern(
 """The first word of a sentence and the next one, with the text before them."""
 _SPECIAL = lazy_pattern("<(?:0x[0-9A-F]{2}|/?s|unk)>")
 _CACHED = 10_000
-"""Most words whose known letters are kept."""
+"""Most words in the cache of known spellings."""
 
 
 class KnownCase(NamedTuple):
-    """A line in known letters, and whether its translation is to be in capitals, by the rules of
-    both languages.
+    """A line in known letters, with the case rules of both languages.
+
+    `is_capital`: its translation is to be written in capitals.
     """
 
     line: str
@@ -45,40 +44,43 @@ class KnownCase(NamedTuple):
     target: LetterCase = PLAIN
 
     def restore(self, text: str) -> str:
-        """Return what is translated in capitals, if the line was."""
+        """Return a translation in capitals if the line was in capitals."""
         return self.target.upper(text) if self.is_capital else text
 
     def restore_tokens(self, tokens: Sequence[str]) -> list[str]:
-        """Return the tokens of a translation as `restore` writes them together: a letter may depend
-        on its word.
+        """Restore the tokens of a translation as one text, since the case of a letter may depend on
+        its word.
         """
         text = self.restore("".join(tokens))
         ends = [*accumulate(map(len, tokens), initial=0)]
         if len(text) == ends[-1]:
             restored = [text[start:end] for start, end in pairwise(ends)]
-        else:  # a letter has become two
+        else:  # a letter has become two, such as ß
             restored = [*map(self.restore, tokens)]
         return _with_special(tokens, restored)
 
     def restore_source(self, text: str) -> str:
-        """Return a part of the line in capitals, if the line was."""
+        """Return a part of the source in capitals if the line was in capitals."""
         return self.source.upper(text) if self.is_capital else text
 
     def restore_source_tokens(self, tokens: Sequence[str]) -> list[str]:
-        """Return tokens of the line in capitals, if the line was."""
+        """Return source tokens in capitals if the line was in capitals."""
         return _with_special(tokens, [*map(self.restore_source, tokens)])
 
 
 def _with_special(tokens: Sequence[str], restored: Sequence[str]) -> list[str]:
-    """Return restored tokens, but bytes and the end of sentence as they are."""
+    """Return the restored tokens, with special tokens such as bytes unchanged."""
     return [
-        token if _SPECIAL.fullmatch(token) else own
-        for token, own in zip(tokens, restored, strict=True)
+        token if _SPECIAL.fullmatch(token) else new_token
+        for token, new_token in zip(tokens, restored, strict=True)
     ]
 
 
 class CaseReader:
-    """Reads lines for a model of these languages; those that are unknown have the rules of most."""
+    """Converter of lines to known letters, by the case rules of the model's languages.
+
+    A language that is unknown has the rules that most languages share.
+    """
 
     def __init__(self, languages: Sequence[str], encode: Encode) -> None:
         self.encode = encode
@@ -87,58 +89,62 @@ class CaseReader:
 
     @cached_property
     def source(self) -> LetterCase:
-        """The rules of the source language."""
+        """Case rules of the source language."""
         return letter_case(self._languages[0])
 
     @cached_property
     def target(self) -> LetterCase:
-        """The rules of the target language."""
+        """Case rules of the target language."""
         return letter_case(self._languages[1])
 
     def read(self, line: str) -> KnownCase:
-        """Return a line of capitals, or a title, with each word in known letters; any other line as
-        it is.
+        """Convert each word of a line in capitals, or of a title, to known letters.
+
+        Any other line is returned unchanged.
         """
         if line == line.lower():
             return KnownCase(line)
-        code = match[0] if (match := LANGUAGE_CODE.match(line)) else ""
-        rest = line[len(code) :]
-        # STRAßE.
-        is_upper = rest.isupper() or ("ß" in rest and rest.replace("ß", "").isupper())
-        if not is_upper and sum(map(str.isupper, rest)) < TITLE_WORDS * TITLE_SHARE:
+        code_match = LANGUAGE_CODE.match(line)
+        code = code_match[0] if code_match else ""
+        text = line[len(code) :]
+        # A line in capitals may contain ß, as in STRAßE.
+        is_upper = text.isupper() or ("ß" in text and text.replace("ß", "").isupper())
+        if not is_upper and sum(map(str.isupper, text)) < TITLE_WORDS * TITLE_SHARE:
             return KnownCase(line)
-        words = _WORD.findall(rest)
-        # 한글 has no capitals.
+
+        words = _WORD.findall(text)
+        # Some scripts, such as 한글, have no capitals.
         is_cased = all(word.lower() != word.upper() for word in words)
         is_capital = is_cased and is_upper and any(len(word) > 1 for word in words)
-        capitalised = is_cased and sum(word[0].isupper() for word in words)
-        if not is_capital and (
-            len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)
-        ):
-            return KnownCase(line)
-        rest = nfc(rest)
-        known = _WORD.sub(lambda match: self._known(match[0]), rest)
+        if not is_capital:
+            capitalised = is_cased and sum(word[0].isupper() for word in words)
+            if len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words):
+                return KnownCase(line)
+
+        text = nfc(text)
+        known = _WORD.sub(lambda match: self._known(match[0]), text)
         known = _START.sub(
             lambda match: match[1] + self.source.initial(match[2]), known
         )
-        target = letter_case(match[1]) if match else self.target
-        return KnownCase(
-            code + known, is_capital and known != rest, self.source, target
-        )
+        target = letter_case(code_match[1]) if code_match else self.target
+        is_changed = known != text
+        return KnownCase(code + known, is_capital and is_changed, self.source, target)
 
     def _known(self, word: str) -> str:
-        """Return a word in the letters that make the fewest tokens; of those with one, the most
+        """Return the spelling of a word that takes the fewest tokens; among single tokens, the most
         frequent.
 
-        A name is read by the rules of most languages if that takes two tokens less.
+        The rules that most languages share are used for a name if this saves at least two tokens.
         """
-        if (known := self._known_words.get(word)) is not None:
-            return known
-        small = self.source.lower(word)
-        spellings = self.source.spellings(word) if word.isupper() else [small]
+        cached = self._known_words.get(word)
+        if cached is not None:
+            return cached
+        lower = self.source.lower(word)
+        spellings = self.source.spellings(word) if word.isupper() else [lower]
         known = self._fewest_tokens(spellings, self.source, word)
-        if (small_name := PLAIN.lower(word)) != small:
-            name = self._fewest_tokens([small_name], PLAIN, word)
+        lower_name = PLAIN.lower(word)
+        if lower_name != lower:
+            name = self._fewest_tokens([lower_name], PLAIN, word)
             if len(self.encode(name)) + 1 < len(self.encode(known)):
                 known = name
         if len(self._known_words) >= _CACHED:
@@ -154,9 +160,9 @@ class CaseReader:
 
         def cost(form: str) -> tuple[int, float]:
             ids = self.encode(form)
-            is_ranked = len(ids) == 1 or len(spellings) > 1
-            return len(ids), sum(
-                math.log(1 + index) for index in ids
-            ) if is_ranked else 0.0
+            rarity = 0.0
+            if len(ids) == 1 or len(spellings) > 1:
+                rarity = sum(math.log(1 + index) for index in ids)
+            return len(ids), rarity
 
         return min(forms, key=cost)

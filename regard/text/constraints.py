@@ -1,4 +1,4 @@
-"""Constraints on the translation of one line, in words; `constraint_text` tokenises them."""
+"""Constraints on the translation of one line, as text; `constraint_text` tokenises them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from regard.common.errors import UsageError
 
 @dataclass(frozen=True)
 class Constraints:
-    """Constraints on the translation of one line, in words.
+    """Constraints on the translation of one line, as text.
 
-    It begins with `prefix`, holds each of `terms`, and none of `forbid`. Empty: unconstrained.
+    The translation begins with `prefix`, contains each of `terms`, and none of `forbid`. Empty
+    constraints allow everything.
     """
 
     prefix: str = ""
@@ -24,15 +25,13 @@ class Constraints:
 
 
 NO_CONSTRAINTS = Constraints()
-"""Constraints of a line that has none."""
+"""Constraints of an unconstrained line."""
 
 
 def missing_terms(
     is_complete: bool, constraints: Constraints, kind: str
 ) -> tuple[str, ...]:
-    """Return the note on an output (`kind`: translation or caption) that lacks a required term, if
-    it does.
-    """
+    """Return a note if an output lacks a required term; `kind` is "translation" or "caption"."""
     if is_complete or not constraints.terms:
         return ()
     terms = ", ".join(map(repr, constraints.terms))
@@ -44,34 +43,37 @@ def missing_terms(
 def constraints_of_each(
     constraints: Constraints | Sequence[Constraints], count: int, unit: str
 ) -> list[Constraints]:
-    """Return the constraints of each of `count` sources (`unit`: line or image).
+    """Return the constraints of each of `count` sources; `unit` is "line" or "image".
 
-    Raises UsageError, with all causes, if they are not as many, or are no constraints.
+    Raises UsageError, with all causes, if their number is wrong or they are not constraints.
     """
     is_one = isinstance(constraints, Constraints)
     is_text = isinstance(constraints, (str, bytes))
     if is_text or not (is_one or isinstance(constraints, Sequence)):
-        wanted = "`constraints=`: wanted Constraints, or a list with those of each"
-        raise UsageError(f"{wanted} {unit}, got {describe(constraints)}")
-    given = [constraints] if isinstance(constraints, Constraints) else list(constraints)
-    UsageError.raise_all(
-        dict.fromkeys(cause for item in given for cause in _type_problems(item))
-    )
-    each = [
-        replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid))
-        for item in given
-    ]
-    each = each * count if is_one else each
-    if len(each) != count:
-        got = f"got {len(each)} for {counted(count, unit)}"
         raise UsageError(
-            f"constraints: {got}; give one for each {unit}, or one for all"
+            f"`constraints=`: wanted Constraints, or a list with those of each {unit}, got "
+            f"{describe(constraints)}"
         )
-    return each
+    items = [constraints] if isinstance(constraints, Constraints) else list(constraints)
+    problems = [problem for item in items for problem in _type_problems(item)]
+    UsageError.raise_all(dict.fromkeys(problems))
+
+    per_source = [
+        replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid))
+        for item in items
+    ]
+    if is_one:
+        per_source *= count
+    if len(per_source) != count:
+        raise UsageError(
+            f"constraints: got {len(per_source)} for {counted(count, unit)}; give one for each "
+            f"{unit}, or one for all"
+        )
+    return per_source
 
 
 def _type_problems(item: Any) -> list[str]:
-    """Return what is of another type in the constraints of one line."""
+    """Return an error for each value of the wrong type in the constraints of one line."""
     if not isinstance(item, Constraints):
         return [f"`constraints=`: wanted Constraints, got {describe(item)}"]
     problems = problems_of_types(TEXT, {"prefix": item.prefix})

@@ -1,4 +1,4 @@
-"""Sentences that a model has probably not learnt: by the score of their translation, or by their
+"""Recognise sentences that a model has probably not learnt, by their translation's score or their
 text.
 """
 
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from regard.data.seen_token_pairs import SeenTokenPairs
 
 _MOST_UNKNOWN = 0.5
-"""Share of a line's characters that may be unknown before it is in a script that training has not
-seen.
-"""
+"""Share of unknown characters up to which a line counts as written in a known script."""
 
 
 class DoubtfulSentences:
-    """Tells which sentences a model has probably not learnt.
+    """Recogniser of sentences that a model has probably not learnt.
 
-    `encode`, `tokens`: the token ids of a source, without the end of sentence, and the texts of
-    ids. `familiar`: the pairs of tokens that training has seen, if they are few.
+    `encode` returns the token ids of a source, without the end of sentence; `tokens` returns the
+    texts of ids. `familiar` holds the pairs of tokens seen in training, if these are few.
     """
 
     def __init__(
@@ -38,58 +36,58 @@ class DoubtfulSentences:
         self._encode = encode
         self._tokens = tokens
         self._familiar = familiar
-        # Letters with a token, and what is no letter: a line of these need not be encoded.
+        # Characters that are known or no letters. A line of these need not be encoded.
         self._known = set[str]()
 
     def is_doubtful(self, source: str, score: float, threshold: float | None) -> bool:
-        """Return whether a translation scores below a threshold, or its source is unlike the text
-        of training.
+        """Return whether a translation scores below a threshold, or its source is unlike the
+        training data.
 
-        It is if it has letters, or more pairs of neighbouring tokens, that training has not seen.
-        regard.js does the same. Without letters a sentence is copied, and never doubtful.
+        A source is unlike the training data if it has unknown letters, or too many pairs of
+        neighbouring tokens that were not seen in training. regard.js does the same. A sentence
+        without letters is copied, and never doubtful.
         """
         if (threshold is not None and score < threshold) or self.unknown_share(source):
             return True
         if self._familiar is None or not any(map(str.isalpha, source)):
             return False
         ids = self._encode(source)
-        pairs = zip(ids, self._tokens(ids), strict=True)
-        unseen = self._familiar.unseen(
-            [-1 if token in COPY_CHARACTERS else index for index, token in pairs]
-        )
-        return unseen > self._familiar.most
+        without_copies = [
+            -1 if token in COPY_CHARACTERS else index
+            for index, token in zip(ids, self._tokens(ids), strict=True)
+        ]
+        return self._familiar.unseen(without_copies) > self._familiar.most
 
     def unknown_share(self, line: str) -> float:
-        """Return the share of a line's characters (spaces aside) without a token; 0 if each of its
-        letters has one.
+        """Return the share of a line's characters, spaces excluded, that have no token.
+
+        It is 0 if every letter has a token.
         """
         if self._known.issuperset(line):
             return 0.0
         new = set(line).difference(self._known)
-        self._known.update(
-            letter for letter in new if not (letter.isalpha() and self._share(letter))
-        )
+        for character in new:
+            if not character.isalpha() or not self._share(character):
+                self._known.add(character)
         return 0.0 if self._known.issuperset(new) else self._share(line)
 
     def is_of_unknown_script(self, line: str) -> bool:
-        """Return whether training has seen most of a line's characters in no form: small or
-        capital, or without marks.
+        """Return whether most characters of a line were not seen in training, in either case, with
+        or without diacritics.
 
-        Only letters outside of what is kept count, such as those of addresses: the model reads no
-        others.
+        Letters of kept spans, such as addresses, do not count, since the model does not read them.
         """
         if self.unknown_share(line) <= _MOST_UNKNOWN:
             return False
         for span in reversed(find_spans(line)):
             if span.kind in KEPT:
                 line = f"{line[: span.start]} {line[span.end :]}"
-        known = "".join(map(self._known_form, clean(line)))
-        return (
-            any(map(str.isalpha, known)) and self.unknown_share(known) > _MOST_UNKNOWN
-        )
+        forms = "".join(map(self._known_form, clean(line)))
+        has_letters = any(map(str.isalpha, forms))
+        return has_letters and self.unknown_share(forms) > _MOST_UNKNOWN
 
     def _known_form(self, letter: str) -> str:
-        """Return a letter, or the form of it that training has seen."""
+        """Return the first form of a letter that was seen in training, else the letter itself."""
         forms = (
             letter,
             letter.lower(),

@@ -1,9 +1,10 @@
-"""Split lines into sentences, and what is longer than any source in training at spaces, or inside
+"""Split lines into sentences; split sentences longer than any source in training at spaces or in
 words.
 
-Thai, Lao and Khmer have spaces between clauses and sentences alike, and no mark tells which. What
-is longer than any source in training is split there first. If lines of the training data have no
-such spaces, every one parts sentences.
+Thai, Lao and Khmer have spaces between clauses and between sentences, with no mark that
+distinguishes them. In these languages, a sentence longer than any source in training is split at
+such spaces first. If the lines of the training data contain no such spaces, each is taken as the
+end of a sentence.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from itertools import accumulate
 from regard.common.counting import counted
 from regard.data.sentence_ends import clause_ends, sentence_ends
 
-_WHOLE = 2
-"""A sentence up to this many times longer than the longest source in training is still translated
-whole.
+_UNSPLIT_FACTOR = 2
+"""Largest length of a sentence that is translated unsplit, relative to the longest training
+source.
 """
 _WORD = re.compile(r" *[^ ]+ ?")
 
 
 @dataclass(frozen=True)
 class LineSplitter:
-    """Splits lines of more than `longest` tokens, or with `each_sentence` all; `length` counts the
-    tokens of a text.
+    """Splitter of lines of more than `longest` tokens, or of all lines if `each_sentence`.
 
-    `line_clauses`: how many clauses nearly all lines in training have at most; None: it is unknown.
+    `length` counts the tokens of a text. `line_clauses` is the number of clauses that nearly all
+    training lines stay within, None if unknown.
     """
 
     length: Callable[[str], int]
@@ -37,7 +38,7 @@ class LineSplitter:
     line_clauses: int | None = None
 
     def split(self, line: str, notes: list[str]) -> list[str]:
-        """Return the parts of a line; concatenated, they are the line. Notes on sentences are added
+        """Return the parts of a line, which together are the line. Notes on its sentences are added
         to `notes`.
         """
         if not self.each_sentence and self.length(line) <= self.longest:
@@ -58,12 +59,13 @@ class LineSplitter:
         ]
 
     def _merge(self, parts: Sequence[str]) -> list[str]:
-        """Merge neighbours as long as they have at most `longest` tokens together."""
+        """Merge neighbouring parts as long as they have at most `longest` tokens together."""
         return self._cut("".join(parts), list(accumulate(map(len, parts))))
 
     def _cut(self, text: str, ends: Sequence[int]) -> list[str]:
-        """Cut a text at some of the positions `ends`, each part as long as it can be, but up to one
-        end at least.
+        """Cut a text at some of the positions `ends`.
+
+        Each part is as long as the limit allows, but reaches at least to the next end.
         """
         parts = list[str]()
         start = 0
@@ -74,17 +76,17 @@ class LineSplitter:
             end = ends[first + count - 1]
             parts.append(text[start:end])
             start = end
-            first = first + count
+            first += count
         return parts
 
     def _count_fitting(
         self, text: str, start: int, ends: Sequence[int], first: int, guess: int
     ) -> int:
-        """Count the ends, from number `first` on, up to which a part from `start` has at most
-        `longest` tokens.
+        """Count the ends, from number `first` on, that a part from `start` can include within the
+        limit.
 
-        One always counts. The search gallops from a guess, so that it tokenises little more than
-        the part itself.
+        The count is at least 1. The search gallops from a guess, so that it tokenises little more
+        than the part itself.
         """
 
         def fits(count: int) -> bool:
@@ -97,24 +99,25 @@ class LineSplitter:
         if guess > 1 and not fits(guess):
             exceeding = guess
             while exceeding - step > 1 and not fits(exceeding - step):
-                exceeding = exceeding - step
-                step = 2 * step
+                exceeding -= step
+                step *= 2
             fitting = max(1, exceeding - step)
         else:
             fitting = guess
             while fitting + step < exceeding and fits(fitting + step):
-                fitting = fitting + step
-                step = 2 * step
+                fitting += step
+                step *= 2
             exceeding = min(exceeding, fitting + step)
         while exceeding - fitting > 1:
             middle = (fitting + exceeding) // 2
-            fitting, exceeding = (
-                (middle, exceeding) if fits(middle) else (fitting, middle)
-            )
+            if fits(middle):
+                fitting = middle
+            else:
+                exceeding = middle
         return fitting
 
     def _split_sentence(self, sentence: str, notes: list[str]) -> list[str]:
-        """Split a sentence of more than `longest` tokens between clauses; note one that may be
+        """Split a sentence of more than `longest` tokens between clauses; add a note if it may be
         several.
         """
         clauses = _split_at(sentence, clause_ends(sentence))
@@ -133,35 +136,29 @@ class LineSplitter:
             and self.line_clauses is not None
             and len(clauses) > self.line_clauses
         ):
-            many = (
+            message = (
                 f"{len(clauses):,} clauses are more than lines in training have "
-                f"({self.line_clauses:,})"
+                f"({self.line_clauses:,}); they may be several sentences, and are translated as "
+                "one"
             )
-            notes.append(
-                _note(
-                    f"{many}; they may be several sentences, and are translated as one",
-                    sentence,
-                )
-            )
+            notes.append(_note(message, sentence))
         return [sentence]
 
     def _split_clause(self, sentence: str, notes: list[str]) -> list[str]:
-        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces;
-        note if it is long.
+        """Split a clause at spaces if it is too long to translate unsplit; add a note if it is
+        long.
         """
         length = self.length(sentence)
         if length <= self.longest:
             return [sentence]
         parts = [sentence]
         outcome = "is translated whole, but may come out badly"
-        if length > _WHOLE * self.longest:
+        if length > _UNSPLIT_FACTOR * self.longest:
             words = [self._split_word(word) for word in _WORD.findall(sentence)]
             parts = self._merge([part for word in words for part in word])
-            where = (
-                "at spaces"
-                if all(len(word) == 1 for word in words)
-                else "at spaces and inside words"
-            )
+            where = "at spaces"
+            if any(len(word) > 1 for word in words):
+                where = "at spaces and inside words"
             outcome = (
                 f"was split {where} into {counted(len(parts), 'part')}, whose translations may not "
                 "fit together"
@@ -176,14 +173,12 @@ class LineSplitter:
         )
 
     def _split_word(self, word: str) -> list[str]:
-        """Split a word of more than `longest` tokens between characters, each part as long as it
-        can be.
+        """Split a word of more than `longest` tokens between characters, into the longest possible
+        parts.
         """
-        return (
-            [word]
-            if self.length(word) <= self.longest
-            else self._cut(word, range(1, len(word) + 1))
-        )
+        if self.length(word) <= self.longest:
+            return [word]
+        return self._cut(word, range(1, len(word) + 1))
 
 
 def _note(message: str, sentence: str) -> str:
@@ -191,7 +186,7 @@ def _note(message: str, sentence: str) -> str:
 
 
 def _split_at(text: str, ends: Iterable[int]) -> list[str]:
-    """Split a text after the space behind each end, leaving nothing out."""
+    """Split a text at each end, or after the space that follows it."""
     stops = [end + (text[end : end + 1] == " ") for end in ends]
     starts = [0, *stops]
     return [

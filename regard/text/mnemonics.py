@@ -1,9 +1,9 @@
-"""Mnemonics of labels: letters with a mark, by which keys open menus, as in _File, E&xit and
+"""Mnemonics of labels: a mark before the letter whose key opens a menu, as in _File, E&xit and
 열기(_O).
 
-A model reads a label without its mark. The translation has it before a word that begins with the
-same letter, else before its first letter; in Chinese, Japanese and Korean in brackets at the end,
-as the desktops write it there.
+A model reads a label without the mark. The mark is put back before a word of the translation that
+begins with the same letter, or before the first letter if there is no such word. In Chinese,
+Japanese and Korean it follows at the end in brackets, as is usual on desktops.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.spans import KEPT, find_spans
 
 LONGEST, FEW_WORDS = 60, 3
-"""Characters of a label at most; and words up to which a line need not look like one."""
+"""Most characters of a label, and most words of a line that is always taken for a label."""
 _TITLE_WORDS = """
     a an and as at but by for from if in into is it its nor of off on onto or out over per than that
     the to up via vs when with without your
 """
 _SMALL = frozenset(_TITLE_WORDS.split())
-"""Words that English titles write in small letters."""
+"""Words that English titles write in lower case."""
 Encode = Callable[[str], list[int]]
-"""Returns the token ids of a text."""
+"""Function that returns the token ids of a text."""
 _MARK = lazy_pattern("[_&~]")
 _AT_END = lazy_pattern(r"\s?\(([_&~])([A-Z]|(?<!~)[0-9])\)(?=[\s.:…]*\Z)")
 _WITHIN = lazy_pattern(
@@ -36,24 +36,25 @@ _NO_LATIN = lazy_pattern("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
 
 
 def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
-    """Return a label without the mark of its mnemonic, and the mark with the letter; any other
-    line, and nothing.
+    """Return a label without the mark of its mnemonic, and the mark with its letter.
 
-    A mark within a word is one if the word is better known than both sides of it: E&xit, not R&D.
+    Any other line is returned unchanged, with an empty mark. A mark inside a word counts if the
+    word takes fewer tokens than its two sides, as in E&xit, but not in R&D.
     """
     if len(line) > LONGEST or not _MARK.search(line):
         return line, ""
     marks = _outside_spans(_MARK, line)
     if len(marks) != 1:
         return line, ""
-    if match := _AT_END.search(line):
+    match = _AT_END.search(line)
+    if match is not None:
         return line[: match.start()] + line[match.end() :], match[1] + match[2]
-    match = next(
-        (match for match in _WITHIN.finditer(line) if match.start(2) == marks[0]), None
-    )
+
+    matches = _WITHIN.finditer(line)
+    match = next((match for match in matches if match.start(2) == marks[0]), None)
     if match is None or not _is_label(match, encode):
         return line, ""
-    # Such labels have their mark in brackets, or before all else.
+    # Chinese, Japanese and Korean labels have the mark in brackets, or at the beginning.
     if match.start() > 0 and _NO_LATIN.search(line):
         return line, ""
     return line[: match.start(2)] + line[match.end(2) :], match[2] + match[3][0]
@@ -62,10 +63,10 @@ def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
 def _is_label(match: re.Match[str], encode: Encode) -> bool:
     head, mark, tail = match.groups()
     if head:
-        is_word = head[0].isupper() and tail[0].islower() and len(head + tail) > 2
-        return is_word and len(encode(head + tail)) < len(encode(head)) + len(
-            encode(tail)
-        )
+        word = head + tail
+        if not (head[0].isupper() and tail[0].islower() and len(word) > 2):
+            return False
+        return len(encode(word)) < len(encode(head)) + len(encode(tail))
     is_capital = tail[0].isupper()
     if len(tail) < 2 or (mark == "~" and not is_capital):
         return False
@@ -75,10 +76,10 @@ def _is_label(match: re.Match[str], encode: Encode) -> bool:
 
 
 def _is_title(match: re.Match[str]) -> bool:
-    """Return whether a line of many words is no prose: its first word has the mark, or it is
-    written as titles are.
+    """Return whether a line of many words is a label: its first word has the mark, or it is a
+    title.
 
-    In English these have capitals but for a few words, in other languages in more words than not.
+    English titles capitalise all but a few words; titles in other languages capitalise most words.
     """
     line = match.string
     if _SENTENCE_END.search(line):
@@ -94,7 +95,7 @@ def _is_title(match: re.Match[str]) -> bool:
 
 
 def _outside_spans(pattern: re.Pattern[str], line: str) -> list[int]:
-    """Return where a pattern matches outside of what is kept, such as placeholders."""
+    """Return the starts of matches outside of kept spans, such as placeholders."""
     spans = [span for span in find_spans(line) if span.kind in KEPT]
     starts = (match.start() for match in pattern.finditer(line))
     return [
@@ -105,10 +106,9 @@ def _outside_spans(pattern: re.Pattern[str], line: str) -> list[int]:
 
 
 def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:
-    """Return a translation with a mark and its letter, as `strip_mnemonic` returns them; as it is
-    if there are none.
+    """Insert a mark and its letter, as `strip_mnemonic` returns them, into a translation.
 
-    `case`: the rules of the label's language, to which the letter belongs.
+    `case`: the case rules of the label's language, to which the letter belongs.
     """
     if not mnemonic:
         return text
@@ -116,9 +116,12 @@ def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:
     letter = mnemonic[1]
     if not _NO_LATIN.search(text):
         beginning = re.compile(rf"(?<![^\W_]){letter}", re.IGNORECASE)
-        if starts := _outside_spans(beginning, text) or _outside_spans(_LETTER, text):
+        starts = _outside_spans(beginning, text) or _outside_spans(_LETTER, text)
+        if starts:
             return text[: starts[0]] + mark + text[starts[0] :]
+
     end = len(text.rstrip(" .:…"))
-    # Brackets would go on with it.
-    gap = " " * any(span.end == end for span in find_spans(text) if span.kind in KEPT)
+    kept_spans = (span for span in find_spans(text) if span.kind in KEPT)
+    # Without a space, the brackets would become part of a span that ends here.
+    gap = " " if any(span.end == end for span in kept_spans) else ""
     return f"{text[:end]}{gap}({mark}{case.upper(letter)}){text[end:]}"

@@ -1,5 +1,5 @@
-"""Plain lines whose placeholders, addresses, code and emoji are kept: they stand aside, as tags do,
-in translation.
+"""Protect placeholders, addresses, code and emoji in plain lines, which come back unchanged from
+translation.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
 
 MOST_COPIED = 2
-"""Spans of a line that copy tokens stand for: of more, models leave most out, and translate the
-rest less well.
+"""Most spans of a line that copy tokens stand for.
+
+If there are more, models leave out most of them, and translate the remaining text less well.
 """
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 
 
 @dataclass(frozen=True)
 class ProtectedLine:
-    """A line with spans: copy tokens stand for all of them, or it is XML with a tag for each.
+    """A line with spans, which are replaced by copy tokens, or by tags in XML.
 
-    `lines` are what is to be translated.
+    `lines` are the texts to translate.
     """
 
     document: TextLayout | MarkupDocument
@@ -43,25 +44,21 @@ class ProtectedLine:
 
     @property
     def needs_links(self) -> bool:
-        """True if spans are put back by word links."""
+        """True if word links are needed to put the spans back."""
         return not isinstance(self.document, TextLayout)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
-        """Return the line with translations in the place of its lines, and each span where its tag
-        stands then.
-        """
+        """Return the translated line, with each span in the place of its copy token or tag."""
         if isinstance(self.document, TextLayout):
-            return self.copied.restore(
-                self.document.join([line.text for line in translations])
-            )
+            text = self.document.join([line.text for line in translations])
+            return self.copied.restore(text)
+
         text = self.document.render(translations)
         parts = list[str]()
         end = 0
         for match in _MARK.finditer(text):
-            parts += [
-                _unescaped(text[end : match.start()]),
-                match[2] or self.spans[int(match[1])],
-            ]
+            parts.append(_unescaped(text[end : match.start()]))
+            parts.append(match[2] or self.spans[int(match[1])])
             end = match.end()
         return "".join([*parts, _unescaped(text[end:])])
 
@@ -73,29 +70,27 @@ def protect_line(
     own: Any = None,
     kinds: Collection[str] = KEPT,
 ) -> ProtectedLine | None:
-    """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated
-    by themselves.
+    """Replace the spans of a line; return None if it has none.
 
-    `copies`: the characters of the model's copy tokens. They stand for spans that are few and no
-    tags. `own`: the compiled patterns of a user. `kinds`: of the spans that are taken out.
+    `sentences`: translate each sentence by itself. `copies`: the characters of the model's copy
+    tokens, which replace spans if these are few and no tags. `own`: the compiled patterns of a
+    user's spans. `kinds`: the kinds of spans to replace.
     """
-    # As every model reads it; beside a span it would count as a letter.
+    # Models do not read invisible characters; beside a span, one would count as a letter.
     line = INVISIBLE.sub("", line)
     spans = [span for span in find_spans(line, own) if span.kind in kinds]
     if not spans:
         return None
+
     texts = tuple(line[start:stop] for start, stop, _ in spans)
-    if len(spans) <= min(MOST_COPIED, len(copies)) and not any(
-        span.kind in NOT_COPIED for span in spans
-    ):
-        places = [(span.start, span.end) for span in spans]
-        marked = with_copies(line, [*zip(places, copies, strict=False)])
-        return ProtectedLine(
-            split_text(marked, sentences=sentences),
-            texts,
-            Copies.of(line, places, copies),
-        )
-    # Late: few lines have such spans.
+    may_copy = not any(span.kind in NOT_COPIED for span in spans)
+    if may_copy and len(spans) <= min(MOST_COPIED, len(copies)):
+        ranges = [(span.start, span.end) for span in spans]
+        with_tokens = with_copies(line, [*zip(ranges, copies, strict=False)])
+        layout = split_text(with_tokens, sentences=sentences)
+        return ProtectedLine(layout, texts, Copies.of(line, ranges, copies))
+
+    # Imported late, since few lines have such spans.
     from regard.text.markup.document import parse_markup
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
@@ -104,7 +99,7 @@ def protect_line(
     end = 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""
-        # What stands on its sides is translated by itself.
+        # The texts before and after a `kept-part` are translated separately.
         if span.kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
         elif name and not name.startswith("kept-"):
@@ -113,17 +108,16 @@ def protect_line(
             mark = f'<kept-span id="{number}"/>'
         parts += [_escaped(line[end : span.start]), mark]
         end = span.end
+    parts.append(_escaped(line[end:]))
     options = MarkupOptions(
         sentences=sentences, splitting_tags=frozenset({"kept-part"})
     )
-    return ProtectedLine(
-        parse_markup("".join([*parts, _escaped(line[end:])]), "xml", options), texts
-    )
+    return ProtectedLine(parse_markup("".join(parts), "xml", options), texts)
 
 
 def _escaped(text: str) -> str:
-    """Return a text as XML writes it; the standard library's function would import what reads
-    addresses.
+    """Escape a text for XML. The standard library's function would import the modules that read
+    URLs.
     """
     return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
 

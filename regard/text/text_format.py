@@ -1,4 +1,4 @@
-"""Whole texts and pages: taken apart into lines, translated, and put together again."""
+"""Divide texts and pages into lines, and join the translations of the lines to texts and pages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from regard.text.translation import Translation
 
 @dataclass(frozen=True)
 class TextFormat:
-    """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines"
-    not at them.
+    """The kind of a text, and how it is divided.
+
+    `split`: with "0", a text is divided only at line breaks; with "nonewlines", line breaks do not
+    divide it.
     """
 
     kind: Literal["text", "html", "xml"] = "text"
@@ -32,39 +34,40 @@ PLAIN = TextFormat()
 
 @dataclass(frozen=True)
 class Layout:
-    """A text that was taken apart: the lines that are to be translated, and what puts translations
-    in their place.
-    """
+    """A text divided into lines to translate. `put` replaces the lines by their translations."""
 
     lines: Sequence[str]
     put: Callable[[Sequence[Translation]], str]
 
 
 def lay_out(text: str, form: TextFormat, sentences: bool = False) -> Layout:
-    """Take a text apart into the lines that are to be translated; with `sentences`, and of markup,
-    into sentences.
+    """Divide a text into the lines to translate; they are sentences if asked for, or if it is
+    markup.
     """
     sentences = sentences and form.split != "0"
-    if form.kind != "text":
-        markup = parse_markup(
-            text, form.kind, replace(form.markup, sentences=form.split != "0")
-        )
+    if form.kind == "text":
+        newlines = form.split != "nonewlines"
+        plain = split_text(text, sentences=sentences, newlines=newlines)
         return Layout(
-            markup.lines,
-            lambda lines: markup.render(
-                [AlignedLine(t.text, t.alignments) for t in lines]
-            ),
+            plain.lines, lambda lines: plain.join([line.text for line in lines])
         )
-    plain = split_text(text, sentences=sentences, newlines=form.split != "nonewlines")
-    return Layout(plain.lines, lambda lines: plain.join([line.text for line in lines]))
+
+    options = replace(form.markup, sentences=form.split != "0")
+    markup = parse_markup(text, form.kind, options)
+
+    def render(lines: Sequence[Translation]) -> str:
+        return markup.render(
+            [AlignedLine(line.text, line.alignments) for line in lines]
+        )
+
+    return Layout(markup.lines, render)
 
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """A translated text. `sources` and `lines`: its lines and their translations.
+    """A translated text. `sources` and `lines` are its lines and their translations.
 
-    `alternatives`: the texts of further hypotheses, if several were wanted, without those that are
-    equal.
+    `alternatives` are the texts of further hypotheses, on request, without duplicates.
     """
 
     text: str
@@ -80,11 +83,11 @@ def texts_path(
     sentences: bool = False,
     code: str = "",
 ) -> Path[list[TranslatedText]]:
-    """Translate whole texts. `sentences`: each sentence is a line. `code`: of the target, if a
-    model wants one.
+    """Translate entire texts.
 
-    Markup is put together by word links, so `rules` have to want alignments, where the model has
-    any. Raises LineError, by the numbers of texts, for lines that the model refuses.
+    `sentences`: each sentence is a line. `code`: the code of the target language, if the model
+    needs one. Markup is joined by word links, so `rules` must ask for alignments if the model has
+    attention. Raises LineError, with the numbers of texts, for lines that the model refuses.
     """
     layouts = [lay_out(text, form, sentences) for text in texts]
     owners = [
@@ -92,24 +95,32 @@ def texts_path(
         for number, layout in enumerate(layouts)
         for line in range(len(layout.lines))
     ]
-    sent = [
+    source_lines = [
         f"{code} {line}" if code else line
         for layout in layouts
         for line in layout.lines
     ]
     try:
-        translated = yield from lines_path(sent, rules, [True] * len(sent))
+        translated = yield from lines_path(
+            source_lines, rules, [True] * len(source_lines)
+        )
     except LineError as problem:
-        places = [(*owners[index], why) for index, why in problem.problems]
-        raise LineError(
-            *((text, f"line {line + 1} {why}") for text, line, why in places)
-        ) from None
-    rest = iter(_without_code(line, len(code.split())) for line in translated)
-    lines = [tuple(islice(rest, len(layout.lines))) for layout in layouts]
-    return [
-        _put_together(*item, rules.wanted.nbest)
-        for item in zip(layouts, lines, strict=True)
-    ]
+        causes = list[tuple[int, str]]()
+        for index, cause in problem.problems:
+            text_number, line_number = owners[index]
+            causes.append((text_number, f"line {line_number + 1} {cause}"))
+        raise LineError(*causes) from None
+
+    translations = iter(translated)
+    code_words = len(code.split())
+    results = list[TranslatedText]()
+    for layout in layouts:
+        lines = tuple(
+            _without_code(line, code_words)
+            for line in islice(translations, len(layout.lines))
+        )
+        results.append(_joined_text(layout, lines, rules.wanted.nbest))
+    return results
 
 
 def stream_text(
@@ -117,8 +128,9 @@ def stream_text(
     code: str,
     stream: Callable[[str], Generator[str, None, Translation]],
 ) -> Generator[tuple[int, str], None, TranslatedText]:
-    """Yield what the translation of a text grows by, with the number of the line; `stream`
-    translates a line so.
+    """Yield the translation of a text as it grows, each time with the number of the line.
+
+    `stream` translates one line in the same way.
     """
     translations = list[Translation]()
     for number, line in enumerate(layout.lines):
@@ -133,30 +145,27 @@ def stream_text(
             except StopIteration as stop:
                 translations.append(stop.value)
                 break
-    return _put_together(layout, tuple(translations), 1)
+    return _joined_text(layout, tuple(translations), 1)
 
 
-def _put_together(
+def _joined_text(
     layout: Layout, lines: tuple[Translation, ...], nbest: int
 ) -> TranslatedText:
-    ranked = [[line.nbest or (line,) for line in lines]] if nbest > 1 else []
-    others = [
-        layout.put(
-            [
-                hypotheses[min(rank, len(hypotheses) - 1)]
-                for hypotheses in line_hypotheses
-            ]
-        )
-        for line_hypotheses in ranked
-        for rank in range(1, nbest)
-    ]
     text = layout.put(lines)
-    alternatives = [other for other in dict.fromkeys(others) if other != text]
+    alternatives = list[str]()
+    for rank in range(1, nbest):
+        hypotheses = list[Translation]()
+        for line in lines:
+            ranked = line.nbest or (line,)
+            hypotheses.append(ranked[min(rank, len(ranked) - 1)])
+        alternative = layout.put(hypotheses)
+        if alternative != text and alternative not in alternatives:
+            alternatives.append(alternative)
     return TranslatedText(text, tuple(alternatives), tuple(layout.lines), lines)
 
 
 def _without_code(line: Translation, words: int) -> Translation:
-    """Count the source words of alignments without the first ones, which the text does not have."""
+    """Remove the words of the language code, which the text does not have, from alignments."""
     if not (words and line.alignments):
         return line
     links = tuple(

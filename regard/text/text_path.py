@@ -1,6 +1,4 @@
-"""The way of lines through a translator: what is done to them before and after a model decodes
-them.
-"""
+"""Process lines before and after a model decodes them."""
 
 from __future__ import annotations
 
@@ -28,19 +26,19 @@ from regard.text.protected_line import ProtectedLine, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts
 
 Keep = bool | Sequence[str]
-"""True: spans that are not language are kept; false: nothing; patterns: what these match is kept,
-too.
+"""True keeps spans that are not language, False keeps nothing; a list of patterns keeps their
+matches, too.
 """
 LONG = 2_000
-"""Characters from which on a line is not translated again for the numbers that it has lost."""
+"""Most characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
 
 
 class Request(NamedTuple):
     """Lines to decode together.
 
-    `owners`: the number of the line that each is a part of. `links`: word links are wanted, where a
-    model has any. `is_retry`: all of these lines have a translation already.
+    `owners`: the number of the line that each is a part of. `links`: word links are wanted, if the
+    model has attention. `is_retry`: all of these lines have a translation already.
     """
 
     lines: Sequence[str]
@@ -50,13 +48,13 @@ class Request(NamedTuple):
 
 
 Path = Generator[Request, Sequence[Translation] | None, _R]
-"""Yields what is to be decoded next, and is sent the translations; None for those of a retry: there
-is no time.
+"""Generator that yields requests and is sent their translations; None if there is no time for a
+retry.
 """
 
 
 class Wanted(NamedTuple):
-    """Wishes for each translation beside its text."""
+    """Results wanted for each line, besides its translated text."""
 
     nbest: int = 1
     alignments: bool = False
@@ -64,7 +62,9 @@ class Wanted(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """True if the best text is all: then a line may be translated in parts, and again."""
+        """True if only the best text is wanted, so that a line may be translated in parts, and
+        again.
+        """
         return self.nbest == 1 and not (self.alignments or self.readings)
 
 
@@ -73,10 +73,10 @@ BEST_TEXT = Wanted()
 
 @dataclass(frozen=True)
 class PathRules:
-    """Rules by which lines are read and translations put right.
+    """Rules for reading lines and correcting translations.
 
-    `reader` reads capitals. `copies`: the characters of the model's copy tokens, by which it places
-    spans itself.
+    `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
+    in the translation by itself.
     """
 
     reader: CaseReader
@@ -85,26 +85,26 @@ class PathRules:
     wanted: Wanted = BEST_TEXT
 
     @property
-    def own(self) -> Any:
-        """The compiled patterns of the user's own spans."""
+    def user_patterns(self) -> Any:
+        """The compiled patterns of the user's spans; None if there are none."""
         return None if isinstance(self.keep, bool) else own_pattern(tuple(self.keep))
 
 
 def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
-    """Return what is kept in lines that are `free` of constraints.
+    """Check what is to be kept, and return it; `free` states for each line whether it has no
+    constraints.
 
-    Raises UsageError for patterns if more is wanted than the best text, for patterns of lines with
-    constraints, and for what are no patterns.
+    Raises UsageError for patterns if more than the best text is wanted or a line has constraints,
+    and for objects that are not patterns.
     """
+    if isinstance(keep, bool):
+        return keep
     is_list = isinstance(keep, Sequence) and not isinstance(keep, (str, bytes))
-    if not (
-        isinstance(keep, bool)
-        or (is_list and all(isinstance(pattern, str) for pattern in keep))
-    ):
+    if not is_list or not all(isinstance(pattern, str) for pattern in keep):
         raise UsageError(
             f"`keep=`: wanted True, False, or a list of patterns, got {describe(keep)}"
         )
-    if not ((wanted.is_text and all(free)) or isinstance(keep, bool)):
+    if not wanted.is_text or not all(free):
         raise UsageError(
             "patterns of what to keep go with the best translation alone: leave nbest and the like "
             "out"
@@ -115,7 +115,7 @@ def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
 def run_path(
     path: Path[_R], decode: Callable[[Request], Sequence[Translation] | None]
 ) -> _R:
-    """Decode what a path asks for until it ends, and return what it returns."""
+    """Decode the requests of a path until it ends, and return its result."""
     try:
         request = next(path)
         while True:
@@ -130,149 +130,173 @@ def run_path(
         return result
 
 
-class _Ask(NamedTuple):
-    """The parts of one line that are to be decoded."""
+class _LineRequest(NamedTuple):
+    """The parts of one line to decode."""
 
     lines: Sequence[str]
     links: bool = False
     is_retry: bool = False
 
 
-_LinePath = Generator[_Ask, Sequence[Translation] | None, Translation]
+_LinePath = Generator[_LineRequest, Sequence[Translation] | None, Translation]
 
 
 def lines_path(
     lines: Sequence[str], rules: PathRules, free: Sequence[bool]
 ) -> Path[list[Translation]]:
-    """Translate lines; `free`: whether each is without constraints, under which a line is read as
-    it is.
+    """Translate lines; `free` states for each line whether it has no constraints, so that it may be
+    changed.
 
-    Raises LineError, by the numbers of these lines, for what the model refuses; if it refuses a
-    further try, the one before it stands.
+    Raises LineError, with the numbers of these lines, for lines that the model refuses. If the
+    model refuses a retry, the preceding translation stands.
     """
-    own = rules.own
+    patterns = rules.user_patterns
     results = dict[int, Translation]()
     paths = dict[int, _LinePath]()
-    asked = dict[int, _Ask]()
+    pending = dict[int, _LineRequest]()
 
     def advance(number: int, translations: Sequence[Translation] | None) -> None:
+        path = paths[number]
         try:
-            asked[number] = (
-                next(paths[number])
-                if translations == ()
-                else paths[number].send(translations)
-            )
+            if translations == ():  # the path has not begun
+                pending[number] = next(path)
+            else:
+                pending[number] = path.send(translations)
         except StopIteration as stop:
             results[number] = stop.value
 
     for number, line in enumerate(lines):
-        if rules.keep and free[number] and (own or not _is_plain(line, rules.reader)):
-            paths[number] = _line_path(line, rules, own)
+        may_change = rules.keep and free[number]
+        if may_change and (patterns or not _is_plain(line, rules.reader)):
+            paths[number] = _line_path(line, rules, patterns)
             advance(number, ())
         else:
-            asked[number] = _Ask((line,))
-    while asked:
-        # A refused retry leaves first tries alone.
-        first = min((ask.is_retry, ask.links) for ask in asked.values())
-        chosen = {
-            number: ask
-            for number, ask in asked.items()
-            if (ask.is_retry, ask.links) == first
-        }
-        for number in chosen:
-            del asked[number]
-        decoded = yield from _decoded(chosen, first[1])
-        for number in chosen:
+            pending[number] = _LineRequest((line,))
+
+    while pending:
+        requests = _take_requests(pending)
+        decoded = yield from _decoded(requests)
+        for number in requests:
             translations = decoded.get(number)
             if number in paths:
                 advance(number, translations)
             elif translations:
-                results[number] = _with_notes(
-                    translations[0], _note(lines[number], translations[0], own)
-                )
+                (result,) = translations
+                note = _note(lines[number], result, patterns)
+                results[number] = _with_notes(result, note)
     return [results[number] for number in range(len(lines))]
 
 
-def _decoded(
-    asked: Mapping[int, _Ask], links: bool
-) -> Path[dict[int, Sequence[Translation]]]:
-    """Have the parts of lines decoded; of retries, those that can be. Return the translations of
-    each line's parts.
+def _take_requests(pending: dict[int, _LineRequest]) -> dict[int, _LineRequest]:
+    """Remove and return the pending requests to decode next, by line number.
+
+    Retries are decoded separately, so that a refused one does not affect first attempts.
     """
-    texts = [text for ask in asked.values() for text in ask.lines]
-    owners = [number for number, ask in asked.items() for _ in ask.lines]
-    is_retry = all(ask.is_retry for ask in asked.values())
+    kind = min((request.is_retry, request.links) for request in pending.values())
+    requests = {
+        number: request
+        for number, request in pending.items()
+        if (request.is_retry, request.links) == kind
+    }
+    for number in requests:
+        del pending[number]
+    return requests
+
+
+def _decoded(
+    requests: Mapping[int, _LineRequest],
+) -> Path[dict[int, Sequence[Translation]]]:
+    """Decode the parts of lines; return the translations of each line's parts by line number.
+
+    Retries that the model refuses are left out.
+    """
+    texts = list[str]()
+    owners = list[int]()
+    for number, request in requests.items():
+        texts += request.lines
+        owners += [number] * len(request.lines)
+    # `_take_requests` returns requests of one kind.
+    _, links, is_retry = next(iter(requests.values()))
     try:
         translations = yield Request(texts, owners, links, is_retry)
     except LineError as problem:
+        causes = [(owners[index], text) for index, text in problem.problems]
         if not is_retry:
-            raise LineError(
-                *((owners[index], text) for index, text in problem.problems)
-            ) from None
-        refused = {owners[index] for index, _ in problem.problems}
-        others = {number: ask for number, ask in asked.items() if number not in refused}
-        return (yield from _decoded(others, links)) if others else {}
+            raise LineError(*causes) from None
+        refused = {number for number, _ in causes}
+        others = {
+            number: request
+            for number, request in requests.items()
+            if number not in refused
+        }
+        return (yield from _decoded(others)) if others else {}
     except RegardError:
         if not is_retry:
             raise
         return {}
     if translations is None:
         return {}
-    rest = iter(translations)
-    return {number: list(islice(rest, len(ask.lines))) for number, ask in asked.items()}
+    stream = iter(translations)
+    return {
+        number: list(islice(stream, len(request.lines)))
+        for number, request in requests.items()
+    }
 
 
 def _is_plain(line: str, reader: CaseReader) -> bool:
-    """Return whether a line has nothing that is not read as it is: no span, no mnemonic, no
+    """Return whether the model reads a line unchanged: it has no span, no mnemonic and no
     capitals.
     """
     return not may_have_spans(line) and reader.read(line).line == line
 
 
 class _Outcome(NamedTuple):
-    """A translation, how far its spans differ, or are in doubt, and the note on them."""
+    """A translation with the number of its faults, such as lost spans, and the note on them."""
 
     result: Translation
     faults: int
     note: str | None
 
 
-def _line_path(line: str, rules: PathRules, own: Any) -> _LinePath:
-    """Translate one line, and again if its spans differ: then without numbers, keys and symbols,
-    too; at last with word links in the place of copy tokens. The translation that differs least is
-    taken.
+def _line_path(line: str, rules: PathRules, patterns: Any) -> _LinePath:
+    """Translate one line, and translate it again as long as its spans differ.
+
+    Retries leave numbers, keys and symbols unprotected, and at last use word links instead of copy
+    tokens. The translation with the fewest faults is returned.
     """
     label = line
     mnemonic = ""
-    if not rules.wanted.readings:  # which show what the model reads
+    if not rules.wanted.readings:  # readings show the text that the model has read
         label, mnemonic = strip_mnemonic(line, rules.reader.encode)
-    protected = _protected(label, rules.copies, own, KEPT)
+    protected = _protected(label, rules.copies, patterns, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
-    best = yield from _try(label, protected, rules.reader, own, is_retry=False)
+    best = yield from _try(label, protected, rules.reader, patterns, is_retry=False)
     assert best is not None, "the first try has translations"
+
     for copies, kinds in _further_tries(label, rules, best):
-        before = protected
-        protected = _protected(label, copies, own, kinds)
-        if not best.faults or protected == before:  # it would come out the same
+        previous = protected
+        protected = _protected(label, copies, patterns, kinds)
+        if not best.faults or protected == previous:  # the result would be the same
             continue
-        outcome = yield from _try(label, protected, rules.reader, own, is_retry=True)
+        outcome = yield from _try(
+            label, protected, rules.reader, patterns, is_retry=True
+        )
         if outcome is None:
             break
         if outcome.faults < best.faults:
             best = outcome
-    result = (
-        _with_mnemonic(best.result, line, mnemonic, rules.reader)
-        if mnemonic
-        else best.result
-    )
+
+    result = best.result
+    if mnemonic:
+        result = _with_mnemonic(result, line, mnemonic, rules.reader)
     return _with_notes(result, best.note)
 
 
 def _further_tries(
     line: str, rules: PathRules, first: _Outcome
 ) -> list[tuple[str, Collection[str]]]:
-    """Return the characters of copy tokens and the kinds of spans of each further try."""
+    """Return the copy characters and the kinds of protected spans of each retry."""
     if not rules.wanted.is_text or not first.faults:
         return []
     if len(line) <= LONG:
@@ -284,94 +308,105 @@ def _try(
     line: str,
     protected: ProtectedLine | None,
     reader: CaseReader,
-    own: Any,
+    patterns: Any,
     is_retry: bool,
-) -> Generator[_Ask, Sequence[Translation] | None, _Outcome | None]:
-    """Translate the parts of a line, in letters that the model knows. Return None if there is no
-    time for it.
+) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
+    """Translate the parts of a line, in letters that the model knows; return None if there is no
+    time.
     """
     texts = (line,) if protected is None else protected.lines
     cases = [reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
         links = protected is not None and protected.needs_links
-        decoded = yield _Ask([case.line for case in cases], links, is_retry)
+        decoded = yield _LineRequest([case.line for case in cases], links, is_retry)
         if decoded is None:
             return None
         translations = decoded
     parts = [
-        restored_case(*item) for item in zip(translations, cases, texts, strict=True)
+        restored_case(translation, case, text)
+        for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
     result = parts[0] if protected is None else _joined(protected, parts)
-    note = _note(line, result, own)
-    differing = sum(map(len, differing_spans(line, result.text, own))) if note else 0
-    return _Outcome(
-        result, 2 * differing + (not all(part.is_complete for part in parts)), note
-    )
+    note = _note(line, result, patterns)
+    faults = 0
+    if note:
+        faults += 2 * sum(map(len, differing_spans(line, result.text, patterns)))
+    if not all(part.is_complete for part in parts):
+        faults += 1
+    return _Outcome(result, faults, note)
 
 
 def first_reading(
     line: str, rules: PathRules
 ) -> tuple[str, Callable[[Translation], Translation]]:
-    """Return a line as the model reads it at first, and what brings a translation of it back, for
-    streams.
+    """Return a line as the model first reads it, and the function that restores its translation.
 
-    It is read in known letters, with copy tokens in the place of spans.
+    The line is read in known letters, with copy tokens in the place of spans. Streams use this.
     """
     if not rules.keep:
         return line, lambda translation: translation
-    protected = _protected(line, rules.copies, rules.own, KEPT)
+    protected = _protected(line, rules.copies, rules.user_patterns, KEPT)
     if protected is None or not _is_copied(line, protected):
         case = rules.reader.read(line)
         return case.line, lambda translation: restored_case(translation, case, line)
     (text,) = protected.lines
     case = rules.reader.read(text)
-    return case.line, lambda translation: _joined(
-        protected, [restored_case(translation, case, text)]
-    )
+
+    def restored(translation: Translation) -> Translation:
+        return _joined(protected, [restored_case(translation, case, text)])
+
+    return case.line, restored
 
 
 def _protected(
-    line: str, copies: str, own: Any, kinds: Collection[str]
+    line: str, copies: str, patterns: Any, kinds: Collection[str]
 ) -> ProtectedLine | None:
-    """Take the spans out of a line, unless its language code would be missing in all parts but
-    one.
+    """Replace the spans of a line; return None if there are none.
+
+    Nothing is replaced either if all parts of the line but the first would lack its language code.
     """
-    protected = protect_line(line, sentences=False, copies=copies, own=own, kinds=kinds)
-    return (
-        None
-        if protected is not None
-        and len(protected.lines) > 1
-        and LANGUAGE_CODE.match(line)
-        else protected
+    protected = protect_line(
+        line, sentences=False, copies=copies, own=patterns, kinds=kinds
     )
+    if protected is None:
+        return None
+    if len(protected.lines) > 1 and LANGUAGE_CODE.match(line):
+        return None
+    return protected
 
 
 def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
-    """Return whether copy tokens stand for the spans of one line, so that hypotheses and links can
+    """Return whether copy tokens replace all spans of a line, so that its hypotheses and links can
     be restored.
     """
     if protected is None or protected.needs_links or len(protected.lines) != 1:
         return False
-    # Words of such characters alone would not be counted.
+    # Words of invisible characters alone would not be counted.
     return not INVISIBLE.search(line)
 
 
-def _note(line: str, result: Translation, own: Any) -> str | None:
-    """Return the note on spans that a translation has lost or invented."""
-    if own is None and not may_have_spans(line) and not may_have_spans(result.text):
+def _note(line: str, result: Translation, patterns: Any) -> str | None:
+    """Return a note on spans that a translation has lost or invented; None if there are none."""
+    if (
+        patterns is None
+        and not may_have_spans(line)
+        and not may_have_spans(result.text)
+    ):
         return None
-    return spans_note(line, result.text, own)
+    return spans_note(line, result.text, patterns)
 
 
 def _with_notes(result: Translation, note: str | None) -> Translation:
     """Return a translation with the notes on its repetition and on its spans."""
     if note is None and result.repetition is None:
         return result
-    repetition = [repetition_note(result.repetition)] if result.repetition else []
-    return replace(
-        result, notes=(*result.notes, *repetition, *([note] if note else []))
-    )
+    notes = list(result.notes)
+    if result.repetition:
+        notes.append(repetition_note(result.repetition))
+    if note:
+        notes.append(note)
+    return replace(result, notes=tuple(notes))
 
 
 def _mapped(
@@ -381,21 +416,22 @@ def _mapped(
     source: Callable[[Sequence[str]], Iterable[str]],
     links: Callable[[Translation], Any] = lambda hypothesis: hypothesis.alignments,
 ) -> Translation:
-    """Return a translation with other texts and tokens, those of its hypotheses and readings,
-    too.
+    """Return a translation with its texts and tokens mapped, also in its hypotheses and
+    readings.
     """
     nbest = [
         _mapped(hypothesis, text, tokens, source, links) for hypothesis in result.nbest
     ]
     readings = result.readings
     if readings is not None:
+        source_words = [
+            mapped for word in readings.source_text for mapped in source([word])
+        ]
         readings = replace(
             readings,
             source=tuple(source(readings.source)),
             target=(*tokens(readings.target[:-1]), *readings.target[-1:]),
-            source_text=tuple(
-                word for words in readings.source_text for word in source([words])
-            ),
+            source_text=tuple(source_words),
             target_text=tuple(map(text, readings.target_text)),
         )
     return replace(
@@ -410,39 +446,41 @@ def _mapped(
 
 
 def restored_case(result: Translation, case: KnownCase, line: str) -> Translation:
-    """Return a translation in the letters of its line, which was read in those that are known."""
+    """Return a translation in the case of its line, which was read in known letters."""
     if case.line == line:
         return result
-    sources = (
-        [line.strip()]
-        if len(result.parts) == 1
-        else [case.restore_source(part.source) for part in result.parts]
-    )
-    pairs = zip(result.parts, sources, strict=True)
+    sources = [case.restore_source(part.source) for part in result.parts]
+    if len(result.parts) == 1:
+        sources = [line.strip()]
     parts = tuple(
         part._replace(source=source, text=case.restore(part.text))
-        for part, source in pairs
+        for part, source in zip(result.parts, sources, strict=True)
     )
-    whole = replace(result, parts=parts)
+    result = replace(result, parts=parts)
     if not case.is_capital:
-        return whole
-    return _mapped(whole, case.restore, case.restore_tokens, case.restore_source_tokens)
+        return result
+    return _mapped(
+        result, case.restore, case.restore_tokens, case.restore_source_tokens
+    )
 
 
 def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation:
-    """Return the translation of a line, with its spans, from those of its parts."""
+    """Join the translations of the parts of a line, and restore its spans."""
     if not parts:
         text = protected.render(()).strip()
         return Translation(text, (), 0.0, parts=(TranslatedPart(text, text, 0.0),))
     copies = protected.copied
     if not protected.needs_links and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
-    text = protected.render(
-        [AlignedLine(part.text, part.alignments) for part in parts]
-    ).strip()
+
+    lines = [AlignedLine(part.text, part.alignments) for part in parts]
+    text = protected.render(lines).strip()
     joined = join_parts(parts, [f"{source} " for source in protected.lines], False)
-    inner = [part for translation in parts for part in translation.parts]
-    restored = tuple(_restored_part(part, copies) for part in inner)
+    restored = tuple(
+        _restored_part(part, copies)
+        for translation in parts
+        for part in translation.parts
+    )
     tokens = tuple(map(copies.restore, joined.tokens))
     doubtful = any(part.doubtful for part in restored)
     notes = tuple(map(copies.restore, joined.notes))
@@ -458,24 +496,21 @@ def _restored_part(part: TranslatedPart, copies: Copies) -> TranslatedPart:
 
 
 def _with_copies(result: Translation, source: str, copies: Copies) -> Translation:
-    """Return a translation with spans in the place of copy characters; links count the words that
-    are there then.
+    """Return a translation with spans in the place of copy characters; links count the restored
+    words.
     """
     source_words = copies.restored_words(source)
 
     def links(hypothesis: Translation) -> Any:
         if not hypothesis.alignments:
             return hypothesis.alignments
-        words = copies.restored_words(hypothesis.text)
-        return tuple(
-            sorted(
-                {
-                    link
-                    for s, t in hypothesis.alignments
-                    for link in product(source_words[s], words[t])
-                }
-            )
-        )
+        target_words = copies.restored_words(hypothesis.text)
+        restored_links = {
+            link
+            for source, target in hypothesis.alignments
+            for link in product(source_words[source], target_words[target])
+        }
+        return tuple(sorted(restored_links))
 
     def restore(tokens: Sequence[str]) -> Iterable[str]:
         return map(copies.restore, tokens)
@@ -494,12 +529,14 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
 def _with_mnemonic(
     result: Translation, line: str, mnemonic: str, reader: CaseReader
 ) -> Translation:
-    """Return the translation of a label with its mnemonic; its only part has it, too."""
+    """Return the translation of a label with its mnemonic, which is also inserted into its only
+    part.
+    """
     case = reader.source
     parts = result.parts
     if len(parts) == 1:
-        own = insert_mnemonic(parts[0].text, mnemonic, case)
-        parts = (parts[0]._replace(source=line.strip(), text=own),)
+        part_text = insert_mnemonic(parts[0].text, mnemonic, case)
+        parts = (parts[0]._replace(source=line.strip(), text=part_text),)
     nbest = [
         replace(hypothesis, text=insert_mnemonic(hypothesis.text, mnemonic, case))
         for hypothesis in result.nbest

@@ -18,41 +18,40 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""Most objects that are no texts, of which each is named."""
+"""Most objects of the wrong type that an error lists one by one."""
 SPLIT = (
     "the line is split, and its parts are translated by themselves; give one sentence, or a "
     "shorter one"
 )
-"""Why the search of a line cannot be recorded."""
+"""Message of the error that the search of a line cannot be recorded."""
 
 
 class TranslatedPart(NamedTuple):
-    """A sentence of a line, or a part of a long one, with its translation; without letters it is
-    copied, at score 0.
+    """A sentence of a line, or a part of a long sentence, with its translation.
+
+    A part without letters is copied, with score 0.
     """
 
     source: str
     text: str
     score: float
-    doubtful: bool = (
-        # It scores below `search.score_threshold`, or is unlike the text of training.
-        False
-    )
+    # The score is below `search.score_threshold`, or the text is unlike the training data.
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
 class Translation:
     """The translation of one line.
 
-    `tokens`: its subword units, as text. `score`: log-probability over the length penalty; the sum
-    over `parts` if the line was split. `alignments`: links (source word, target word), if asked
-    for; source words are those of the line as it was given, between spaces. `readings`: attention
-    weights and the words they belong to, if asked for; None for a line that was split. `nbest`: the
-    hypotheses, best first, if more than one was asked for. `repetition`: a text that is repeated
-    over and over, and how often: a sign of failure. `notes`: what is to be said of it, in
-    sentences: that it was split, or has lost a placeholder. `ids`, `log_probs`: the token ids that
-    the model has written, and their log-probabilities, where it tells them. `source_tokens`: the
-    subword units that it has read, end of sentence last.
+    - `tokens`: its subword units, as text. - `score`: log-probability over the length penalty; for
+    a line that was split, the sum over `parts`. - `alignments`: links (source word, target word),
+    on request. Source words are separated by spaces in the line as given. - `readings`: attention
+    weights and the words they belong to, on request; None if the line was split. - `nbest`: the
+    hypotheses, best first, if more than one was asked for. - `repetition`: a text that the
+    translation keeps repeating, and how often, which indicates failure. - `notes`: remarks in
+    sentences, such as that the line was split or has lost a placeholder. - `ids`, `log_probs`: the
+    token ids of the model's output and their log-probabilities, if available. - `source_tokens`:
+    the subword units that the model has read, including the end of sentence.
     """
 
     text: str
@@ -63,18 +62,16 @@ class Translation:
     nbest: tuple[Translation, ...] = ()
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
-    doubtful: bool = False  # a part is
-    is_complete: bool = (
-        # The required terms are there, and the model has placed its copy tokens itself.
-        True
-    )
+    doubtful: bool = False  # if a part is doubtful
+    # All required terms are present, and the model has placed the copy tokens itself.
+    is_complete: bool = True
     notes: tuple[str, ...] = ()
     ids: tuple[int, ...] = field(default=(), repr=False)
     log_probs: tuple[float, ...] = field(default=(), repr=False)
     source_tokens: tuple[str, ...] = field(default=(), repr=False)
 
     def with_given_words(self, words: GivenWords) -> Translation:
-        """Return the translation with links that count the words of its line as it was given."""
+        """Return the translation with links to the words of the line as it was given."""
         if words.is_clean or self.alignments is None:
             return self
         ranked = tuple(hypothesis.with_given_words(words) for hypothesis in self.nbest)
@@ -85,9 +82,7 @@ class Translation:
     def with_doubts(
         self, doubts: DoubtfulSentences, threshold: float | None
     ) -> Translation:
-        """Return the translation with its parts, and thus itself, marked where they are
-        doubtful.
-        """
+        """Return the translation with its doubtful parts marked; it is doubtful if a part is."""
         is_doubtful = doubts.is_doubtful
         parts = [
             part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
@@ -102,8 +97,8 @@ class Translation:
 
 
 def as_texts(texts: Any) -> list[str]:
-    """Return a text or several as a list. Raises UsageError, with all causes, for what is no
-    text.
+    """Return a text or several texts as a list. Raises UsageError, with all causes, for other
+    objects.
     """
     if isinstance(texts, Mapping) or (
         not isinstance(texts, str) and getattr(texts, "ndim", 1) != 1
@@ -112,28 +107,30 @@ def as_texts(texts: Any) -> list[str]:
             f"texts: wanted a text or a list of texts, got {describe(texts)}; give its texts in "
             "one list"
         )
-    items: list[Any] = (
-        [texts]
-        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable)
-        else list(texts)
-    )
+    items: list[Any]
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        items = [texts]
+    else:
+        items = list(texts)
     wrong = [
         (number, item)
         for number, item in enumerate(items, 1)
         if not isinstance(item, str)
     ]
-    rest = [f"… and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
     causes = [
         f"text {number} is {excerpt(item)}; give texts"
         for number, item in wrong[:SHOWN]
     ]
-    UsageError.raise_all([*causes, *rest])
+    if len(wrong) > SHOWN:
+        causes.append(f"… and {len(wrong) - SHOWN:,} more")
+    UsageError.raise_all(causes)
     return items
 
 
 def as_text(text: Any, name: str = "") -> str:
-    """Return one text, the argument of this name if it is not the source. Raises UsageError for
-    what is none.
+    """Return one text. Raises UsageError for other objects.
+
+    `name` is the name of the argument if it is not the source.
     """
     if name:
         UsageError.raise_all(problems_of_types(TEXT, {name: text}))
@@ -141,7 +138,7 @@ def as_text(text: Any, name: str = "") -> str:
 
 
 def as_token_ids(ids: Any, vocabulary: Sized, name: str = "target") -> list[int]:
-    """Return token ids as whole numbers. Raises UsageError for what a vocabulary has not."""
+    """Return token ids as integers. Raises UsageError for ids that the vocabulary does not have."""
     wanted = f"`{name}=`: wanted a text, or token ids from 0 to {len(vocabulary) - 1:,}"
     if (
         isinstance(ids, (bytes, Mapping))
@@ -157,7 +154,7 @@ def as_token_ids(ids: Any, vocabulary: Sized, name: str = "target") -> list[int]
 
 
 def as_rows_of_ids(rows: Any, vocabulary: Sized) -> list[list[int]]:
-    """Return several targets as token ids. Raises UsageError for what is none of them."""
+    """Return several targets as token ids. Raises UsageError for other objects."""
     try:
         targets = list(rows)
     except TypeError:
@@ -168,7 +165,7 @@ def as_rows_of_ids(rows: Any, vocabulary: Sized) -> list[list[int]]:
 
 
 def check_nbest(nbest: Any, beam: int) -> None:
-    """Raise UsageError for a number of hypotheses that a search of this beam has not."""
+    """Raise UsageError unless a search with this beam has `nbest` hypotheses."""
     if not (WHOLE.holds(nbest) and 1 <= nbest <= beam):
         got = nbest if WHOLE.holds(nbest) else describe(nbest)
         raise UsageError(
@@ -177,20 +174,18 @@ def check_nbest(nbest: Any, beam: int) -> None:
 
 
 def check_readings(readings: Any) -> None:
-    """Raise UsageError for what is no readings."""
+    """Raise UsageError unless the argument is attention readings."""
     from regard.attention.alignment import Readings
 
     if not isinstance(readings, Readings):
-        how = "give those of a translation: translate(…, readings=True)[0].readings"
         raise UsageError(
-            f"`readings=`: wanted attention readings, got {describe(readings)}; {how}"
+            f"`readings=`: wanted attention readings, got {describe(readings)}; give those of a "
+            "translation: translate(…, readings=True)[0].readings"
         )
 
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:
-    """Return what a notebook shows of a result: text, score, and attention weights if there are
-    any.
-    """
+    """Return a result as HTML for a notebook: text, score and, if recorded, attention weights."""
     from html import escape
 
     weights = "" if readings is None else readings._repr_html_()
@@ -198,11 +193,13 @@ def result_html(text: str, score: float, readings: Readings | None) -> str:
 
 
 def last_layer(readings: Readings) -> AlignmentChoice:
-    """Return the default choice: the mean of the last layer's heads. Raises UsageError if there is
-    no attention.
+    """Return the default choice for alignments: the mean over the last layer's heads.
+
+    Raises UsageError if there is no attention.
     """
     check_readings(readings)
-    if not (layers := readings.layers()):
+    layers = readings.layers()
+    if not layers:
         raise UsageError(
             "this model has no attention (model.decoder.kind = no_attention), so it has no "
             "alignments to extract or draw; use a model with attention, such as the preset "
@@ -217,16 +214,16 @@ def join_parts(
     alignments: bool,
     code_words: int = 0,
 ) -> Translation:
-    """Join the translations of the parts of one line; links count the words of the whole line.
+    """Join the translations of the parts of one line; links count the words of the entire line.
 
-    `sources` are the parts' texts, which joined are the line. Each part but the first was read
-    after a language code of `code_words` words. Parts without a space between their sources get one
-    if their translations want it.
+    `sources` are the texts of the parts, which together are the line. Each part but the first was
+    read after a language code of `code_words` words. If the sources of two parts are not separated
+    by a space, their translations are if their scripts use spaces.
     """
     links = list[tuple[int, int]]()
     joined = ""
-    source = 0
-    repeated = 0
+    first_source_word = 0
+    repeated_words = 0  # of the language code
     for before, part, text in zip(("", *sources), parts, sources, strict=False):
         if (
             joined
@@ -234,34 +231,29 @@ def join_parts(
             and (before.endswith(" ") or has_spaces(joined[-1], part.text[0]))
         ):
             joined += " "
-        target = joined.count(" ")
+        first_target_word = joined.count(" ")
         links += [
-            (s - repeated + source, t + target)
-            for s, t in part.alignments or ()
-            if s >= repeated
+            (source - repeated_words + first_source_word, target + first_target_word)
+            for source, target in part.alignments or ()
+            if source >= repeated_words
         ]
-        source = source + text.count(" ")
-        joined = joined + part.text
-        repeated = code_words
-    ranks = range(max((len(part.nbest) for part in parts), default=0))
+        first_source_word += text.count(" ")
+        joined += part.text
+        repeated_words = code_words
+
+    nbest = list[Translation]()
+    for rank in range(max((len(part.nbest) for part in parts), default=0)):
+        # A part with fewer hypotheses contributes its last one.
+        hypotheses = [part.nbest[min(rank, len(part.nbest) - 1)] for part in parts]
+        nbest.append(join_parts(hypotheses, sources, alignments, code_words))
+    repetitions = [part.repetition for part in parts if part.repetition is not None]
     return Translation(
         joined,
         tuple(token for part in parts for token in part.tokens),
         sum((part.score for part in parts), 0.0),
         tuple(links) if alignments else None,
-        nbest=tuple(
-            # A part with fewer hypotheses contributes its last one.
-            join_parts(
-                [part.nbest[min(rank, len(part.nbest) - 1)] for part in parts],
-                sources,
-                alignments,
-                code_words,
-            )
-            for rank in ranks
-        ),
-        repetition=next(
-            (part.repetition for part in parts if part.repetition is not None), None
-        ),
+        nbest=tuple(nbest),
+        repetition=repetitions[0] if repetitions else None,
         is_complete=all(part.is_complete for part in parts),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         ids=tuple(index for part in parts for index in part.ids),

@@ -164,7 +164,7 @@ def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
 def test_a_fork_has_a_queue_of_its_own(model: RuntimeModel) -> None:
     chosen = options(model, beam=2)
     expected = contents(model.translate(LINES, chosen))
-    with model._alone:  # as if another call were open
+    with model._single_call:  # as if another call were open
         assert contents(model.translate(LINES, chosen)) == expected
         if not (child := os.fork()):
             is_equal = contents(model.translate(LINES, chosen)) == expected

@@ -1,8 +1,8 @@
-"""Bulk translation: files of any length, in chunks, into a resumable output.
+"""Bulk translation of files of any length, in chunks, into a resumable output.
 
 `Lines` (a file or standard input) → `chunks` → `LineParser` (texts and constraints) →
-`ChunkTranslator` → `OutputFormat` (text or JSON lines) → `ResumableOutput`, whose `OutputMark` says
-how far the work has come; `remaining` skips the chunks that are done.
+`ChunkTranslator` → `OutputFormat` (text or JSON lines) → `ResumableOutput`, whose `OutputMark`
+records the progress; `remaining` skips the chunks that are done.
 """
 
 from __future__ import annotations

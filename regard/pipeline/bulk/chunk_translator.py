@@ -22,8 +22,8 @@ UNLEARNT = "the model has not learnt such sentences, so what follows is probably
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """A chunk's formatted results and warnings, and how many of its lines are of known script,
-    unknown, or doubtful.
+    """Formatted results and warnings of a chunk, and its numbers of lines in known script, in
+    unknown script, and doubtful.
     """
 
     text: str
@@ -35,10 +35,9 @@ class ChunkResult:
 
 @dataclass(frozen=True)
 class ChunkTranslator:
-    """Translates chunks of the file `name`, with the options of `Translator.translate`.
+    """Translator of chunks of the file `name`, with the options of `Translator.translate`.
 
-    `typed`: a person has typed the lines, and is warned of each that is unlike what the model has
-    learnt.
+    If `typed`, a person types the lines, and is warned of each line unlike the training data.
     """
 
     name: str
@@ -51,11 +50,11 @@ class ChunkTranslator:
         """Translate a chunk; the result does not depend on other chunks."""
         texts, constraints = self.parser(chunk)
         try:
-            translations = translator.begin(
-                texts, constraints=constraints, **self.options
-            ).run()
+            call = translator.begin(texts, constraints=constraints, **self.options)
+            translations = call.run()
         except LineError as problem:
             raise problem.in_file(self.name, chunk.start) from None
+
         notes = [
             f"{self.name}, line {number}: {note}"
             for number, translation in enumerate(translations, chunk.start)
@@ -66,7 +65,7 @@ class ChunkTranslator:
             self.format(number, result)
             for number, result in enumerate(translations, chunk.start)
         )
-        known = sum(map(bool, map(str.strip, texts))) - unknown
+        known = sum(bool(line.strip()) for line in texts) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
         if note or (self.typed and doubtful):
             notes.append(note or UNLEARNT)
@@ -82,46 +81,40 @@ def unknown_script(
     `name`.
     """
     is_unknown = translator.doubts.is_of_unknown_script
-    written = (
-        (number, line)
+    unknown = [
+        f"{number}"
         for number, line in enumerate(lines, start)
-        if any(map(str.isalpha, line))
-    )
-    unknown = [f"{number}" for number, line in written if is_unknown(line)]
+        if any(map(str.isalpha, line)) and is_unknown(line)
+    ]
     if not unknown:
         return 0, None
-    many = len(unknown) > 1
-    numbers = ", ".join(unknown[:5]) + (
-        f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+
+    numbers = ", ".join(unknown[:5])
+    if len(unknown) > 5:
+        numbers += f" and {len(unknown) - 5} more"
+    are_several = len(unknown) > 1
+    warning = (
+        f"{name}, line{'s' if are_several else ''} {numbers}: most characters were never seen in "
+        f"training, so the translation{'s mean' if are_several else ' means'} nothing; check that "
+        "this is the language of the model"
     )
-    return len(unknown), (
-        f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in "
-        f"training, so the translation{'s mean' if many else ' means'} nothing; check that this is "
-        "the language of the model"
-    )
+    return len(unknown), warning
 
 
 def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
-    """Return the warning of doubtful translations, if there are any among those of `lines`
-    lines.
-    """
-    count = (
-        f"{name}: {doubtful:,} of {counted(lines, 'line')} {'is' if doubtful == 1 else 'are'} "
-        "doubtful"
-    )
-    why = (
-        "the model is less sure of them than of 97 % of its validation lines, or has not learnt "
-        "such sentences"
-    )
+    """Return the warning of doubtful translations; empty if none of `lines` lines has any."""
+    if not doubtful:
+        return ()
+    verb = "is" if doubtful == 1 else "are"
     return (
-        (f"{count}: {why}; JSON lines (`format=jsonl`) mark them",) if doubtful else ()
+        f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: the model is less sure "
+        "of them than of 97 % of its validation lines, or has not learnt such sentences; JSON "
+        "lines (`format=jsonl`) mark them",
     )
 
 
 def unknown_script_only(name: str, model: Path) -> DataError:
-    """Return the error of a file none of whose lines is in a script that the model has seen in
-    training.
-    """
+    """Return the error for a file without any line in a script that was seen in training."""
     return DataError(
         f"{name}: no line is in a script that {model} has seen in training, so no translation can "
         "be right; check that this is the model for these lines"

@@ -1,5 +1,5 @@
-"""Parse input lines into texts and constraints: plain text, or JSON lines with constraints of their
-own.
+"""Parse input lines into texts and constraints: plain text, or JSON lines with their own
+constraints.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _EXCERPT = 80  # characters
 
 @dataclass(frozen=True)
 class LineParser:
-    """Parses lines; `constraints` hold for all, and JSON lines may add to them: {"text": …,
+    """Parser of lines. `constraints` hold for all; a JSON line may add to them: {"text": …,
     "terms": [ … ]}.
 
-    With the `encoder` of a model, constraints that it cannot fulfil, or that exceed the `limits`,
-    are errors too.
+    With the `encoder` of a model, constraints that it cannot fulfil or that exceed the `limits` are
+    errors, too.
     """
 
     constraints: Constraints = NO_CONSTRAINTS
     jsonl: bool = False
     name: str = "the input"
     encoder: ConstraintEncoder | None = None
-    limits: SearchSettings | None = None  # None: those of settings that say nothing
+    limits: SearchSettings | None = None  # by default, those of SearchSettings()
 
     def __call__(
         self, chunk: Chunk
@@ -46,16 +46,17 @@ class LineParser:
         """Return the texts to translate and their constraints. Raises DataError with all causes."""
         if not self.jsonl:
             return list(chunk.lines), self.constraints
-        parsed = [
-            self._parse(line, f"{self.name}, line {n}")
-            for n, line in enumerate(chunk.lines, chunk.start)
-        ]
-        DataError.raise_all(
-            [cause for line_causes, _, _ in parsed for cause in line_causes]
-        )
-        return [text for _, text, _ in parsed], [
-            constraints for _, _, constraints in parsed
-        ]
+        causes = list[str]()
+        texts = list[str]()
+        constraints = list[Constraints]()
+        for number, line in enumerate(chunk.lines, chunk.start):
+            where = f"{self.name}, line {number}"
+            line_causes, text, line_constraints = self._parse(line, where)
+            causes += line_causes
+            texts.append(text)
+            constraints.append(line_constraints)
+        DataError.raise_all(causes)
+        return texts, constraints
 
     def _parse(self, line: str, where: str) -> tuple[list[str], str, Constraints]:
         """Return the errors in a line of JSON, its text, and its constraints."""
@@ -64,19 +65,11 @@ class LineParser:
         try:
             values = parse_json(line)
         except ValueError as problem:
-            return (
-                [f'{where}: not JSON ({problem}); wanted {{"text": …}}'],
-                "",
-                self.constraints,
-            )
+            cause = f'{where}: not JSON ({problem}); wanted {{"text": …}}'
+            return [cause], "", self.constraints
         if not isinstance(values, dict) or "text" not in values:
-            return (
-                [
-                    f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'
-                ],
-                "",
-                self.constraints,
-            )
+            cause = f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'
+            return [cause], "", self.constraints
         causes = [
             f"{where}: unknown key {_shown(key)}; known are {', '.join(_KEYS)}"
             for key in values
@@ -94,31 +87,23 @@ class LineParser:
         limits = self.limits or SearchSettings()
         if len(values["text"]) > limits.max_line:
             return [f"{where}: text {too_long(limits.max_line)}"], "", self.constraints
-        terms, forbid = (
-            (*getattr(self.constraints, key), *values.get(key, ()))
-            for key in ("terms", "forbid")
-        )
         constraints = Constraints(
-            values.get("prefix", self.constraints.prefix), terms, forbid
+            values.get("prefix", self.constraints.prefix),
+            (*self.constraints.terms, *values.get("terms", ())),
+            (*self.constraints.forbid, *values.get("forbid", ())),
         )
         if self.encoder is None:
-            return (
-                contradictions(constraints, f"{where}: "),
-                values["text"],
-                constraints,
-            )
-        return (
-            self.encoder.check(constraints, f"{where}: ", limits),
-            values["text"],
-            constraints,
-        )
+            causes = contradictions(constraints, f"{where}: ")
+        else:
+            causes = self.encoder.check(constraints, f"{where}: ", limits)
+        return causes, values["text"], constraints
 
 
 PLAIN_TEXT = LineParser()
 
 
 def _shown(value: Any) -> str:
-    """Return a value of JSON as it is, if it is short."""
+    """Return the representation of a JSON value, shortened."""
     text = repr(value)
     return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
 

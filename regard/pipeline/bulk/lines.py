@@ -1,5 +1,6 @@
-"""Lines in chunks at fixed line numbers: no batch crosses a chunk's border, so work can resume at
-any of them.
+"""Read lines in chunks at fixed line numbers.
+
+No batch crosses the border of a chunk, so work can resume at any of these borders.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Chunk:
     number: int  # counted from 0
     start: int  # the number of its first line, counted from 1
     lines: tuple[str, ...]
-    # SHA-256 of the digest before and its lines, so that a changed file is noticed when work
-    # resumes.
+    # SHA-256 of the preceding chunk's digest and these lines. A changed file is noticed by it when
+    # work resumes.
     digest: str
 
     @property
@@ -49,9 +50,8 @@ def chunks(lines: Iterable[str], size: int) -> Iterator[Chunk]:
 
 
 def _extend(digest: str, lines: Iterable[str]) -> str:
-    return hashlib.sha256(
-        (digest + "".join("\n" + line for line in lines)).encode()
-    ).hexdigest()
+    text = digest + "".join("\n" + line for line in lines)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def remaining(
@@ -59,9 +59,9 @@ def remaining(
 ) -> Iterator[Chunk]:
     """Skip the chunks that are done. Raises DataError if they were made from other lines.
 
-    If the file has grown since, its last chunk may have been shorter than it is now: that one is
-    taken back from the output and yielded again, because no batch may depend on where a file ended
-    once.
+    If the file has grown since, its last chunk may have been shorter than it is now. Results must
+    not depend on where the file ended before, so this chunk is taken back from the output and
+    yielded again.
     """
     mark = output.mark
     stream = iter(all_chunks)
@@ -71,10 +71,11 @@ def remaining(
     last = None
     for last in islice(stream, mark.chunks):
         before = last.digest if last.number < mark.chunks - 1 else before
-    if (
-        last is None
-        or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest
-    ):
+    is_same = False
+    if last is not None:
+        done_lines = last.lines[: mark.lines - last.start + 1]
+        is_same = _extend(before, done_lines) == mark.digest
+    if last is None or not is_same:
         raise DataError(
             f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; "
             "give the file as it was, or translate into another file"
@@ -86,13 +87,13 @@ def remaining(
 
 
 EXAMPLES = {"ko": "나는 집에 간다", "en": "I go home"}
-"""A sentence to type, by its language."""
+"""Example sentences for a person at a terminal, by language."""
 
 
 class Lines:
-    """The lines of a text file, or of standard input if its name is -; never all of them in memory.
+    """The lines of a text file, or of standard input if its name is -; never all in memory at once.
 
-    A line has at most `max_line` characters. Each is yielded as soon as it is there.
+    A line has at most `max_line` characters, and is yielded as soon as it is complete.
     """
 
     def __init__(
@@ -102,13 +103,13 @@ class Lines:
         self.max_line = max_line
         self.keep_ends = keep_ends
         self.name = "standard input" if file == "-" else file
-        # By a person, who waits for an answer to each line.
+        # A person at a terminal waits for the answer to each line.
         self.typed = file == "-" and sys.stdin.isatty()
         self._prompt = ""
 
     def greet(self, model: str, languages: Sequence[str]) -> None:
-        """Tell the person at a terminal what translates, and what to do; from then on, ask for each
-        line.
+        """Show a person at a terminal what the model translates, and prompt for each line from then
+        on.
         """
         if not sys.stderr.isatty():
             return
@@ -129,17 +130,13 @@ class Lines:
             print(text, end="", file=sys.stderr, flush=True)
 
     def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
-        """Read all lines once and count them, so that an error in line 900,000 is reported before
-        hours of work.
+        """Read all lines once and count them, so that an error is reported before hours of work.
 
-        Returns None for what can be read only once. Raises DataError, and what `check` raises of
-        some chunk.
+        Returns None for an input that can be read only once. Raises DataError, and the errors of
+        `check`, which is called with each chunk.
         """
-        if (
-            self.file == "-"
-            or Path(self.file).is_fifo()
-            or Path(self.file).is_char_device()
-        ):
+        path = Path(self.file)
+        if self.file == "-" or path.is_fifo() or path.is_char_device():
             return None
         total = 0
         for chunk in chunks(self, 1000):

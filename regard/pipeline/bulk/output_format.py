@@ -15,34 +15,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """Formats one result: one line of text, or with `nbest` a line for each hypothesis; or one JSON
-    object.
-    """
+    """Format of results: a line of text, with `nbest` a line per hypothesis, or a JSON object."""
 
     jsonl: bool = False
     nbest: int = 1
 
     def __call__(self, label: int | str, result: Translation | Caption) -> str:
-        """Return the lines of a result, with their line breaks. `label`: a translation's line
-        number, or a file.
+        """Return the lines of a result with line breaks; `label` is a line number or a file
+        name.
         """
         if self.jsonl:
             return json.dumps(_json_object(label, result), ensure_ascii=False) + "\n"
         if self.nbest > 1:
             return "".join(
-                f"{label}\t{h.score:.4f}\t{_text(h)}\n"
-                for h in result.nbest or (result,)
+                f"{label}\t{hypothesis.score:.4f}\t{_text(hypothesis)}\n"
+                for hypothesis in result.nbest or (result,)
             )
-        return (
-            f"{_text(result)}\n"
-            if isinstance(label, int)
-            else f"{label}\t{_text(result)}\n"
-        )
+        if isinstance(label, int):
+            return f"{_text(result)}\n"
+        return f"{label}\t{_text(result)}\n"
 
 
 def _text(result: Translation | Caption) -> str:
     if isinstance(result, Translation) and result.alignments is not None:
-        # Late: it reads training data too.
+        # Imported late, since the module also reads training data.
         from regard.data.word_alignments import format_pharaoh
 
         return f"{result.text}\t{format_pharaoh(result.alignments)}"
@@ -50,20 +46,18 @@ def _text(result: Translation | Caption) -> str:
 
 
 def _json_object(label: int | str, result: Translation | Caption) -> dict[str, Any]:
-    # A file name that is not UTF-8 is no JSON text either.
-    key = (
-        {"line": label}
-        if isinstance(label, int)
-        else {"file": os.fsencode(label).decode("utf-8", "replace")}
-    )
-    values = {
-        **key,
-        **_hypothesis(result),
-        "nbest": [_hypothesis(hypothesis) for hypothesis in result.nbest],
-    }
-    values["repetition"] = result.repetition and dict(
-        zip(("text", "times"), result.repetition, strict=True)
-    )
+    values: dict[str, Any] = {}
+    if isinstance(label, int):
+        values["line"] = label
+    else:
+        # JSON is UTF-8, but a file name may not be.
+        values["file"] = os.fsencode(label).decode("utf-8", "replace")
+    values.update(_hypothesis(result))
+    values["nbest"] = [_hypothesis(hypothesis) for hypothesis in result.nbest]
+    values["repetition"] = None
+    if result.repetition:
+        text, times = result.repetition
+        values["repetition"] = {"text": text, "times": times}
     if isinstance(result, Translation):
         values["doubtful"] = result.doubtful
         values["parts"] = [
@@ -84,8 +78,6 @@ def _hypothesis(result: Translation | Caption) -> dict[str, Any]:
         "score": round(result.score, 6),
         "tokens": result.tokens,
     }
-    return (
-        {**values, "alignments": result.alignments}
-        if isinstance(result, Translation)
-        else values
-    )
+    if isinstance(result, Translation):
+        values["alignments"] = result.alignments
+    return values

@@ -1,8 +1,8 @@
-"""Resumable output: results go to a part file beside the output, and a journal says how much of it
-counts.
+"""Resumable output: results go to a part file beside the output, and a journal records the
+progress.
 
-After each chunk the part file is synced to disk, then the journal is replaced. Whatever happens in
-between, the journal describes a prefix of the part file; what comes after it is truncated when the
+After each chunk, the part file is synced to disk, and then the journal is replaced. Whatever
+happens in between, the journal describes a prefix of the part file; the remainder is truncated when
 work resumes.
 """
 
@@ -31,26 +31,28 @@ _BLOCK = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class OutputMark:
-    """Mark of progress: the chunks and lines that are done, and hashes that show whether they are
-    still the same.
+    """Mark of progress: numbers of finished chunks and lines, and hashes that detect changes of
+    them.
     """
 
     chunks: int = 0
     lines: int = 0
-    digest: str = ""  # of the last chunk, and so of all those lines
+    digest: str = ""  # of the last chunk, which depends on all preceding lines
     written: int = 0  # bytes of results
-    written_digest: str = ""  # SHA-256 of those bytes
+    written_digest: str = ""  # SHA-256 of the results
     known: int = 0  # lines in a script seen in training
-    unknown: int = 0  # lines in any other
+    unknown: int = 0  # lines in other scripts
     doubtful: int = 0  # lines whose translation is doubtful
 
     def after(
         self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0
     ) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
-        marked = replace(self, chunks=self.chunks + 1, lines=lines, digest=digest)
         return replace(
-            marked,
+            self,
+            chunks=self.chunks + 1,
+            lines=lines,
+            digest=digest,
             known=self.known + known,
             unknown=self.unknown + unknown,
             doubtful=self.doubtful + doubtful,
@@ -58,7 +60,7 @@ class OutputMark:
 
 
 class StreamedOutput:
-    """Writes results to a stream as they come; nothing can be resumed."""
+    """Output that writes results to a stream at once, and cannot be resumed."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -71,7 +73,7 @@ class StreamedOutput:
         self.mark = mark
 
     def finish(self) -> None:
-        """Do nothing: all is written."""
+        """Do nothing: everything is written already."""
 
     def discard(self) -> None:
         """Do nothing: a stream cannot be taken back."""
@@ -81,11 +83,11 @@ class StreamedOutput:
 
 
 class ResumableOutput:
-    """Writes results to `OUTPUT.part`; `OUTPUT` itself appears when all is done.
+    """Output that writes results to `OUTPUT.part`; `OUTPUT` itself appears when everything is done.
 
-    `conditions` are tables of what the result depends on besides the lines; work begun under others
-    is not resumed. Use it in a `with` block: leaving it before `finish` keeps the part file, if it
-    holds a chunk or more.
+    `conditions` are tables of everything that the result depends on besides the lines; work that
+    began under other conditions is not resumed. Use the output in a `with` block: if it is left
+    before `finish`, the part file is kept if it holds at least one chunk.
     """
 
     def __init__(
@@ -95,18 +97,20 @@ class ResumableOutput:
         self.conditions = json.loads(json.dumps(conditions))
         self.path = output.with_name(output.name + ".part")
         self.journal = output.with_name(output.name + ".part.json")
-        # The mark now, and before the last chunk.
-        self.mark = self._previous = OutputMark()
+        self.mark = OutputMark()
+        self._previous = OutputMark()  # the mark before the last chunk
         self._digest = hashlib.sha256()
         self._file: FileIO | None = None
 
     def check(self, resume: bool) -> None:
-        """Raise UsageError or DataError if work cannot begin or resume, before anything is
+        """Raise UsageError or DataError if work cannot begin or resume, before any model is
         loaded.
         """
         if not resume and self.journal.exists() and self.path.exists():
             with open(self.path, "r+b", opener=_open) as file:
-                self._lock(file)  # work that still runs is not interrupted
+                self._lock(
+                    file
+                )  # raises UsageError if another process is still working on it
             lines = _read_journal(self.journal)["mark"]["lines"]
             raise UsageError(
                 f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted "
@@ -122,7 +126,8 @@ class ResumableOutput:
             if resume and self.journal.exists():
                 self._reopen()
             else:
-                if not self.path.exists():  # else another process may be using it
+                # If there is a part file, another process may be using the journal.
+                if not self.path.exists():
                     self.journal.unlink(missing_ok=True)
                 self._file = FileIO(self.path, "a+", opener=_open)
                 self._lock(self._file)
@@ -145,22 +150,20 @@ class ResumableOutput:
 
     @property
     def kept(self) -> int:
-        """The number of lines that need not be translated again, whatever happens next."""
+        """Number of lines that are stored and need not be translated again."""
         has_part = self.journal.exists() and self.path.exists()
         return int(_read_journal(self.journal)["mark"]["lines"]) if has_part else 0
 
     def add(self, text: str, mark: OutputMark) -> None:
-        """Write the results of one more chunk durably: not even a power cut loses them."""
+        """Write the results of one more chunk durably, so that they survive a power failure."""
         assert self._file is not None, "open the part file before adding to it"
-        data = (
-            gzip.compress(text.encode(), mtime=0)
-            if self.output.name.endswith(".gz")
-            else text.encode()
-        )
+        data = text.encode()
+        if self.output.name.endswith(".gz"):
+            data = gzip.compress(data, mtime=0)
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            unwritten = memoryview(data)
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
             os.fsync(self._file.fileno())
             digest = self._digest.copy()
             digest.update(data)
@@ -182,15 +185,15 @@ class ResumableOutput:
         self._digest = digest
 
     def take_back(self) -> None:
-        """Remove the last chunk: the journal goes back first, and what it no longer describes is
-        truncated.
+        """Remove the last chunk: restore the previous mark in the journal, then truncate the part
+        file.
         """
         assert self._file is not None, "open the part file before taking a chunk back"
         self._write_journal(self._previous, self._previous)
         self._read(self._previous)
 
     def finish(self) -> None:
-        """Rename the part file, which is complete now, to the output."""
+        """Rename the part file, which is complete, to the output."""
         assert self._file is not None, "open the part file before finishing it"
         os.fsync(self._file.fileno())
         self._close()
@@ -205,14 +208,13 @@ class ResumableOutput:
         self.path.unlink(missing_ok=True)
 
     def _reopen(self) -> None:
-        """Open the part file and truncate it to what the journal describes. Raises DataError if it
-        is damaged.
+        """Open the part file and truncate it to the journal's mark. Raises DataError if it is
+        damaged.
         """
         journal = _read_journal(self.journal)
-        mark, self._previous = (
-            OutputMark(**journal[name]) for name in ("mark", "previous")
-        )
-        # Stopped between the last two steps of `finish`.
+        mark = OutputMark(**journal["mark"])
+        self._previous = OutputMark(**journal["previous"])
+        # The process may have stopped between the last two steps of `finish`.
         if not self.path.exists() and self.output.is_file():
             with atomic_file(self.path) as copy:
                 shutil.copyfile(self.output, copy)
@@ -221,17 +223,17 @@ class ResumableOutput:
         self._read(mark)
 
     def _read(self, mark: OutputMark) -> None:
-        """Go to `mark` in the part file and truncate what follows. Raises DataError if what is
-        before it is damaged.
+        """Read the part file up to `mark`, and truncate it there. Raises DataError if it is
+        damaged.
         """
         assert self._file is not None, "open the part file before reading it"
         self._file.seek(0)
         self._digest = hashlib.sha256()
-        left = mark.written
-        while left and (data := self._file.read(min(left, _BLOCK))):
+        unread = mark.written
+        while unread and (data := self._file.read(min(unread, _BLOCK))):
             self._digest.update(data)
-            left -= len(data)
-        if left or (mark.chunks and self._digest.hexdigest() != mark.written_digest):
+            unread -= len(data)
+        if unread or (mark.chunks and self._digest.hexdigest() != mark.written_digest):
             raise DataError(
                 f"{self.path}: damaged, or not what {self.journal.name} describes; delete both and "
                 "begin again without `resume=True`"
@@ -241,22 +243,25 @@ class ResumableOutput:
 
     def _compare(self, before: Mapping[str, Any]) -> None:
         """Raise UsageError, with all differences, if the work began under other conditions."""
-        changed = [
-            f"`resume=True`: {kind} {key}: was {_shown(before.get(kind, {}).get(key))}, is "
-            f"{_shown(table.get(key))}"
-            for kind, table in self.conditions.items()
-            for key in {**before.get(kind, {}), **table}
-            if before.get(kind, {}).get(key) != table.get(key)
-        ]
-        remedy = (
-            "was written with other options, models or files: give the same again, or another "
-            "`output=`"
+        changed = list[str]()
+        for kind, table in self.conditions.items():
+            old_table = before.get(kind, {})
+            for key in {**old_table, **table}:
+                old = old_table.get(key)
+                new = table.get(key)
+                if old != new:
+                    changed.append(
+                        f"`resume=True`: {kind} {key}: was {_shown(old)}, is {_shown(new)}"
+                    )
+        UsageError.raise_all(
+            changed,
+            f"{self.path} was written with other options, models or files: give the same again, "
+            "or another `output=`",
         )
-        UsageError.raise_all(changed, f"{self.path} {remedy}")
 
     def _lock(self, part: IO[bytes]) -> None:
-        """Lock the part file until this process closes it or ends. Raises UsageError if another one
-        holds it.
+        """Lock the part file until it is closed. Raises UsageError if another process holds the
+        lock.
         """
         try:
             import fcntl
@@ -279,7 +284,7 @@ class ResumableOutput:
             "previous": asdict(previous),
         }
         with atomic_file(self.journal, durable=True) as temporary:
-            # ASCII: names may be any bytes.
+            # The JSON is ASCII, since file names may not be UTF-8.
             temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
     def _close(self) -> None:
@@ -290,7 +295,7 @@ class ResumableOutput:
 
 
 def _open(path: str, flags: int) -> int:
-    """Open a part file, which is never a link: whoever put one there would choose what is
+    """Open a part file without following a link, which could point to any file to be
     overwritten.
     """
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -315,6 +320,6 @@ def _read_journal(path: Path) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if value is None:
         return "not given"
-    return (
-        f"{value[:12]}…" if isinstance(value, str) and len(value) > 40 else f"{value}"
-    )
+    if isinstance(value, str) and len(value) > 40:
+        return f"{value[:12]}…"
+    return f"{value}"

@@ -1,6 +1,4 @@
-"""Attention as kernel operations: projections to keys, values and queries, transforms of the score,
-and attention.
-"""
+"""Emit attention as kernel operations: projections, score transforms, and attention itself."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed, CosinePlain)
 
 
 def why_not_emitted(attention: Attention) -> str | None:
-    """Return why this attention has no operations; None if it has."""
+    """Return why the kernels cannot compute this attention; None if they can."""
     kind = type(attention.score)
     if kind in DOTS or (
         kind is Additive and attention.role == "cross" and attention.heads == 1
@@ -38,41 +36,48 @@ def why_not_emitted(attention: Attention) -> str | None:
 
 
 def emit_embedding(
-    b: Builder, embedding: Embedding, positions: nn.Module | None
+    builder: Builder, embedding: Embedding, positions: nn.Module | None
 ) -> int:
-    """Embed the input tokens and their positions; return the register."""
+    """Embed the input tokens, and add position embeddings if there are any; return the register."""
     if positions is None:
-        return b.embed(embedding.weight, embedding.scale)
+        return builder.embed(embedding.weight, embedding.scale)
     frozen = copy.deepcopy(positions)
 
-    def first(count: int) -> Any:
+    def first_positions(count: int) -> Any:
         return frozen(torch.arange(count)[None])[0].detach().numpy()
 
-    return b.embed(embedding.weight, embedding.scale, first)
+    return builder.embed(embedding.weight, embedding.scale, first_positions)
 
 
 def emit_memories(
-    b: Builder, attentions: Iterable[Attention], outputs: int, values: int | None = None
+    builder: Builder,
+    attentions: Iterable[Attention],
+    outputs: int,
+    values: int | None = None,
 ) -> int:
-    """Project encoder outputs to the keys and values of each attention, into its part of a memory.
+    """Project encoder outputs to the keys and values of each attention, and store them in its part
+    of the memory.
 
-    `values`: the register of what the values are made of, if not of the outputs. Returns the
-    numbers of one entry.
+    `values`: the register that values are projected from, if that is not the register of the
+    outputs. Returns the size of a memory entry in numbers.
     """
     offset = 0
     for attention in attentions:
         weight, bias = _key_projection(attention)
-        keys = outputs if weight is None else b.linear(outputs, weight, bias)
+        keys = outputs if weight is None else builder.linear(outputs, weight, bias)
         if weight is None and _is_cosine(attention):
-            keys = b.register(b.widths[outputs])
-            b.add("copy", outputs, keys, offset=0, column=0, size=b.widths[outputs])
-        _emit_unit_norm(b, attention, keys)
+            keys = builder.register(builder.widths[outputs])
+            builder.add(
+                "copy", outputs, keys, offset=0, column=0, size=builder.widths[outputs]
+            )
+        _emit_unit_norm(builder, attention, keys)
         weight, bias = _parameters(attention.value)
         value = outputs if values is None else values
-        value = value if weight is None else b.linear(value, weight, bias)
-        key_size = b.widths[keys]
-        size = b.widths[value]
-        b.add(
+        if weight is not None:
+            value = builder.linear(value, weight, bias)
+        key_size = builder.widths[keys]
+        size = builder.widths[value]
+        builder.add(
             "store_memory",
             keys,
             extra=value,
@@ -86,21 +91,21 @@ def emit_memories(
 
 
 def emit_query(
-    b: Builder, attention: Attention, source: int, offset: int, size: int
+    builder: Builder, attention: Attention, source: int, offset: int, size: int
 ) -> int:
     """Project `size` columns of a register, from `offset` on, to a query; return its register."""
     weight, bias = _parameters(attention.query)
     if weight is None:
-        query = b.register(size)
-        b.add("copy", source, query, offset=offset, column=0, size=size)
+        query = builder.register(size)
+        builder.add("copy", source, query, offset=offset, column=0, size=size)
     else:
-        query = b.linear(source, weight, bias, offset=offset)
-    _emit_unit_norm(b, attention, query, is_query=True)
+        query = builder.linear(source, weight, bias, offset=offset)
+    _emit_unit_norm(builder, attention, query, is_query=True)
     return query
 
 
 def emit_cross_attention(  # noqa: PLR0913 - registers and sizes of one operation
-    b: Builder,
+    builder: Builder,
     attention: Attention,
     query: int,
     target: int,
@@ -109,30 +114,31 @@ def emit_cross_attention(  # noqa: PLR0913 - registers and sizes of one operatio
     offset: int,
     times_root_length: bool = False,
 ) -> None:
-    """Attend to the source's memory, whose part for this attention begins at `offset`.
+    """Attend to the memory of the source, in which the part of this attention begins at `offset`.
 
-    The context of `size` goes into columns from `column` on; `times_root_length`: times the root of
-    the source length.
+    The context, of `size` numbers, is written to the target from `column` on. If
+    `times_root_length`, it is multiplied by the square root of the source length.
     """
     fields: dict[str, Any] = {
         "column": column,
         "size": size,
-        "extent": b.widths[query],
+        "extent": builder.widths[query],
         "offset": offset,
+        "activation": int(times_root_length),
+        "heads": attention.heads,
     }
-    fields |= {"activation": int(times_root_length), "heads": attention.heads}
     if isinstance(attention.score, Additive):
-        b.add(
+        builder.add(
             "additive_attention", query, target, table=attention.score.vector, **fields
         )
     else:
-        b.add("cross_attention", query, target, scale=scale(attention), **fields)
+        builder.add("cross_attention", query, target, scale=scale(attention), **fields)
 
 
 def emit_self_projections(
-    b: Builder, attention: Attention, source: int, target: int
+    builder: Builder, attention: Attention, source: int, target: int
 ) -> None:
-    """Project a register to query, key and value of self-attention, side by side in another."""
+    """Project a register to query, key and value of self-attention, side by side in the target."""
     key, key_bias = _key_projection(attention)
     layers = [
         _parameters(attention.query),
@@ -142,39 +148,40 @@ def emit_self_projections(
     weights = [weight for weight, _ in layers if weight is not None]
     assert len(weights) == 3, "self-attention has projections"
     biases = [
-        w.new_zeros(len(w)) if bias is None else bias
-        for w, (_, bias) in zip(weights, layers, strict=True)
+        weight.new_zeros(len(weight)) if bias is None else bias
+        for weight, (_, bias) in zip(weights, layers, strict=True)
     ]
-    b.linear(source, torch.cat(weights), torch.cat(biases), target=target)
-    _emit_unit_norm(b, attention, target, 0, attention.size, is_query=True)
-    _emit_unit_norm(b, attention, target, attention.size, attention.size)
+    builder.linear(source, torch.cat(weights), torch.cat(biases), target=target)
+    _emit_unit_norm(builder, attention, target, 0, attention.size, is_query=True)
+    _emit_unit_norm(builder, attention, target, attention.size, attention.size)
 
 
 def scale(attention: Attention) -> float:
-    """Return the factor of dot products."""
+    """Return the factor that the score multiplies dot products by."""
     query = torch.zeros(1, attention.heads, 1, attention.score.query_size)
     return float(attention.score.as_dot(query)[1])  # type: ignore[index]
 
 
 def _emit_unit_norm(
-    b: Builder,
+    builder: Builder,
     attention: Attention,
     register: int,
     column: int = 0,
     size: int | None = None,
     is_query: bool = False,
 ) -> None:
-    """Scale keys and queries of cosine scores to length one, queries also by the inverse
-    temperature of their head.
+    """Normalise the keys and queries of cosine scores to length one.
+
+    Queries are also divided by the temperature of their head.
     """
     if not _is_cosine(attention):
         return
     scales = torch.ones(attention.heads)
     if is_query and isinstance(attention.score, Cosine):
         scales = torch.exp(-attention.score.log_temperature)
-    size = size or b.widths[register]
+    size = size or builder.widths[register]
     heads = attention.heads
-    b.add(
+    builder.add(
         "unit_norm",
         register,
         register,
@@ -192,7 +199,9 @@ def _is_cosine(attention: Attention) -> bool:
 def _key_projection(
     attention: Attention,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """Key projection with the score's key transform folded in; None if keys are unprojected."""
+    """Return the key projection with the score's key transform folded in; None if keys are
+    unprojected.
+    """
     weight, bias = _parameters(attention.key)
     if not isinstance(attention.score, General):
         return weight, bias

@@ -1,5 +1,6 @@
-"""The C library as the search of a model in memory, given token ids, or the outputs of an encoder
-that PyTorch runs.
+"""Search with the C library for a model in memory.
+
+Its sources are token ids, or the outputs of an encoder that PyTorch runs.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens, Task
 from regard.search.logits_processors import LengthPenalty
 from regard.search.search_steps import SearchStep
 
-_TOGETHER = 512
-"""Requests of one call of the library, which Ctrl-C does not end: the call continues in its
-thread.
+_CALL_REQUESTS = 512
+"""Most requests in one call of the library. Ctrl-C does not interrupt such a call, which continues
+in its thread.
 """
 _CALL_LENGTH, _BATCH_LENGTH = 16_384, 2_048
-"""About the most that the sources of one call are long, and those that PyTorch encodes together, in
-tokens.
+"""Approximate limits, in tokens, of the sources in one call and of those that PyTorch encodes
+together.
 """
 
 
@@ -34,8 +35,9 @@ class LibraryModel:
     """A packed model with its tokenizer, opened by the library from memory."""
 
     def __init__(self, folder: ModelFolder, packed: PackedModel) -> None:
-        """Write the model as a runtime file into memory. Raises ValueError if it cannot hold the
-        tokens.
+        """Write the model as a runtime file in memory, and open it.
+
+        Raises ValueError if the file format cannot hold the vocabulary.
         """
         self._model = runtime.RuntimeModel.from_memory(
             runtime_file(folder, packed, None, {}, reads_text=False)
@@ -45,7 +47,7 @@ class LibraryModel:
         )
         self._vocabulary = folder.tokenizer.target
         self._is_bfloat16 = packed.precision == "bfloat16"
-        # That PyTorch runs, as it is.
+        # The encoder, if PyTorch has to run it.
         self._encoder: Any = None if packed.programs.encoder else packed.model.encoder
 
     def why_not(
@@ -54,60 +56,59 @@ class LibraryModel:
         settings: SearchSettings,
         rules: Sequence[Rule],
     ) -> str | None:
-        """Return why the library cannot search as these settings, rules and tasks say; None if it
+        """Return why the library cannot search with these settings, rules and tasks; None if it
         can.
         """
+        has_terms = any(request.task.terms for request in requests)
+        has_copies = any(request.task.copies for request in requests)
         causes = {
             "groups of beams": settings.groups > 1,
             "rules of its own": tuple(rules) != (SuppressTokens(),),
-            "samples with required terms": settings.sample
-            and any(request.task.terms for request in requests),
-            "copy tokens of a source that PyTorch encodes": self._encoder is not None
-            and any(request.task.copies for request in requests),
+            "samples with required terms": settings.sample and has_terms,
+            "copy tokens of a source that PyTorch encodes": (
+                self._encoder is not None and has_copies
+            ),
             "limits of its own": not all(map(self._fits, requests)),
         }
-        return next(
-            (
-                f"the last search had {cause}"
-                for cause, is_there in causes.items()
-                if is_there
-            ),
-            None,
-        )
+        for cause, is_present in causes.items():
+            if is_present:
+                return f"the last search had {cause}"
+        return None
 
     def _fits(self, request: DecodeRequest) -> bool:
-        """Return whether source and target have positions in the library's model, and the
-        vocabulary is its own.
+        """Return whether the library has enough positions for source and target, and the task uses
+        the tables of this vocabulary.
         """
         task = request.task
         vocabulary = self._vocabulary
-        has_room = (
+        source_fits = (
             self._encoder is not None or request.source_length <= self._max_source
         )
-        has_room = has_room and len(task.prefix) < task.max_steps <= self._max_steps
-        has_own = all(
-            phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned
-        )
-        has_own = (
-            has_own
+        target_fits = len(task.prefix) < task.max_steps <= self._max_steps
+        uses_tables = (
+            len(task.banned) <= 1
+            and all(
+                phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned
+            )
             and task.byte_tokens is vocabulary.byte_tokens
             and task.copy_tokens is vocabulary.copy_tokens
         )
-        return has_room and has_own and len(task.banned) <= 1
+        return source_fits and target_fits and uses_tables
 
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, threads: int
     ) -> list[list[Hypothesis]]:
         """Search for the targets of requests; return the hypotheses of each, best first.
 
-        Any number of threads may call it at once; `RuntimeModel.translate` says what they share.
+        Any number of threads may call this at once (see `RuntimeModel.translate`).
         """
         results = list[list[Hypothesis]]()
         options = _options(settings, threads)
         order = sorted(
             range(len(requests)), key=lambda index: -requests[index].source_length
         )
-        for part in _cut([requests[index] for index in order], _CALL_LENGTH):
+        longest_first = [requests[index] for index in order]
+        for part in _cut(longest_first, _CALL_LENGTH):
             constraints = [_constraints(request.task) for request in part]
             lines = self._model.translate(self._sources(part), options, constraints)
             results += [_hypotheses(line, settings) for line in lines]
@@ -118,15 +119,16 @@ class LibraryModel:
     def stream(
         self, request: DecodeRequest, settings: SearchSettings, threads: int
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the token ids of one target after each step, end of sentence not counted."""
-        constraints, (source,) = _constraints(request.task), self._sources([request])
+        """Yield the token ids of one target after each step, without the end of sentence."""
+        constraints = _constraints(request.task)
+        (source,) = self._sources([request])
         return self._model.stream_ids(source, constraints, _options(settings, threads))
 
     def trace(
         self, request: DecodeRequest, settings: SearchSettings, threads: int
     ) -> tuple[list[Hypothesis], list[SearchStep]]:
-        """Search for the target of one request; return its hypotheses, best first, and the steps of
-        the search.
+        """Search for the target of one request; return its hypotheses and the steps of the
+        search.
         """
         options = _options(settings, threads)
         options.trace = 1
@@ -136,7 +138,7 @@ class LibraryModel:
         return _hypotheses(line, settings), list(line.steps)
 
     def _sources(self, requests: Sequence[DecodeRequest]) -> list[runtime.Source]:
-        """Return sources as the library takes them."""
+        """Return the sources of requests as input of the library."""
         if self._encoder is None:
             return [request.source_ids for request in requests]
         return [
@@ -147,34 +149,36 @@ class LibraryModel:
 
     @torch.inference_mode()
     def _encode(self, batch: Sequence[DecodeRequest]) -> list[runtime.EncodedSource]:
-        """Encode with PyTorch, all at once; bfloat16 is its only lower precision."""
+        """Encode a batch with PyTorch, which supports bfloat16 as the only lower precision."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self._is_bfloat16):
             encoded = self._encoder(Batch.of([request.source for request in batch]))
         outputs = encoded.outputs.float()
         embedded = encoded.embedded.float()
         summary = encoded.summary.float()
-        keep = (
-            torch.ones_like(outputs[..., 0], dtype=torch.bool)
-            if encoded.keep is None
-            else encoded.keep
-        )
-        rows = zip(batch, keep, outputs, embedded, summary.flatten(1), strict=True)
-        return [
-            runtime.EncodedSource(
-                r.source_length, o[k].numpy(), e[k].numpy(), s.numpy()
+        keep = encoded.keep
+        if keep is None:
+            keep = torch.ones_like(outputs[..., 0], dtype=torch.bool)
+        sources = list[runtime.EncodedSource]()
+        for row, request in enumerate(batch):
+            is_token = keep[row]
+            source = runtime.EncodedSource(
+                request.source_length,
+                outputs[row][is_token].numpy(),
+                embedded[row][is_token].numpy(),
+                summary[row].flatten().numpy(),
             )
-            for r, k, o, e, s in rows
-        ]
+            sources.append(source)
+        return sources
 
 
 def _cut(
     requests: Sequence[DecodeRequest], length: int
 ) -> Iterator[Sequence[DecodeRequest]]:
-    """Cut requests, longest first, into parts that are, padded, about this long in all, of at most
-    _TOGETHER.
+    """Divide requests, longest first, into parts of at most _CALL_REQUESTS requests, each of about
+    `length` tokens including padding.
     """
     while requests:
-        count = max(1, min(_TOGETHER, length // requests[0].source_length))
+        count = max(1, min(_CALL_REQUESTS, length // requests[0].source_length))
         yield requests[:count]
         requests = requests[count:]
 
@@ -183,32 +187,35 @@ def _hypotheses(
     line: runtime.RuntimeLine, settings: SearchSettings
 ) -> list[Hypothesis]:
     penalty = LengthPenalty(settings.length_penalty)
-    return [
-        Hypothesis(h.ids, h.score * penalty(len(h.ids) + 1), h.score, h.is_complete)
-        for h in line.hypotheses
-    ]
+    hypotheses = list[Hypothesis]()
+    for item in line.hypotheses:
+        log_prob = item.score * penalty(len(item.ids) + 1)
+        hypotheses.append(Hypothesis(item.ids, log_prob, item.score, item.is_complete))
+    return hypotheses
 
 
 def _options(settings: SearchSettings, threads: int) -> runtime.Options:
-    s = settings
-    lengths = (s.max_ratio, s.max_extra, s.min_length, s.max_length or -1)
     return runtime.Options(
-        *(
-            s.beam,
-            s.beam,
-            s.length_penalty,
-            *lengths,
-            s.no_repeat_ngram,
-            1,
-            1,
-            threads,
-            0,
-            0,
-            0,
-            0,
-            int(s.sample),
-        ),
-        *(s.temperature, s.top_p or 0.0, s.seed, s.top_k or 0),
+        beam=settings.beam,
+        nbest=settings.beam,
+        length_penalty=settings.length_penalty,
+        max_ratio=settings.max_ratio,
+        max_extra=settings.max_extra,
+        min_length=settings.min_length,
+        max_length=settings.max_length or -1,
+        no_repeat_ngram=settings.no_repeat_ngram,
+        max_line=1,
+        max_whole=1,
+        threads=threads,
+        attention=0,
+        alignments=0,
+        trace=0,
+        split=0,
+        sample=int(settings.sample),
+        temperature=settings.temperature,
+        top_p=settings.top_p or 0.0,
+        seed=settings.seed,
+        top_k=settings.top_k or 0,
     )
 
 

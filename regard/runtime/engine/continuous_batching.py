@@ -1,5 +1,6 @@
-"""Continuous batching over PyTorch: as sentences finish, others take their rows, be they of the
-same call or not.
+"""Continuous batching over PyTorch: when sentences finish, waiting ones take their rows.
+
+The sentences of a batch may belong to different calls.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ INTERRUPTED = (
 
 @dataclass(frozen=True)
 class DecodeRequest:
-    """A source to decode, token ids of a sentence or pixels of an image, and the task of its
-    target.
+    """A source to decode, the token ids of a sentence or the pixels of an image, and the task of
+    its target.
     """
 
     source: SourceInput
@@ -46,7 +47,7 @@ class DecodeRequest:
 
     @property
     def source_length(self) -> int:
-        """About how many memory entries the source has."""
+        """Approximate number of memory entries of the source."""
         return source_length(self.source)
 
     @property
@@ -58,20 +59,18 @@ class DecodeRequest:
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """Most that is decoded together: hypotheses (`rows`), and source tokens with their padding
-    (`tokens`).
-    """
+    """Limits of a batch: hypotheses (`rows`), and source tokens including padding (`tokens`)."""
 
     rows: int = 160
     tokens: int = 4096
 
 
 class DecodeCall:
-    """Requests that one caller waits for, and what has become of them.
+    """Requests that one caller waits for, with their state and results.
 
-    `is_streamed`: the prefixes of the only target are `events`, one for each step; the last event
-    of any call is None. `on_step` observes the steps of the only target. A call that `is_withdrawn`
-    loses its rows at the next step.
+    If `is_streamed`, `events` receives the prefix of the only target after each step; the last
+    event of any call is None. `on_step` observes the steps of the only target. A call that
+    `is_withdrawn` loses its rows at the next step.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class DecodeCall:
         self.settings = settings
         self.rules = tuple(rules)
         self.on_step = on_step
-        # Of the calling thread: PyTorch keeps the number of each thread.
+        # PyTorch keeps a separate number of threads for each calling thread.
         self.threads = torch.get_num_threads()
         self._stop = STOP_EVENT.get()
         sentences = (
@@ -108,11 +107,11 @@ class DecodeCall:
             self.events.put(None)
 
     def follow(self, advance: Callable[[], None]) -> Iterator[tuple[int, ...]]:
-        """Yield what is streamed until the call is done; `advance` decodes, or waits, until there
-        is an event.
+        """Yield the streamed prefixes until the call is done; `advance` returns once there is an
+        event.
 
-        Raises the error of the call, or Stopped. A caller that goes withdraws it; nothing is locked
-        for that, since a generator may be freed in any thread at any time.
+        Raises the error of the call, or Stopped. Closing the generator withdraws the call. No lock
+        is taken for this, since a generator may be freed in any thread at any time.
         """
         try:
             advance()
@@ -135,15 +134,15 @@ class DecodeCall:
                 return self.events.get(timeout=None if self._stop is None else PATIENCE)
 
     def stream(self, prefix: tuple[int, ...]) -> None:
-        """Hand over the prefix of a streamed target, and those before it that were not handed
-        over.
+        """Put the prefix of a streamed target among the events, after shorter ones that are
+        missing.
         """
         for length in range(self._streamed + 1, len(prefix) + 1):
             self.events.put(prefix[:length])
         self._streamed = len(prefix)
 
     def finish(self, sentence: _Sentence, hypotheses: list[Hypothesis]) -> None:
-        """Take the result of one request."""
+        """Store the result of one request."""
         self.results[sentence.index] = hypotheses
         self.open_rows -= sentence.rows
         self.remaining -= 1
@@ -154,7 +153,7 @@ class DecodeCall:
             self.events.put(None)
 
     def fail(self, error: BaseException) -> None:
-        """End the call with an error, which is raised where it was made."""
+        """End the call with an error, which is raised in the thread of its caller."""
         self._error = error
         self.is_withdrawn = True
         self.events.put(None)
@@ -162,9 +161,7 @@ class DecodeCall:
 
 @dataclass(frozen=True, eq=False)
 class _Sentence:
-    """A request of a call, with a task of its own, by which it is found among those of other
-    calls.
-    """
+    """A request of a call. Its task is a copy, which identifies the sentence among all calls."""
 
     call: DecodeCall
     index: int
@@ -190,14 +187,12 @@ class _JointDecoding:
     """Calls with the same search, and their open sentences, which are decoded together."""
 
     calls: list[DecodeCall]
-    is_closed: bool  # to further calls
+    is_closed: bool  # no further call may join
     decoding: Decoding | None = None
     sentences: dict[Task, _Sentence] = field(default_factory=dict)
 
     def accepts(self, call: DecodeCall) -> bool:
-        """Return whether a call can be decoded with these: search and number of threads are the
-        same.
-        """
+        """Return whether a call can join: it has the same search and number of threads."""
         first = self.calls[0]
         if (
             self.is_closed
@@ -207,18 +202,15 @@ class _JointDecoding:
             return False
         try:
             return bool(call.rules == first.rules)
-        except Exception:  # rules of other people, which cannot be compared
+        except Exception:  # user-defined rules that cannot be compared
             return False
 
     def select(self, model: DecodingModel, sentences: Sequence[_Sentence]) -> None:
         """Keep some of the open sentences, and free the rows of the others."""
         kept = {sentence.task: sentence for sentence in sentences}
         if self.decoding is not None and len(kept) < len(self.sentences):
-            rows = [
-                index
-                for index, task in enumerate(self.decoding.beams.tasks)
-                if task in kept
-            ]
+            tasks = self.decoding.beams.tasks
+            rows = [index for index, task in enumerate(tasks) if task in kept]
             self.decoding = self.decoding.select(rows, model) if rows else None
         self.sentences = kept
 
@@ -228,7 +220,7 @@ class _JointDecoding:
         joined: Sequence[_Sentence],
         finished: Sequence[Finished],
     ) -> None:
-        """Take the result of a step."""
+        """Store the result of a step."""
         self.decoding = decoding or None
         self.sentences |= {sentence.task: sentence for sentence in joined}
         for task, hypotheses in finished:
@@ -237,20 +229,21 @@ class _JointDecoding:
         self.calls = [call for call in self.calls if call.remaining]
         if decoding and any(call.is_streamed for call in self.calls):
             for row, task in enumerate(decoding.beams.tasks):
-                if (call := self.sentences[task].call).is_streamed:
+                call = self.sentences[task].call
+                if call.is_streamed:
                     call.stream(decoding.beams.prefix_of(row))
 
 
 class Scheduler:
-    """Decodes any number of calls, those with the same search together, the others in turns, step
-    by step.
+    """Scheduler of any number of calls: decodes those with the same search together, others in
+    turns.
 
-    The sentence that begins next is of the call with the fewest rows; where there is no room and
-    that call has none, the newest sentence of the call with the most waits again, so that no call
-    waits for the end of a long one. `limits` hold for all; a sentence that is larger by itself is
-    decoded beside others, one at a time.
+    The next sentence to begin belongs to the call with the fewest rows. If there is no room for it
+    and its call has no rows, the newest sentence of the call with the most rows is preempted, so
+    that no call waits for the end of a long one. The limits hold for all calls together. A sentence
+    that exceeds them by itself is decoded beside others, one such sentence at a time.
 
-    `add` may be called by any thread, `step` by one at a time.
+    Any thread may call `add`; only one thread at a time may call `step`.
     """
 
     def __init__(self, model: DecodingModel, limits: BatchLimits | None = None) -> None:
@@ -261,11 +254,11 @@ class Scheduler:
         self._turns = count()
 
     def add(self, call: DecodeCall) -> None:
-        """Take in a call, whose first sentences begin at the next step."""
+        """Add a call; its first sentences begin at the next step."""
         self._added.append(call)
 
     def run(self, call: DecodeCall) -> Iterator[tuple[int, ...]]:
-        """Decode a call in this thread; yield what it streams."""
+        """Decode a call in this thread; yield its streamed prefixes."""
         self.add(call)
         return call.follow(partial(self._advance, call))
 
@@ -277,7 +270,8 @@ class Scheduler:
     def step(self, sets_threads: bool = False) -> bool:
         """Decode one more token of the sentences whose turn it is; return whether there are any.
 
-        `sets_threads`: let PyTorch compute in this thread with as many threads as the callers have.
+        `sets_threads`: let PyTorch use as many threads in this thread as it would use in the
+        caller's.
         """
         try:
             joint = self._next()
@@ -286,52 +280,53 @@ class Scheduler:
             if sets_threads and torch.get_num_threads() != joint.calls[0].threads:
                 torch.set_num_threads(joint.calls[0].threads)
             self._step(joint)
-        except BaseException:  # an interrupt, after which nobody knows what was done
-            for call in [call for joint in self._decodings for call in joint.calls]:
-                call.fail(RegardError(INTERRUPTED))
+        except BaseException:  # an interrupt leaves the state of all decodings unknown
+            for joint in self._decodings:
+                for call in joint.calls:
+                    call.fail(RegardError(INTERRUPTED))
             self._decodings.clear()
             raise
         return True
 
     def _next(self) -> _JointDecoding | None:
-        """Drop calls that are withdrawn, take in new ones, and return those whose turn it is."""
+        """Drop withdrawn calls, take in new ones, and return the decoding whose turn it is."""
         for joint in tuple(self._decodings):
             if any(call.is_withdrawn for call in joint.calls):
                 joint.calls = [call for call in joint.calls if not call.is_withdrawn]
-                joint.select(
-                    self._model,
-                    [
-                        item
-                        for item in joint.sentences.values()
-                        if item.call in joint.calls
-                    ],
-                )
+                sentences = [
+                    sentence
+                    for sentence in joint.sentences.values()
+                    if sentence.call in joint.calls
+                ]
+                joint.select(self._model, sentences)
             if not joint.calls:
                 self._decodings.remove(joint)
+
         while self._added:
             call = self._added.popleft()
             call.turn = next(self._turns)
-            same = next(
-                (joint for joint in self._decodings if joint.accepts(call)), None
-            )
-            if same is None:
-                self._decodings.append(_JointDecoding([call], call.on_step is not None))
+            for joint in self._decodings:
+                if joint.accepts(call):
+                    joint.calls.append(call)
+                    break
             else:
-                same.calls.append(call)
+                self._decodings.append(_JointDecoding([call], call.on_step is not None))
+
         self._decodings.rotate(-1)
         return self._decodings[0] if self._decodings else None
 
     def _step(self, joint: _JointDecoding) -> None:
-        """Begin the sentences that have room, and decode one more token of all open ones."""
+        """Begin the sentences for which there is room, and decode a token of all open ones."""
         beginning = self._admit(joint)
         decoding = joint.decoding
         finished: list[Finished] = []
         try:
             if beginning:
                 begun, finished = self._begin(joint.calls[0], beginning)
-                decoding = (
-                    decoding.join(begun) if decoding and begun else decoding or begun
-                )
+                if not decoding:
+                    decoding = begun
+                elif begun:
+                    decoding = decoding.join(begun)
             if decoding:
                 decoding, ended = decoding.step(self._model, joint.calls[0].on_step)
                 finished += ended
@@ -343,22 +338,25 @@ class Scheduler:
     def _begin(
         self, call: DecodeCall, sentences: Sequence[_Sentence]
     ) -> tuple[Decoding, list[Finished]]:
-        """Encode sentences and make their first step, after which each has as many rows as those
-        already open.
+        """Encode sentences and take their first step.
+
+        After it, each sentence has as many rows as those that are already open.
         """
-        source = self._model.encode(
-            Batch.of([sentence.source for sentence in sentences], self._model.device)
-        )
+        sources = [sentence.source for sentence in sentences]
+        encoded = self._model.encode(Batch.of(sources, self._model.device))
         tasks = [sentence.task for sentence in sentences]
-        return Decoding.begin(
-            self._model, source, tasks, call.settings, call.rules
-        ).step(self._model, call.on_step)
+        decoding = Decoding.begin(
+            self._model, encoded, tasks, call.settings, call.rules
+        )
+        return decoding.step(self._model, call.on_step)
 
     def _attribute(
         self, error: Exception, joint: _JointDecoding, beginning: Sequence[_Sentence]
     ) -> None:
-        """Let the call fail whose step failed. Of several each is decoded apart from now on, and
-        only its own can.
+        """Let the call whose step failed fail.
+
+        If the failed step was shared by several calls, each is decoded separately from now on, so
+        that only the call that causes the error fails.
         """
         self._decodings.remove(joint)
         if len(joint.calls) == 1:
@@ -367,44 +365,46 @@ class Scheduler:
         for sentence in reversed(beginning):
             self._postpone(sentence)
         for call in joint.calls:
-            alone = _JointDecoding([call], True, joint.decoding, joint.sentences)
-            alone.select(
-                self._model,
-                [item for item in joint.sentences.values() if item.call is call],
-            )
-            self._decodings.append(alone)
+            separate = _JointDecoding([call], True, joint.decoding, joint.sentences)
+            sentences = [
+                sentence
+                for sentence in joint.sentences.values()
+                if sentence.call is call
+            ]
+            separate.select(self._model, sentences)
+            self._decodings.append(separate)
 
-    # --- whose sentences begin next
+    # --- Admission of waiting sentences
 
     def _admit(self, joint: _JointDecoding) -> list[_Sentence]:
-        """Take the next sentences that have room; none if it is the turn of others.
+        """Take the next sentences for which there is room; none if it is the turn of other calls.
 
-        Room for less than a quarter of the rows is not worth a separate first step, but for a call
-        that has none.
+        If less than a quarter of the rows is free, a separate first step does not pay off, except
+        for a call without any rows.
         """
         admitted = list[_Sentence]()
         calls = [call for other in self._decodings for call in other.calls]
         taken = sum(
             call.open_rows for call in calls if call.settings.beam <= self._limits.rows
         )
-        is_worth_it = self._limits.rows - taken >= self._limits.rows // 4
+        pays_off = self._limits.rows - taken >= self._limits.rows // 4
         if not any(
-            call.waiting and (is_worth_it or not call.open_rows) for call in joint.calls
+            call.waiting and (pays_off or not call.open_rows) for call in joint.calls
         ):
             return admitted
-        room = _Room(
-            self._limits,
-            [
-                sentence
-                for other in self._decodings
-                for sentence in other.sentences.values()
-            ],
-        )
-        while (
-            (call := self._neediest(room)) is not None
-            and call in joint.calls
-            and (is_worth_it or not call.open_rows)
-        ):
+
+        open_sentences = [
+            sentence
+            for other in self._decodings
+            for sentence in other.sentences.values()
+        ]
+        room = _Room(self._limits, open_sentences)
+        while True:
+            call = self._neediest(room)
+            if call is None or call not in joint.calls:
+                break
+            if call.open_rows and not pays_off:
+                break
             sentence = call.waiting[0]
             if not room.holds(sentence) and (
                 call.open_rows or not self._make_room(room, sentence)
@@ -417,53 +417,53 @@ class Scheduler:
         return admitted
 
     def _neediest(self, room: _Room) -> DecodeCall | None:
-        """Return the call that waits with the fewest rows; of several, the one that was not served
-        for longest.
+        """Return the waiting call with the fewest rows; in a tie, the least recently served one.
 
-        One that waits for the end of another's large sentence keeps nobody else waiting.
+        A call whose large sentence waits for the end of another large one is passed over, so that
+        it does not block the others.
         """
-        calls = (
+        waiting = [
             call for joint in self._decodings for call in joint.calls if call.waiting
-        )
-        ready = (
+        ]
+        ready = [
             call
-            for call in calls
+            for call in waiting
             if not (room.has_large and room.is_large(call.waiting[0]))
-        )
+        ]
         return min(ready, key=lambda call: (call.open_rows, call.turn), default=None)
 
     def _make_room(self, room: _Room, sentence: _Sentence) -> bool:
-        """Let the newest sentences of the calls with the most rows wait again, until there is room
-        for this one.
+        """Preempt the newest sentences of the calls with the most rows until this sentence fits.
+
+        Returns False if it does not fit although every call has at most one open sentence.
         """
         while not room.holds(sentence):
-            longest = max(
-                (call for joint in self._decodings for call in joint.calls),
-                key=lambda call: call.open_rows,
-            )
-            if longest.open_rows <= longest.settings.beam:
+            calls = [call for joint in self._decodings for call in joint.calls]
+            largest = max(calls, key=lambda call: call.open_rows)
+            if largest.open_rows <= largest.settings.beam:
                 return False
-            joint = next(joint for joint in self._decodings if longest in joint.calls)
-            newest = [
-                other for other in joint.sentences.values() if other.call is longest
-            ][-1]
+            joint = next(joint for joint in self._decodings if largest in joint.calls)
+            sentences = list(joint.sentences.values())
+            newest = [other for other in sentences if other.call is largest][-1]
             joint.select(
-                self._model,
-                [other for other in joint.sentences.values() if other is not newest],
+                self._model, [other for other in sentences if other is not newest]
             )
             self._postpone(newest)
             room.free(newest)
         return True
 
     def _postpone(self, sentence: _Sentence) -> None:
-        """Let a sentence wait until it is begun anew; its result depends on nothing else."""
+        """Put a sentence back to the head of its call's queue. Decoding it anew gives the same
+        result.
+        """
         sentence.call.waiting.appendleft(sentence)
         sentence.call.open_rows -= sentence.rows
 
 
 class _Room:
-    """Room that the limits leave beside open sentences. One that is larger than the limits does not
-    count.
+    """Rows and tokens that the limits leave beside the open sentences.
+
+    A sentence that exceeds the limits by itself is not counted.
     """
 
     def __init__(self, limits: BatchLimits, sentences: Sequence[_Sentence]) -> None:
@@ -486,17 +486,21 @@ class _Room:
             return not self.has_large
         return sentence.rows <= self.rows and sentence.tokens <= self._tokens
 
-    def take(self, sentence: _Sentence, sign: int = 1) -> None:
+    def take(self, sentence: _Sentence) -> None:
         """Take the room of a sentence."""
         if self.is_large(sentence):
-            self.has_large = sign > 0
+            self.has_large = True
         else:
-            self.rows -= sign * sentence.rows
-            self._tokens -= sign * sentence.tokens
+            self.rows -= sentence.rows
+            self._tokens -= sentence.tokens
 
     def free(self, sentence: _Sentence) -> None:
         """Give the room of a sentence back."""
-        self.take(sentence, -1)
+        if self.is_large(sentence):
+            self.has_large = False
+        else:
+            self.rows += sentence.rows
+            self._tokens += sentence.tokens
 
 
 def decode_requests(
@@ -506,10 +510,10 @@ def decode_requests(
     rules: Sequence[Rule] = (SuppressTokens(),),
     limits: BatchLimits | None = None,
 ) -> list[list[Hypothesis]]:
-    """Decode requests by continuous batching; return the hypotheses of each, best first, in their
-    order.
+    """Decode requests by continuous batching; return the hypotheses of each request, best first.
 
-    The longest sources go first; no sentence depends on those it is batched with.
+    The results are in the order of the requests. The longest sources are decoded first; the result
+    of a sentence does not depend on the others in its batch.
     """
     call = DecodeCall(requests, settings, rules)
     deque(Scheduler(model, limits).run(call), maxlen=0)

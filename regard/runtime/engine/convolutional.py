@@ -19,7 +19,7 @@ from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Pr
 
 
 def why_not(decoder: ConvolutionalDecoder) -> str | None:
-    """Return what of this decoder the programs do not support; None if they support all."""
+    """Return which part of the decoder has no program; None if every part has one."""
     first: Any = decoder.layers[0]
     reason = why_not_emitted(first.cross_attention)
     return None if reason is None else f"the decoder {reason}, which has no program"
@@ -28,65 +28,67 @@ def why_not(decoder: ConvolutionalDecoder) -> str | None:
 def encoder_program(
     encoder: ConvolutionalEncoder, precision: Precision
 ) -> EncoderProgram:
-    """Build the encoder's program, for sentences that stand one after another."""
-    b = Builder(precision)
+    """Build the program of the encoder, whose input is sentences laid end to end."""
+    builder = Builder(precision)
     embedded = emit_embedding(
-        b, encoder.embedding, encoder.input_embedding.position_embedding
+        builder, encoder.embedding, encoder.input_embedding.position_embedding
     )
-    x = b.linear(embedded, encoder.widen.weight, encoder.widen.bias)
+    x = builder.linear(embedded, encoder.widen.weight, encoder.widen.bias)
     before = encoder.padding[2]
-    D = b.widths[x]
+    D = builder.widths[x]
     for layer in encoder.layers:
         convolution: Any = layer
-        window = b.register(convolution.kernel_size * D)
-        b.add(
+        window = builder.register(convolution.kernel_size * D)
+        builder.add(
             "window", x, window, size=D, extent=convolution.kernel_size, column=before
         )
-        b.mix(_gated(b, convolution, window), x, SQRT_HALF, target=x)
-    outputs = b.linear(x, encoder.narrow.weight, encoder.narrow.bias)
-    return EncoderProgram(b.build(), outputs, embedded)
+        builder.mix(_gated(builder, convolution, window), x, SQRT_HALF, target=x)
+    outputs = builder.linear(x, encoder.narrow.weight, encoder.narrow.bias)
+    return EncoderProgram(builder.build(), outputs, embedded)
 
 
 def memory_program(
     decoder: ConvolutionalDecoder, size: int, embedded: int, precision: Precision
 ) -> tuple[Program, int]:
-    """Build the program from encoder outputs to the memories of all layers; values add the source
-    embeddings.
+    """Build the program that projects encoder outputs to the attention memories of all layers.
 
-    Returns also the numbers of one entry.
+    The values are projected from the sum of outputs and source embeddings. Returns also the size of
+    a memory entry in numbers.
     """
-    b = Builder(precision)
-    outputs = b.register(size)
-    embeddings = b.register(embedded)
-    values = b.mix(outputs, _fitted(b, decoder.fit_source, embeddings), SQRT_HALF)
+    builder = Builder(precision)
+    outputs = builder.register(size)
+    embeddings = builder.register(embedded)
+    values = builder.mix(
+        outputs, _fitted(builder, decoder.fit_source, embeddings), SQRT_HALF
+    )
     layers: Any = decoder.layers
     entry = emit_memories(
-        b, (layer.cross_attention for layer in layers), outputs, values
+        builder, (layer.cross_attention for layer in layers), outputs, values
     )
-    return b.build(), entry
+    return builder.build(), entry
 
 
 def step_program(
     decoder: ConvolutionalDecoder, precision: Precision
 ) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the
-    numbers of a block.
+    """Build the program of one decoding step.
 
-    A block holds the input of each layer, which later steps read through their windows.
+    Returns also the register of the features, and the size of a block in numbers. A block holds the
+    input of each layer, which later steps read through their convolution windows.
     """
-    b = Builder(precision)
+    builder = Builder(precision)
     offset = 0
     embedded = emit_embedding(
-        b, decoder.embedding, decoder.input_embedding.position_embedding
+        builder, decoder.embedding, decoder.input_embedding.position_embedding
     )
-    x = b.linear(embedded, decoder.widen.weight, decoder.widen.bias)
-    target = _fitted(b, decoder.fit_target, embedded)
-    D = b.widths[x]
+    x = builder.linear(embedded, decoder.widen.weight, decoder.widen.bias)
+    target = _fitted(builder, decoder.fit_target, embedded)
+    D = builder.widths[x]
     layers: Any = decoder.layers
     for i, layer in enumerate(layers):
-        window = b.register(layer.convolution.kernel_size * D)
-        b.add("store_block", x, column=0, size=D, offset=i * D)
-        b.add(
+        window = builder.register(layer.convolution.kernel_size * D)
+        builder.add("store_block", x, column=0, size=D, offset=i * D)
+        builder.add(
             "past_window",
             x,
             window,
@@ -94,15 +96,17 @@ def step_program(
             extent=layer.convolution.kernel_size,
             offset=i * D,
         )
-        y = _gated(b, layer.convolution, window)
-        asking = b.mix(
-            b.linear(y, layer.query_in.weight, layer.query_in.bias), target, SQRT_HALF
+        y = _gated(builder, layer.convolution, window)
+        query_source = builder.mix(
+            builder.linear(y, layer.query_in.weight, layer.query_in.bias),
+            target,
+            SQRT_HALF,
         )
-        size = b.widths[asking]
-        query = emit_query(b, layer.cross_attention, asking, 0, size)
-        context = b.register(size)
+        size = builder.widths[query_source]
+        query = emit_query(builder, layer.cross_attention, query_source, 0, size)
+        context = builder.register(size)
         emit_cross_attention(
-            b,
+            builder,
             layer.cross_attention,
             query,
             context,
@@ -111,31 +115,29 @@ def step_program(
             offset,
             times_root_length=True,
         )
-        offset += b.widths[query] + size
-        b.mix(
-            b.linear(context, layer.context_out.weight, layer.context_out.bias),
+        offset += builder.widths[query] + size
+        builder.mix(
+            builder.linear(context, layer.context_out.weight, layer.context_out.bias),
             y,
             SQRT_HALF,
             target=y,
         )
-        b.mix(y, x, SQRT_HALF, target=x)
-    features = b.linear(x, decoder.narrow.weight, decoder.narrow.bias)
-    return b.build(), features, D * len(decoder.layers)
+        builder.mix(y, x, SQRT_HALF, target=x)
+    features = builder.linear(x, decoder.narrow.weight, decoder.narrow.bias)
+    return builder.build(), features, D * len(decoder.layers)
 
 
-def _gated(b: Builder, convolution: GatedConvolution, window: int) -> int:
-    """Apply a convolution to windows laid side by side, then its gated linear unit."""
-    both = b.linear(window, convolution.linear.weight, convolution.linear.bias)
-    gated = b.register(b.widths[both] // 2)
-    b.add("glu", both, gated, size=b.widths[gated])
+def _gated(builder: Builder, convolution: GatedConvolution, window: int) -> int:
+    """Apply a convolution to windows laid side by side, then a gated linear unit."""
+    both = builder.linear(window, convolution.linear.weight, convolution.linear.bias)
+    gated = builder.register(builder.widths[both] // 2)
+    builder.add("glu", both, gated, size=builder.widths[gated])
     return gated
 
 
-def _fitted(b: Builder, fit: nn.Module, source: int) -> int:
-    """Project a register to another size, if needed."""
+def _fitted(builder: Builder, fit: nn.Module, source: int) -> int:
+    """Project a register to another size, if the layer does."""
     layer: Any = fit
-    return (
-        source
-        if isinstance(fit, nn.Identity)
-        else b.linear(source, layer.weight, layer.bias)
-    )
+    if isinstance(fit, nn.Identity):
+        return source
+    return builder.linear(source, layer.weight, layer.bias)

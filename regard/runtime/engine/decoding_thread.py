@@ -1,4 +1,4 @@
-"""The thread that owns a model: it decodes the calls of all other threads together."""
+"""Decode the calls of all threads together, in the one thread that owns the model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from regard.search import DecodingModel
 
 
 class DecodingThread:
-    """Decodes calls of any number of threads, between whose steps new ones enter.
+    """Decodes the calls of any number of threads; new calls join between two steps.
 
-    As long as the same thread makes all calls, it steps them itself: nothing is started, and what
-    belongs to a thread, such as a profiler, sees its decoding. From the first call of a second
-    thread on, one thread steps all of them, since each that runs PyTorch would start a team of
-    OpenMP of its own.
+    As long as one thread makes all calls, it takes the steps itself: no thread is started, and
+    whatever is bound to a thread, such as a profiler, observes the decoding. From the first call of
+    a second thread on, a worker takes the steps of all calls, since each thread that runs PyTorch
+    would start its own team of OpenMP threads.
     """
 
     def __init__(self, model: DecodingModel) -> None:
@@ -31,7 +31,7 @@ class DecodingThread:
         forget_threads_after_fork(self)
 
     def forget_threads(self) -> None:
-        """Begin anew, as before any call."""
+        """Reset to the state before any call."""
         self._scheduler = Scheduler(self._model)
         self._starting = threading.Lock()
         self._stepping = threading.Lock()
@@ -40,18 +40,18 @@ class DecodingThread:
         self._worker: _Worker | None = None
 
     def run(self, call: DecodeCall) -> Iterator[tuple[int, ...]]:
-        """Decode a call, together with others; yield what it streams. Raises its error."""
-        self._start_worker()  # before others can step the call in this thread's stead
+        """Decode a call together with others; yield its streamed prefixes. Raises its error."""
+        self._start_worker()  # first, since then another thread could take steps of the call
         self._scheduler.add(call)
         return call.follow(partial(self._advance, call))
 
     def step(self) -> bool:
-        """Step the calls of all threads, in the worker; return whether there are any."""
+        """Take a step of the calls of all threads, in the worker; return whether there are any."""
         with self._stepping:
             return self._scheduler.step(sets_threads=True)
 
     def _advance(self, call: DecodeCall) -> None:
-        """Step until the call has an event, or leave that to the worker."""
+        """Take steps until the call has an event, or ask the worker to."""
         while call.events.empty():
             call.check_stop()
             worker = self._start_worker()
@@ -63,13 +63,14 @@ class DecodingThread:
                     raise RegardError(INTERRUPTED)
 
     def _start_worker(self) -> _Worker | None:
-        """Return the thread that steps; None while this is the only thread that has made calls.
+        """Return the worker; None as long as only this thread has made calls.
 
-        When a second thread makes its first call, the other lets go after its step, and both wait
-        for the worker.
+        When a second thread makes its first call, the first thread stops after its current step,
+        and both wait for the worker.
         """
         with self._starting:
-            if self._worker is not None and self._worker.is_stopped:  # the program ends
+            # The worker is stopped only when the program ends.
+            if self._worker is not None and self._worker.is_stopped:
                 self.forget_threads()
             if not self._is_shared and self._caller in (None, threading.get_ident()):
                 self._caller = threading.get_ident()
@@ -83,7 +84,7 @@ class DecodingThread:
 
 
 class _Worker(threading.Thread):
-    """Steps the calls of one model. While there are none, it does not keep the model alive."""
+    """Thread that decodes the calls of one model. It holds no reference to an idle model."""
 
     def __init__(self) -> None:
         super().__init__(name="regard-decoding", daemon=True)
@@ -101,7 +102,9 @@ class _Worker(threading.Thread):
 
     def run(self) -> None:
         for owner in iter(self.work.get, None):
-            with suppress(BaseException):  # its callers raise what it was
+            with suppress(
+                BaseException
+            ):  # the error is raised in the threads of the callers
                 while not self.is_stopped and owner.step():
                     pass
             del owner
@@ -112,8 +115,9 @@ _WORKERS: weakref.WeakSet[_Worker] = weakref.WeakSet()
 
 @atexit.register
 def _stop_workers() -> None:
-    """Wait for the last step of each worker: PyTorch aborts the process if it ends while a daemon
-    computes.
+    """Wait for the last step of each worker.
+
+    PyTorch aborts the process if it ends while a daemon thread computes.
     """
     for worker in [*_WORKERS]:
         worker.is_stopped = True

@@ -1,4 +1,4 @@
-"""Engine that decodes a model: the C library, or PyTorch for what the library cannot do."""
+"""Engine that decodes a model with the C library, or with PyTorch if the library cannot."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from regard.search.search_steps import SearchStep
 from regard.search.search_trace import SearchRecorder
 
 EngineName = Literal["auto", "library", "pytorch"]
-"""Names of the engines; auto: the C library if it can, else PyTorch."""
+"""Names of the engines; "auto" is the C library if it can decode the model, else PyTorch."""
 
 
 class Engine:
-    """Decodes with the C library on a CPU; what that cannot do (GPUs, ensembles, some variants)
-    with PyTorch.
+    """Engine that decodes with the C library on a CPU, and with PyTorch what the library cannot do:
+    GPUs, ensembles and some variants.
 
-    Both find the same hypotheses, and what decodes is the model as it is at each call. The library
-    computes only what it knows to be the same: the classes and attributes that `build` gives a
-    model, without hooks or patches, while nothing records it (`known_model`). Weights that only the
-    engine has cannot change. Once `model` was asked for, or if the model came from elsewhere, all
-    weights are compared by their checksum at each call.
+    Both find the same hypotheses, and each call decodes the model as it is at that moment. The
+    library decodes a model only if it computes exactly what PyTorch would: the model has the
+    classes and attributes that `build` gives it, no hooks or patches, and no recorder
+    (`known_model`). If the model is private to the engine, its weights cannot change. Otherwise, or
+    after `model` has been accessed, every call compares the checksums of all weights.
 
-    `precision` is that of weights and products; PyTorch's is float32. `folder`: the model with its
-    tokenizer and settings, which the library needs. `choice`: the engine to use. `is_private`:
-    nobody else has the model. Threads are torch.get_num_threads(). Raises UsageError for what
-    machine or model lacks.
+    `precision` is the precision of weights and products; PyTorch supports float32 only. `folder` is
+    the model with its tokenizer and settings, which the library needs. `choice` names the engine to
+    use. `is_private` states that nobody else has a reference to the model. The number of threads is
+    torch.get_num_threads(). Raises UsageError if the machine or the model lacks what is asked for.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Engine:
         self._abandoned: list[LibraryModel] = []
         self._unpackable: str | None = None
         self._fingerprint: list[int] = []
-        # Of checking and packing; nobody holds it while decoding.
+        # Held while the model is checked and packed, never while decoding.
         self._lock = threading.Lock()
         self._decoding_thread = DecodingThread(model)
         if is_private:
@@ -91,8 +91,9 @@ class Engine:
 
     @property
     def model(self) -> Model | Ensemble:
-        """The model that is decoded. Whoever has it may change it, so that it is compared with
-        itself at each call.
+        """The model that is decoded.
+
+        The caller may change it, so from now on its weights are compared at each call.
         """
         self._is_private = False
         return self._model
@@ -110,9 +111,10 @@ class Engine:
         settings: SearchSettings,
         rules: Sequence[Rule] = (SuppressTokens(),),
     ) -> list[list[Hypothesis]]:
-        """Decode requests; return the hypotheses of each, best first, in their order.
+        """Decode requests; return the hypotheses of each request, best first, in the order of the
+        requests.
 
-        Any number of threads may call, and stream and trace, at once; what they ask for is decoded
+        Any number of threads may decode, stream and trace at once; their requests are decoded
         together.
         """
         if library := self._library_for(requests, settings, rules):
@@ -127,7 +129,7 @@ class Engine:
         settings: SearchSettings,
         rules: Sequence[Rule] = (SuppressTokens(),),
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the token ids of one target after each step: the last are those of `decode`."""
+        """Yield the token ids of one target after each step; the last equal those of `decode`."""
         if library := self._library_for([request], settings, rules):
             yield from library.stream(request, settings, torch.get_num_threads())
         else:
@@ -138,8 +140,9 @@ class Engine:
     def trace(
         self, request: DecodeRequest, settings: SearchSettings
     ) -> tuple[list[Hypothesis], list[SearchStep]]:
-        """Decode one request and record its search step by step; the hypotheses are those that
-        `decode` returns.
+        """Decode one request, and record its search step by step.
+
+        The hypotheses are equal to the result of `decode`.
         """
         if library := self._library_for([request], settings, (SuppressTokens(),)):
             return library.trace(request, settings, torch.get_num_threads())
@@ -149,20 +152,22 @@ class Engine:
         return call.results[0], recorder.steps
 
     def _run(self, call: DecodeCall) -> Iterator[tuple[int, ...]]:
-        """Decode a call with PyTorch; yield what it streams.
+        """Decode a call with PyTorch; yield its streamed prefixes.
 
-        A recorder, a mode and autocast belong to the thread that entered them, and would neither
-        see nor change what another thread computes: such a call is decoded by its own thread,
-        beside those of others. That is safe, since modules keep no state.
+        A recorder, a mode and autocast affect only the thread that entered them. A call under one
+        of them is therefore decoded in its own thread, beside the calls of other threads. That is
+        safe, since modules keep no state.
         """
-        is_bound = why_intercepted(
-            self._model
-        ) is not None or torch.is_autocast_enabled(self._model.device.type)
-        return (Scheduler(self._model) if is_bound else self._decoding_thread).run(call)
+        if why_intercepted(self._model) is not None or torch.is_autocast_enabled(
+            self._model.device.type
+        ):
+            return Scheduler(self._model).run(call)
+        return self._decoding_thread.run(call)
 
     def evaluate(self) -> None:
-        """Put the model into evaluation mode, if a part of it is not; nobody can have changed that
-        of a private one.
+        """Put the model into evaluation mode if a part of it is not.
+
+        The mode of a private model cannot have changed, so it is not checked.
         """
         if not self._is_private and any(
             part.training for part in self._model.modules()
@@ -170,31 +175,34 @@ class Engine:
             self._model.eval()
 
     def prepare(self) -> None:
-        """Pack the weights now, so that the first sentence need not wait."""
+        """Pack the weights now, so that the first sentence does not wait for it."""
         with self._lock:
             self._why_pytorch = self._why_not_now() or self._pack()
 
     def describe(self) -> str:
-        """Name what decodes, or decoded the last requests, and its precision, for a person.
+        """Describe for a user which engine decodes, or decoded the last requests, and its
+        precision.
 
-        Also why, if PyTorch does, and whether the weights are compared at each call.
+        The text also gives the reason if that is PyTorch, and says whether each call compares the
+        weights.
         """
         if self._why_pytorch is not None:
             return f"PyTorch, {self.precision} ({self._why_pytorch})"
-        checked = (
-            ""
-            if self._is_private
-            else " (all weights are compared at each call, since `model` was handed out)"
+        if self._is_private:
+            return f"C library, {self.precision}"
+        return (
+            f"C library, {self.precision} (all weights are compared at each call, since `model` "
+            "was handed out)"
         )
-        return f"C library, {self.precision}{checked}"
 
     def forget_threads(self) -> None:
-        """Pack the model anew in a process that was forked.
+        """Forget the packed model in a forked process, so that it is packed anew.
 
-        That from before the fork is kept, unused: it has threads that do not exist here, and
-        freeing it would hang.
+        The old object is kept, unused: its threads do not exist in this process, and freeing it
+        would wait for them for ever.
         """
-        self._abandoned += [self._library] if self._library else []
+        if self._library:
+            self._abandoned.append(self._library)
         self._library = None
         self._lock = threading.Lock()
 
@@ -204,9 +212,10 @@ class Engine:
         settings: SearchSettings,
         rules: Sequence[Rule],
     ) -> LibraryModel | None:
-        """Return the library's model if it can decode these requests; None: PyTorch does.
+        """Return the library's model if it can decode these requests; None if PyTorch has to.
 
-        Raises UsageError if PyTorch would, and was asked for another precision than its own.
+        Raises UsageError if PyTorch has to, but the library or another precision than float32 was
+        asked for.
         """
         with self._lock:
             self._why_pytorch = self._why_not_now() or self._pack()
@@ -216,8 +225,8 @@ class Engine:
             return None if self._why_pytorch else self._library
 
     def _check_choice(self, reason: str | None) -> None:
-        """Raise UsageError if only PyTorch could decode, and the library or a precision of its own
-        was asked for.
+        """Raise UsageError if only PyTorch can decode, but the library or one of its precisions is
+        required.
         """
         if reason is None:
             return
@@ -232,7 +241,7 @@ class Engine:
             )
 
     def _why_not_built(self) -> str | None:
-        """Return why the library cannot decode a model that was built like this; None if it can."""
+        """Return why the library cannot decode a model of this architecture; None if it can."""
         if self.choice == "pytorch":
             return "`engine=pytorch` was asked for"
         if (reason := why_not_packed(self._model)) is not None:
@@ -240,9 +249,7 @@ class Engine:
         return "the engine was given no tokenizer" if self._folder is None else None
 
     def _why_not_now(self) -> str | None:
-        """Return why the library cannot decode the model as it is at this moment; None if it
-        can.
-        """
+        """Return why the library cannot decode the model in its present state; None if it can."""
         if self._is_private and self._built_reason is not None:
             return self._built_reason
         if (reason := why_intercepted(self._model)) is not None:
@@ -254,7 +261,7 @@ class Engine:
         return None if self._is_private else self._why_changed()
 
     def _why_changed(self) -> str | None:
-        """Return in which way the model is not what its settings build; None if it is."""
+        """Return how the model differs from what its settings build; None if it does not."""
         model, folder = self._packable()
         kind = (model.encoder.sizes, runs_encoder(model))
         if kind != self._built_kind:
@@ -263,13 +270,15 @@ class Engine:
         return why_changed(model, self._built)
 
     def _packable(self) -> tuple[Model, ModelFolder]:
-        """Return the model with its folder, as packing needs them."""
+        """Return the model and its folder, both of which packing needs."""
         assert isinstance(self._model, Model), "an ensemble is not packed"
         assert self._folder is not None, "without a tokenizer nothing is packed"
         return self._model, self._folder
 
     def _pack(self) -> str | None:
-        """Pack the weights, again if they have changed since; return why it cannot be done."""
+        """Pack the weights if they are new or have changed; return why that is impossible, or
+        None.
+        """
         if self._is_private and (self._library or self._unpackable):
             return self._unpackable
         model, folder = self._packable()

@@ -1,8 +1,8 @@
-"""Known models: those that the library's programs compute exactly as PyTorch would.
+"""Recognise the models that the library's programs compute exactly as PyTorch would.
 
-A program is written for classes, and for the attributes that `build` gives them. A subclass, a
-replaced method, a hook, or an attribute that was changed would be left out of it without a sign, so
-PyTorch decodes such a model.
+A program is written for certain classes, and for the attributes that `build` gives their instances.
+It would silently ignore a subclass, a replaced method, a hook or a changed attribute, so PyTorch
+decodes a model that has one.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ from regard.models import DECODERS, ENCODERS, EncoderSizes, Model
 from regard.runtime.native import checksum_at
 
 _METHODS = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__")
-"""Methods of PyTorch's modules that a forward pass calls. Other packages add further ones, which
-change nothing.
+"""Methods of PyTorch's modules that a forward pass calls. Methods that other packages add are
+harmless.
 """
-_methods = attrgetter(*_METHODS)
-_OF_EVERY_MODULE = frozenset(vars(nn.Module()))
-"""Attributes that hold parameters, modules and hooks; these are compared by themselves."""
+_forward_methods = attrgetter(*_METHODS)
+_MODULE_ATTRIBUTES = frozenset(vars(nn.Module()))
+"""Attributes that hold parameters, modules and hooks, which are compared separately."""
 _FORWARD_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_FLAT = "_flat_weight"
-"""Beginning of attributes in which PyTorch's recurrent networks list their parameters once more."""
+_FLAT_WEIGHT_PREFIX = "_flat_weight"
+"""Prefix of the attributes in which PyTorch's recurrent networks list their parameters a second
+time.
+"""
 
 
 def _is_original(cls: type) -> bool:
-    """Return whether the methods of a class of PyTorch's come from the file that defines it."""
+    """Return whether the methods of a PyTorch class come from the file that defines the class."""
     methods = [vars(cls)[name] for name in _METHODS if name in vars(cls)]
     file = sys.modules[cls.__module__].__file__
     return all(
@@ -48,9 +50,9 @@ def _is_original(cls: type) -> bool:
     )
 
 
-# Regard is imported late, after whatever its user does to PyTorch.
-_OF_TORCH: dict[type, tuple[Any, ...]] = {
-    cls: _methods(cls)
+# A user may have patched PyTorch before importing Regard; such a class is left out.
+_TORCH_METHODS: dict[type, tuple[Any, ...]] = {
+    cls: _forward_methods(cls)
     for cls in (
         nn.Module,
         nn.Linear,
@@ -63,89 +65,93 @@ _OF_TORCH: dict[type, tuple[Any, ...]] = {
     )
     if _is_original(cls)
 }
-"""Classes of PyTorch that models are made of, with the methods that they had when this module was
-imported.
-"""
+"""Classes of PyTorch that models consist of, each with the methods that it had at import."""
 
-_functions = attrgetter(
-    *(
-        "linear",
-        "embedding",
-        "layer_norm",
-        "scaled_dot_product_attention",
-        "relu",
-        "gelu",
-        "silu",
-        "glu",
-        "normalize",
-    )
+_torch_functions = attrgetter(
+    "linear",
+    "embedding",
+    "layer_norm",
+    "scaled_dot_product_attention",
+    "relu",
+    "gelu",
+    "silu",
+    "glu",
+    "normalize",
 )
-_FUNCTIONS = _functions(F)
-"""Functions of PyTorch that modules of Regard call, as they were when this module was imported."""
+_TORCH_FUNCTIONS = _torch_functions(F)
+"""Functions of PyTorch that modules of Regard call, as they were at import."""
 
 
 class Classes(NamedTuple):
-    """The classes of the modules that the library computes, and their bases: Regard's own, and
-    PyTorch's.
+    """The classes of the modules that the library computes, with their bases.
+
+    `of_regard` are defined by Regard, `of_torch` by PyTorch.
     """
 
-    own: tuple[type, ...]
+    of_regard: tuple[type, ...]
     of_torch: tuple[type, ...]
 
     @classmethod
     def of(cls, parts: Iterable[nn.Module]) -> Classes:
-        """Return the classes of all modules of some parts of a model."""
-        kinds = {type(module) for part in parts for module in part.modules()} | {Model}
-        bases = {base for kind in kinds for base in kind.__mro__}
+        """Return the classes of all modules in some parts of a model."""
+        module_classes = {type(module) for part in parts for module in part.modules()}
+        module_classes.add(Model)
+        bases = {base for module in module_classes for base in module.__mro__}
         ordered = sorted(bases, key=lambda base: base.__qualname__)
         return cls(
             tuple(filter(has_definition, ordered)),
-            tuple(base for base in ordered if base in _OF_TORCH),
+            tuple(base for base in ordered if base in _TORCH_METHODS),
         )
 
     def are_as_defined(self) -> bool:
-        """Return whether no method that the library stands for was replaced."""
-        of_torch = [*map(_methods, self.of_torch)] == [
-            *map(_OF_TORCH.__getitem__, self.of_torch)
-        ]
-        return of_torch and are_as_defined(self.own) and _functions(F) == _FUNCTIONS
+        """Return whether every method that the library replaces is the original one."""
+        has_original_torch = all(
+            _forward_methods(cls) == _TORCH_METHODS[cls] for cls in self.of_torch
+        )
+        return (
+            has_original_torch
+            and are_as_defined(self.of_regard)
+            and _torch_functions(F) == _TORCH_FUNCTIONS
+        )
 
     def find_patch(self) -> str | None:
-        """Return the name of a method that was replaced."""
-        if (patch := find_patch(self.own)) is not None:
+        """Return the name of a method that was replaced; None if there is none."""
+        patch = find_patch(self.of_regard)
+        if patch is not None:
             return patch
-        patched = [
-            f"a method of {cls.__name__}"
-            for cls in self.of_torch
-            if _methods(cls) != _OF_TORCH[cls]
-        ]
-        if _functions(F) != _FUNCTIONS:
-            patched.append("a function of torch.nn.functional")
-        return patched[0] if patched else None
+        for cls in self.of_torch:
+            if _forward_methods(cls) != _TORCH_METHODS[cls]:
+                return f"a method of {cls.__name__}"
+        if _torch_functions(F) != _TORCH_FUNCTIONS:
+            return "a function of torch.nn.functional"
+        return None
 
 
 def computed_parts(model: Model, runs_encoder: bool) -> dict[str, nn.Module]:
-    """Return the parts that the library computes, by name. `runs_encoder`: the encoder is one of
-    them.
+    """Return the parts of a model that the library computes, by name.
+
+    The encoder is one of them if `runs_encoder`.
     """
-    parts: dict[str, nn.Module] = {"decoder": model.decoder}
-    return {"encoder": model.encoder, **parts} if runs_encoder else parts
+    if runs_encoder:
+        return {"encoder": model.encoder, "decoder": model.decoder}
+    return {"decoder": model.decoder}
 
 
 def why_foreign(parts: dict[str, nn.Module]) -> str | None:
-    """Return which module of these parts is of a class that the library does not know, or was
-    patched.
+    """Return which module has a class that the library does not know or that was patched; None if
+    none.
     """
     for name, module in _named_modules(parts):
-        if not has_definition(type(module)) and type(module) not in _OF_TORCH:
+        if not has_definition(type(module)) and type(module) not in _TORCH_METHODS:
             return f"{name} is a {type(module).__qualname__}, a class that only PyTorch can run"
     patch = Classes.of(parts.values()).find_patch()
     return None if patch is None else f"{patch} was replaced"
 
 
 def own_classes(model: Model) -> list[str]:
-    """Return which part of a model is of a class of its user's, which no other toolkit has, if one
-    is.
+    """Return the reason why a part of the model has a user-defined class; empty if no part has.
+
+    No other toolkit can run such a class.
     """
     reason = why_foreign(computed_parts(model, runs_encoder=True))
     return [] if reason is None else [reason]
@@ -156,7 +162,7 @@ def build_parts(
 ) -> dict[str, nn.Module]:
     """Build the computed parts of a model from its settings, without weights, for `why_changed`.
 
-    `sizes`: those of the encoder that the model has.
+    `sizes`: sizes of the model's actual encoder.
     """
     settings = folder.settings.model
     tokenizer = folder.tokenizer
@@ -174,28 +180,27 @@ def build_parts(
 
 
 def why_changed(model: Model, built: dict[str, nn.Module]) -> str | None:
-    """Return in which way a model is no longer what its settings build, in modules, hooks or
-    attributes.
+    """Return how a model differs from what its settings build, in modules, hooks or attributes.
 
-    Weights may differ: they are packed as they are. `built`: parts that `build_parts` returns.
+    `built` holds the parts that `build_parts` returns. The values of weights may differ. Returns
+    None if there is no other difference.
     """
-    if difference := _difference(
-        "the model", model, Model(model.encoder, model.decoder)
-    ):
+    fresh_model = Model(model.encoder, model.decoder)
+    if difference := _difference("the model", model, fresh_model):
         return difference
-    for name, wanted_part in built.items():
-        own_modules = getattr(model, name).named_modules(prefix=name)
-        wanted_modules = wanted_part.named_modules(prefix=name)
-        pairs = zip_longest(own_modules, wanted_modules, fillvalue=("", None))
-        for (own_name, own), (wanted_name, wanted) in pairs:
-            if own_name != wanted_name or own is None or wanted is None:
+    for part_name, built_part in built.items():
+        modules = getattr(model, part_name).named_modules(prefix=part_name)
+        built_modules = built_part.named_modules(prefix=part_name)
+        pairs = zip_longest(modules, built_modules, fillvalue=("", None))
+        for (name, module), (built_name, expected) in pairs:
+            if name != built_name or module is None or expected is None:
                 return (
-                    f"{own_name or wanted_name} is not a module that the settings build, or is "
+                    f"{name or built_name} is not a module that the settings build, or is "
                     "missing"
                 )
-            if difference := _difference(own_name, own, wanted) or _weight_difference(
-                own_name, own, wanted
-            ):
+            difference = _difference(name, module, expected)
+            difference = difference or _weight_difference(name, module, expected)
+            if difference:
                 return difference
     return None
 
@@ -205,22 +210,23 @@ def _named_modules(parts: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module
         yield from part.named_modules(prefix=name)
 
 
-def _difference(name: str, own: nn.Module, wanted: nn.Module) -> str | None:
-    """Return how a module differs from one that was built for comparison, its parameters and parts
-    excepted.
+def _difference(name: str, module: nn.Module, expected: nn.Module) -> str | None:
+    """Return how a module differs from a newly built one in class, hooks or attributes.
+
+    Parameters and submodules are not compared here.
     """
-    if type(own) is not type(wanted):
-        return f"{name} is a {type(own).__qualname__} instead of a {type(wanted).__qualname__}"
-    if any(getattr(own, hooks) for hooks in _FORWARD_HOOKS):
+    if type(module) is not type(expected):
+        return (
+            f"{name} is a {type(module).__qualname__} instead of a "
+            f"{type(expected).__qualname__}"
+        )
+    if any(getattr(module, hooks) for hooks in _FORWARD_HOOKS):
         return f"{name} has a forward hook"
-    values = _attributes(own)
-    defaults = _attributes(wanted)
+    values = _attributes(module)
+    defaults = _attributes(expected)
     for attribute in sorted({*values, *defaults}):
-        if (
-            attribute not in values
-            or attribute not in defaults
-            or not _same(values[attribute], defaults[attribute])
-        ):
+        is_shared = attribute in values and attribute in defaults
+        if not is_shared or not _are_equal(values[attribute], defaults[attribute]):
             return f"{name}.{attribute} was changed"
     return None
 
@@ -229,13 +235,14 @@ def _attributes(module: nn.Module) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(module).items()
-        if name not in _OF_EVERY_MODULE and not name.startswith(_FLAT)
+        if name not in _MODULE_ATTRIBUTES and not name.startswith(_FLAT_WEIGHT_PREFIX)
     }
 
 
-def _same(value: Any, default: Any) -> bool:
-    """Return whether two attributes are equal. Those that cannot be compared, such as tensors,
-    count as changed.
+def _are_equal(value: Any, default: Any) -> bool:
+    """Return whether two attributes are equal.
+
+    Values that cannot be compared, such as tensors, count as different.
     """
     if value is default:
         return True
@@ -246,25 +253,24 @@ def _same(value: Any, default: Any) -> bool:
     )
 
 
-def _weight_difference(name: str, own: nn.Module, wanted: nn.Module) -> str | None:
-    """Return which parameter or buffer of a module is not what was built: another name, kind,
-    shape, type or device.
+def _weight_difference(name: str, module: nn.Module, expected: nn.Module) -> str | None:
+    """Return which parameter or buffer has another name, class, shape, dtype or device than the
+    newly built one; None if there is none.
     """
     for tensors in ("_parameters", "_buffers"):
-        values = getattr(own, tensors)
-        defaults = getattr(wanted, tensors)
+        values = getattr(module, tensors)
+        defaults = getattr(expected, tensors)
         if values.keys() != defaults.keys():
             return f"{name} has other weights than the settings build"
         for weight, value in values.items():
             default = defaults[weight]
-            if type(value) is not type(default) or (
-                value is not None and value.shape != default.shape
-            ):
+            if type(value) is not type(default):
                 return f"{name}.{weight} is not the weight that the settings build"
-            if value is not None and (value.dtype, value.device.type) != (
-                torch.float32,
-                "cpu",
-            ):
+            if value is None:
+                continue
+            if value.shape != default.shape:
+                return f"{name}.{weight} is not the weight that the settings build"
+            if value.dtype != torch.float32 or value.device.type != "cpu":
                 return (
                     f"{name}.{weight} is {value.dtype} on {value.device}, and the library reads "
                     "float32 on the CPU"
@@ -273,8 +279,10 @@ def _weight_difference(name: str, own: nn.Module, wanted: nn.Module) -> str | No
 
 
 def why_intercepted(model: nn.Module) -> str | None:
-    """Return what PyTorch would do besides computing this model: record it, or call a hook or mode
-    of its user.
+    """Return what PyTorch would do besides computing this model: record it, or call a user's hook
+    or mode.
+
+    None if nothing intercepts the forward pass.
     """
     if are_watched(model):
         return "`regard.watch` records it"
@@ -288,14 +296,14 @@ def why_intercepted(model: nn.Module) -> str | None:
 
 
 def fingerprint(model: Model, runs_encoder: bool) -> list[int]:
-    """Return what changes if the library's copy of a model is outdated.
+    """Return numbers that change if the library's copy of a model is outdated.
 
-    A checksum of each parameter and buffer, read whole, since writing to `.data` leaves no other
-    trace, and the identity of the encoder.
+    They are the identity of the encoder, and a checksum of each parameter and buffer. Every weight
+    is read in full, since writing to `.data` leaves no other trace.
     """
-    checksums = [id(model.encoder)]
+    numbers = [id(model.encoder)]
     for part in computed_parts(model, runs_encoder).values():
         for tensor in (*part.parameters(), *part.buffers()):
-            numbers = tensor.detach().contiguous()
-            checksums.append(checksum_at(numbers.data_ptr(), numbers.nbytes))
-    return checksums
+            values = tensor.detach().contiguous()
+            numbers.append(checksum_at(values.data_ptr(), values.nbytes))
+    return numbers

@@ -1,6 +1,4 @@
-"""Packed model: weights and programs of a model for the native kernels, as the C library runs
-them.
-"""
+"""Pack a model for the native kernels: its weights and programs, as the C library runs them."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from regard.runtime.native import why_unavailable
 
 
 def why_not_packed(model: Model | Ensemble) -> str | None:
-    """Return why this model cannot be packed on this machine, in a sentence; None if it can."""
+    """Return the reason why this model cannot be packed on this machine; None if it can."""
     if isinstance(model, Ensemble):
         return "an ensemble is averaged by PyTorch"
     if (reason := why_unavailable()) is not None:
@@ -51,39 +49,40 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
 
 
 def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
-    """Pack a model for the native kernels. Its weights are copied: later training does not change
-    the copy.
+    """Pack a model for the native kernels. The weights are copied, so later training does not
+    change them.
 
-    Raises ValueError with the reason if `why_not_packed` has one.
+    Raises ValueError with the reason if `why_not_packed` returns one.
     """
     if (reason := why_not_packed(model)) is not None:
         raise ValueError(f"this model cannot be packed: {reason}")
     check_layout()
     with torch.inference_mode():
+        encoder = None
+        encoder_family = _encoder_family(model.encoder)
+        if encoder_family is not None:
+            encoder = encoder_family.encoder_program(model.encoder, precision)
+
         decoder: Any = model.decoder
         family = _family(model)
         sizes = model.encoder.sizes
-        initial = None
         memory = family.memory_program(decoder, sizes.size, sizes.embedding, precision)
-        step, features, block = family.step_program(decoder, precision)
-        encoder_family = _encoder_family(model.encoder)
-        encoder = encoder_family and encoder_family.encoder_program(
-            model.encoder, precision
-        )
-        output = decoder.output
-        top = Builder(precision)
-        V, D = output.weight.shape
-        top.top_tokens(top.register(D), output.weight, output.bias)
+        initial = None
         if family is recurrent:
             initial = recurrent.initial_program(
                 decoder, sizes.summary_rows, sizes.size, precision
             )
+        step, features, block = family.step_program(decoder, precision)
+
+        output = decoder.output
+        V, D = output.weight.shape
+        top = Builder(precision)
+        top.top_tokens(top.register(D), output.weight, output.bias)
+        programs = Programs(encoder, memory, initial, step, top.build())
         layout = Layout(
             block, features, V, family is recurrent, family is convolutional
         )
-    return PackedModel(
-        model, precision, Programs(encoder, memory, initial, step, top.build()), layout
-    )
+    return PackedModel(model, precision, programs, layout)
 
 
 def _family(model: Model) -> Any:
@@ -107,8 +106,8 @@ def _encoder_family(encoder: Encoder) -> Any:
 
 
 def runs_encoder(model: Model) -> bool:
-    """Return whether the library computes the encoder, too; else PyTorch does, in the module that
-    the model has.
+    """Return whether the library computes the encoder; otherwise PyTorch runs the encoder of the
+    model.
     """
     return _encoder_family(model.encoder) is not None
 
@@ -117,30 +116,30 @@ def runs_encoder(model: Model) -> bool:
 class Programs:
     """The programs of a model."""
 
-    encoder: EncoderProgram | None  # None: PyTorch encodes
-    # And the numbers of one entry; None: no attention.
+    # None if PyTorch encodes.
+    encoder: EncoderProgram | None
+    # The program and the size of a memory entry in numbers; None without attention.
     memory: tuple[Program, int] | None
-    initial: Program | None  # of decoders that begin in a state
+    # None if the decoder has no initial state.
+    initial: Program | None
     step: Program
     top_tokens: Program
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes and registers through which the programs hand their results on."""
+    """Sizes and registers by which programs find each other's results."""
 
-    block: int  # numbers that a step leaves behind
-    features: int  # register
+    block: int  # size in numbers of the state that a step stores
+    features: int  # register of the features
     vocabulary: int
-    is_recurrent: bool  # a step's block replaces the one before
+    is_recurrent: bool  # the block of a step replaces that of the previous step
     needs_embeddings: bool  # memories add the source embeddings
 
 
 @dataclass(frozen=True)
 class PackedModel:
-    """A model whose weights are packed for the native kernels, in one precision, and its
-    programs.
-    """
+    """A model with its programs, and its weights packed for the native kernels in one precision."""
 
     model: Model
     precision: Precision
@@ -149,5 +148,5 @@ class PackedModel:
 
     @property
     def max_target(self) -> int | None:
-        """Most tokens of a target, end of sentence included, if the decoder has a limit."""
+        """Largest number of target tokens, including the end of sentence; None if unlimited."""
         return self.model.max_target

@@ -33,6 +33,8 @@ WeightAndBias = tuple[torch.Tensor, torch.Tensor]
 
 
 class Weight(ctypes.Structure):
+    """A packed weight matrix: the structure `Weight` of kernels.h."""
+
     _fields_ = (
         *typed(ctypes.c_int32, "precision", "inputs", "outputs", "padded"),
         *typed(ctypes.c_void_p, "panels", "scales", "sums", "bias"),
@@ -68,18 +70,18 @@ def address(array: Array) -> int:
 
 @dataclass
 class Builder:
-    """Builds a program. Registers are numbered; each is a matrix with a row for each row of the
-    input.
+    """Builder of a program.
+
+    Registers are numbered; each is a matrix with a row for each row of the input.
     """
 
     precision: Precision
     widths: list[int] = field(default_factory=list)
     operations: list[_Operation] = field(default_factory=list)
-    # Own the memory that operations point into.
+    # The operations point into the memory of these objects.
     buffers: list[Any] = field(default_factory=list)
-    positions: tuple[int, Positions] | None = (
-        None  # the operation that adds them, and their embeddings
-    )
+    # The operation that adds position embeddings, and the embeddings.
+    positions: tuple[int, Positions] | None = None
 
     def register(self, width: int) -> int:
         """Add a register; return its number."""
@@ -89,7 +91,7 @@ class Builder:
     def embed(
         self, table: torch.Tensor, scale: float, positions: Positions | None = None
     ) -> int:
-        """Embed the input tokens: rows of the table (V, D) times a scale, plus those of their
+        """Embed the input tokens: rows of the table (V, D), scaled, plus the embeddings of their
         positions.
         """
         target = self.register(table.shape[1])
@@ -134,10 +136,10 @@ class Builder:
         column: int = 0,
         offset: int = 0,
     ) -> int:
-        """Apply a linear layer (V, K) and an activation to columns of `source` from `offset` on;
-        add register `plus`.
+        """Apply a linear layer (V, K) to columns of `source` from `offset` on, add register `plus`,
+        and apply an activation.
 
-        The result goes to columns of `target` from `column` on; None: a new register.
+        The result is written to columns of `target` from `column` on, or to a new register.
         """
         target = self.register(weight.shape[0]) if target is None else target
         fields = {
@@ -152,18 +154,19 @@ class Builder:
 
     def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:
         """Add an operation of any other kind; tensors among its fields are copied."""
-        values = {
-            k: self._floats(v) if isinstance(v, torch.Tensor) else v
-            for k, v in fields.items()
-        }
-        if isinstance(activation := values.get("activation"), str):
+        values = dict(fields)
+        for name, value in fields.items():
+            if isinstance(value, torch.Tensor):
+                values[name] = self._floats(value)
+        activation = values.get("activation")
+        if isinstance(activation, str):
             values["activation"] = ACTIVATIONS[activation]
         self._add(kind, source, target, **values)
 
     def mix(
         self, first: int, second: int, scale: float, target: int | None = None
     ) -> int:
-        """Add two registers, and multiply the sum by a scale."""
+        """Add two registers, and multiply the sum by `scale`."""
         target = self.register(self.widths[first]) if target is None else target
         self._add(
             "mix", first, target, extra=second, size=self.widths[first], scale=scale
@@ -181,11 +184,11 @@ class Builder:
         column: int,
         backwards: bool,
     ) -> None:
-        """Run an RNN over whole sentences: hidden states into `target`, LSTM cells into `cells`,
-        from `column` on.
+        """Run an RNN over entire sentences.
 
         `source` holds the input projections of the gates, `hidden` the weight and bias of the
-        hidden projection.
+        hidden projection. Hidden states are written to `target`, LSTM cells to `cells`, from
+        `column` on.
         """
         weight = self._weight(*hidden)
         size = hidden[0].shape[1]
@@ -206,7 +209,7 @@ class Builder:
     def top_tokens(
         self, source: int, weight: torch.Tensor, bias: torch.Tensor | None
     ) -> None:
-        """Find the likeliest tokens by an output projection, without keeping its logits."""
+        """Find the most probable tokens by an output projection, without storing its logits."""
         self._add("top_tokens", source, weight=self._weight(weight, bias))
 
     def build(self) -> Program:
@@ -238,9 +241,7 @@ class Builder:
         return address(array)
 
     def _weight(self, weight: torch.Tensor, bias: torch.Tensor | None) -> int:
-        """Pack a weight (V, K) into panels of this precision; return the address of its
-        structure.
-        """
+        """Pack a weight (V, K) into panels of this precision; return its address."""
         array = np.ascontiguousarray(weight.detach().float().cpu().numpy())
         V, K = array.shape
         columns = (V + PANEL - 1) // PANEL * PANEL
@@ -256,21 +257,24 @@ class Builder:
         kernels().regard_pack(
             address(array), V, K, kind, address(panels), address(scales), address(sums)
         )
-        parts = (
+        packed = Weight(
+            kind,
+            K,
+            V,
+            inputs,
             address(panels),
             address(scales),
             address(sums),
             None if bias is None else address(biases),
         )
-        packed = Weight(kind, K, V, inputs, *parts)
         self.buffers += [panels, scales, sums, biases, packed]
         return ctypes.addressof(packed)
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Operations, the widths of their registers, the buffers that they point into, and
-    `Builder.positions`.
+    """Operations, the widths of their registers, the buffers that they point into, and the
+    positions of `Builder`.
     """
 
     operations: Any
@@ -281,12 +285,12 @@ class Program:
 
 @dataclass(frozen=True)
 class EncoderProgram:
-    """Program of an encoder, and the registers of its outputs, its embeddings and the states that
-    make the summary.
+    """Program of an encoder, with the registers of its outputs, its embeddings and its final
+    states.
 
-    Each register of `states` gives a row of the summary: its first `direction_size` columns from a
-    sentence's last token (forward direction), the others from its first (backward). Without states
-    it is the mean of the outputs.
+    Each register of `states` gives one row of the summary. Its first `direction_size` columns are
+    taken at the last token of a sentence (forward direction), the others at the first token
+    (backward). If there are no states, the summary is the mean of the outputs.
     """
 
     program: Program
@@ -297,7 +301,7 @@ class EncoderProgram:
 
 
 def check_layout() -> None:
-    """Assert that the structures declared here are those of kernels.h."""
+    """Assert that the structures declared here have the sizes of those in kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
     declared = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES]

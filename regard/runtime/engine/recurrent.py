@@ -1,4 +1,4 @@
-"""Kernel programs of recurrent encoders and decoders: attention before or after each step, or
+"""Kernel programs of recurrent encoders and decoders, with attention before or after each step, or
 none.
 """
 
@@ -26,40 +26,38 @@ _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 
 def why_not(decoder: AnyDecoder) -> str | None:
-    """Return what of this decoder the programs do not support; None if they support all."""
-    if (
-        isinstance(decoder, RecurrentDecoder)
-        and (reason := why_not_emitted(decoder.cross_attention)) is not None
-    ):
-        return f"the decoder {reason}, which has no program"
+    """Return which part of the decoder has no program; None if every part has one."""
+    if isinstance(decoder, RecurrentDecoder):
+        reason = why_not_emitted(decoder.cross_attention)
+        if reason is not None:
+            return f"the decoder {reason}, which has no program"
     cell = type(decoder.cells[0])
-    return (
-        None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
-    )
+    if cell not in CELLS:
+        return f"the decoder's cell {cell.__name__} has no program"
+    return None
 
 
 def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
-    """Build the encoder's program, for sentences that stand one after another."""
-    b = Builder(precision)
-    embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
+    """Build the program of the encoder, whose input is sentences laid end to end."""
+    builder = Builder(precision)
+    embedded = x = builder.embed(encoder.embedding.weight, encoder.embedding.scale)
     states = list[tuple[int, ...]]()
     H = 0
     networks: Any = encoder.layers
     for network in networks:
         directions = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
         H = network.hidden_size
-        hidden = b.register(len(directions) * H)
-        cells = b.register(len(directions) * H)
+        hidden = builder.register(len(directions) * H)
+        cells = builder.register(len(directions) * H)
         for i, direction in enumerate(directions):
-            weight, bias, *hidden_layer = (
+            input_weight, input_bias, hidden_weight, hidden_bias = (
                 getattr(network, name + direction) for name in _WEIGHTS
             )
-            gates = b.linear(x, weight, bias)
-            layer = (hidden_layer[0], hidden_layer[1])
-            b.rnn(
+            gates = builder.linear(x, input_weight, input_bias)
+            builder.rnn(
                 CELLS[encoder.cell],
                 gates,
-                layer,
+                (hidden_weight, hidden_bias),
                 target=hidden,
                 cells=cells,
                 column=i * H,
@@ -67,10 +65,12 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
             )
         x = hidden
         states.append((hidden, cells)[: encoder.cell.states])
+
+    # The decoder reads the hidden states of all layers first, then their cell states.
     order = tuple(
         layer_states[s] for s in range(encoder.cell.states) for layer_states in states
     )
-    return EncoderProgram(b.build(), x, embedded, order, H)
+    return EncoderProgram(builder.build(), x, embedded, order, H)
 
 
 def memory_program(
@@ -79,33 +79,36 @@ def memory_program(
     embedded: int,  # noqa: ARG001
     precision: Precision,
 ) -> tuple[Program, int] | None:
-    """Build the program from encoder outputs to the memory, and the numbers of one entry; None
-    without attention.
+    """Build the program that projects encoder outputs to the attention memory; None without
+    attention.
+
+    Returns also the size of a memory entry, in numbers.
     """
     if not isinstance(decoder, RecurrentDecoder):
         return None
-    b = Builder(precision)
-    entry = emit_memories(b, [decoder.cross_attention], b.register(size))
-    return b.build(), entry
+    builder = Builder(precision)
+    entry = emit_memories(builder, [decoder.cross_attention], builder.register(size))
+    return builder.build(), entry
 
 
 def initial_program(
     decoder: AnyDecoder, rows: int, size: int, precision: Precision
 ) -> Program:
-    """Build the program from a summary of `rows` vectors, side by side, to the block before the
-    first token.
+    """Build the program that computes the decoder's initial state.
+
+    Its input is the encoder's summary: `rows` vectors of `size` numbers, side by side.
     """
-    b = Builder(precision)
+    builder = Builder(precision)
     count = len(decoder.bridges)
     E, top, width = _sizes(decoder)
-    summary = b.register(rows * size)
-    states = b.register(width)
+    summary = builder.register(rows * size)
+    states = builder.register(width)
     bridges: Any = decoder.bridges
     for i, bridge in enumerate(bridges):
-        offset = (
-            i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
-        )
-        b.linear(
+        offset = 0
+        if isinstance(decoder, RecurrentDecoder):
+            offset = i * rows // count * size
+        builder.linear(
             summary,
             bridge.weight,
             bridge.bias,
@@ -114,42 +117,45 @@ def initial_program(
             target=states,
             column=i * E,
         )
-    b.add("store_block", states, column=0, size=width, offset=0)
+
+    builder.add("store_block", states, column=0, size=width, offset=0)
     if isinstance(decoder, NoAttentionDecoder) and decoder.every:
-        b.add("store_block", states, column=top, size=E, offset=width)
-    return b.build()
+        builder.add("store_block", states, column=top, size=E, offset=width)
+    return builder.build()
 
 
 def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the
-    numbers of a block.
+    """Build the program of one decoding step.
 
-    A block holds the states, and after them what else goes from step to step: the features of input
-    feeding, or the context of a decoder without attention.
+    Returns also the register of the features, and the size of a block in numbers. A block holds the
+    state that is carried to the next step: the recurrent states, followed by the features if the
+    decoder uses input feeding, or by the context if it has no attention.
     """
-    b = Builder(precision)
+    builder = Builder(precision)
     width = _sizes(decoder)[2]
-    states = b.register(width)
-    b.add("load_state", target=states, size=width, offset=0)
-    embedded = b.embed(decoder.embedding.weight, decoder.embedding.scale)
+    states = builder.register(width)
+    builder.add("load_state", target=states, size=width, offset=0)
+    embedded = builder.embed(decoder.embedding.weight, decoder.embedding.scale)
     if isinstance(decoder, NoAttentionDecoder):
-        readout, carried = _step_without_attention(b, decoder, states, embedded)
+        readout, carried = _step_without_attention(builder, decoder, states, embedded)
     elif decoder.order == "bahdanau":
-        readout = _attend_then_step(b, decoder, states, embedded)
+        readout = _attend_then_step(builder, decoder, states, embedded)
         carried = 0
     else:
-        readout, carried = _step_then_attend(b, decoder, states, embedded)
-    b.add("store_block", states, column=0, size=width, offset=0)
-    features = b.linear(
+        readout, carried = _step_then_attend(builder, decoder, states, embedded)
+    builder.add("store_block", states, column=0, size=width, offset=0)
+    features = builder.linear(
         readout, decoder.readout.weight, decoder.readout.bias, activation="tanh"
     )
     if isinstance(decoder, RecurrentDecoder) and decoder.order == "luong_input_feeding":
-        b.add("store_block", features, column=0, size=carried, offset=width)
-    return b.build(), features, width + carried
+        builder.add("store_block", features, column=0, size=carried, offset=width)
+    return builder.build(), features, width + carried
 
 
 def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
-    """Return the size of one state, the column of the top layer's, and the size of all."""
+    """Return the size of one state, the first column of the top layer's state, and the size of all
+    states.
+    """
     first: Any = decoder.cells[0]
     return (
         first.size,
@@ -159,102 +165,118 @@ def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
 
 
 def _attend_then_step(
-    b: Builder, decoder: RecurrentDecoder, states: int, embedded: int
+    builder: Builder, decoder: RecurrentDecoder, states: int, embedded: int
 ) -> int:
-    """Attend with the old state, then step (Bahdanau): returns top state, context and embedding
-    side by side.
+    """Attend with the previous state, then step (Bahdanau).
+
+    Returns the register of top state, context and embedding, side by side.
     """
     E, top, _ = _sizes(decoder)
     attention = decoder.cross_attention
-    De = b.widths[embedded]
-    readout = b.register(E + attention.value_size + De)
-    _attend(b, decoder, states, readout)
-    gates = _input_gates(b, decoder, embedded)
-    b.linear(readout, decoder.context_proj.weight, offset=E, plus=gates, target=gates)
-    _step_cells(b, decoder, gates, states)
-    b.add("copy", states, readout, offset=top, column=0, size=E)
-    b.add("copy", embedded, readout, offset=0, column=E + attention.value_size, size=De)
+    De = builder.widths[embedded]
+    readout = builder.register(E + attention.value_size + De)
+    _attend(builder, decoder, states, readout)
+    gates = _input_gates(builder, decoder, embedded)
+    builder.linear(
+        readout, decoder.context_proj.weight, offset=E, plus=gates, target=gates
+    )
+    _step_cells(builder, decoder, gates, states)
+    builder.add("copy", states, readout, offset=top, column=0, size=E)
+    builder.add(
+        "copy", embedded, readout, offset=0, column=E + attention.value_size, size=De
+    )
     return readout
 
 
 def _step_then_attend(
-    b: Builder, decoder: RecurrentDecoder, states: int, embedded: int
+    builder: Builder, decoder: RecurrentDecoder, states: int, embedded: int
 ) -> tuple[int, int]:
-    """Step, then attend with the new state (Luong): returns top state and context, and the size of
-    input feeding.
+    """Step, then attend with the new state (Luong).
+
+    Returns the register of top state and context, and the size of the features that input feeding
+    carries to the next step.
     """
     E, top, width = _sizes(decoder)
     carried = 0
-    gates = _input_gates(b, decoder, embedded)
+    gates = _input_gates(builder, decoder, embedded)
     if decoder.order == "luong_input_feeding":
         carried = decoder.context_proj.in_features
-        fed = b.register(carried)
-        b.add("load_state", target=fed, size=carried, offset=width)
-        b.linear(fed, decoder.context_proj.weight, plus=gates, target=gates)
-    _step_cells(b, decoder, gates, states)
-    readout = b.register(E + decoder.cross_attention.value_size)
-    b.add("copy", states, readout, offset=top, column=0, size=E)
-    _attend(b, decoder, states, readout)
+        fed = builder.register(carried)
+        builder.add("load_state", target=fed, size=carried, offset=width)
+        builder.linear(fed, decoder.context_proj.weight, plus=gates, target=gates)
+    _step_cells(builder, decoder, gates, states)
+    readout = builder.register(E + decoder.cross_attention.value_size)
+    builder.add("copy", states, readout, offset=top, column=0, size=E)
+    _attend(builder, decoder, states, readout)
     return readout, carried
 
 
-def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) -> None:
-    """Attend with the top state; the context, times its gate if there is one, goes beside the
-    state's columns.
+def _attend(
+    builder: Builder, decoder: RecurrentDecoder, states: int, readout: int
+) -> None:
+    """Attend with the top state, and write the context beside the state in `readout`.
+
+    The context is multiplied by its gate if the decoder has one.
     """
     E, top, _ = _sizes(decoder)
     attention = decoder.cross_attention
-    query = emit_query(b, attention, states, top, E)
-    emit_cross_attention(b, attention, query, readout, E, attention.value_size, 0)
+    query = emit_query(builder, attention, states, top, E)
+    emit_cross_attention(builder, attention, query, readout, E, attention.value_size, 0)
     if decoder.gate is not None:
-        logit = b.linear(states, decoder.gate.weight, decoder.gate.bias, offset=top)
-        b.add("gate", logit, readout, column=E, size=attention.value_size)
+        logit = builder.linear(
+            states, decoder.gate.weight, decoder.gate.bias, offset=top
+        )
+        builder.add("gate", logit, readout, column=E, size=attention.value_size)
 
 
 def _step_without_attention(
-    b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int
+    builder: Builder, decoder: NoAttentionDecoder, states: int, embedded: int
 ) -> tuple[int, int]:
-    """Step; returns top state, with embedding and context if that enters every step, and the size
-    of the context.
+    """Step a decoder without attention.
+
+    Returns the register of the top state, and the size of the context. If the context enters every
+    step, the register also holds embedding and context.
     """
     E, top, width = _sizes(decoder)
-    De = b.widths[embedded]
+    De = builder.widths[embedded]
     carried = E if decoder.every else 0
-    readout = b.register(E + (De + carried) * decoder.every)
+    readout = builder.register(E + De + carried if decoder.every else E)
     if decoder.every:
-        b.add("copy", embedded, readout, offset=0, column=E, size=De)
-        b.add("load_state", target=readout, column=E + De, size=carried, offset=width)
-        b.add("store_block", readout, column=E + De, size=carried, offset=width)
+        builder.add("copy", embedded, readout, offset=0, column=E, size=De)
+        builder.add(
+            "load_state", target=readout, column=E + De, size=carried, offset=width
+        )
+        builder.add("store_block", readout, column=E + De, size=carried, offset=width)
         first: Any = decoder.cells[0]
-        gates = b.linear(readout, first.input.weight, first.input.bias, offset=E)
+        gates = builder.linear(readout, first.input.weight, first.input.bias, offset=E)
     else:
-        gates = _input_gates(b, decoder, embedded)
-    _step_cells(b, decoder, gates, states)
-    b.add("copy", states, readout, offset=top, column=0, size=E)
+        gates = _input_gates(builder, decoder, embedded)
+    _step_cells(builder, decoder, gates, states)
+    builder.add("copy", states, readout, offset=top, column=0, size=E)
     return readout, carried
 
 
-def _input_gates(b: Builder, decoder: AnyDecoder, embedded: int) -> int:
+def _input_gates(builder: Builder, decoder: AnyDecoder, embedded: int) -> int:
     """Project the embedding to the gates of the first layer."""
     first: Any = decoder.cells[0]
-    return b.linear(embedded, first.input.weight, first.input.bias)
+    return builder.linear(embedded, first.input.weight, first.input.bias)
 
 
-def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> None:
-    """Step every layer in place; `gates` is the input projection of the first."""
-    hidden_gates = b.register(b.widths[gates])
+def _step_cells(builder: Builder, decoder: AnyDecoder, gates: int, states: int) -> None:
+    """Step every layer in place; `gates` is the input projection of the first layer."""
+    hidden_gates = builder.register(builder.widths[gates])
     E = _sizes(decoder)[0]
     cells: Any = decoder.cells
     for i, cell in enumerate(cells):
         if i:
-            b.linear(
+            builder.linear(
                 states,
                 cell.input.weight,
                 cell.input.bias,
                 offset=(i - 1) * E,
                 target=gates,
             )
-        b.linear(
+        builder.linear(
             states,
             cell.hidden.weight,
             cell.hidden.bias,
@@ -263,7 +285,7 @@ def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> Non
         )
         kind = CELLS[type(cell)]
         cell_state = (i + len(decoder.cells)) * E
-        b.add(
+        builder.add(
             kind,
             gates,
             states,

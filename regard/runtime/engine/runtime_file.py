@@ -1,9 +1,9 @@
-"""Runtime file: a packed model and its tokenizer in one file, as the C library maps it into memory
-(model.c).
+"""Write the runtime file: a packed model and its tokenizer in one file, which the C library maps
+into memory (model.c).
 
-A header, a table of sections, and the sections, each at a multiple of 64 bytes; all numbers are
-little-endian. Operations and weights refer to numbers by their offset, equal numbers lie in the
-file once, embeddings that are the columns of the packed output projection among them.
+The file has a header, a table of sections, and the sections, each at a multiple of 64 bytes. All
+numbers are little-endian. Operations and weights refer to their numbers by offset, and equal arrays
+are written once. Embeddings that are tied to the output projection are read from its columns.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES = 
 MAX_STATES = 32
 EMBED = KINDS.index("embed")
 ENCODER, STEP = 0, 3
-"""The numbers of these programs, after which come memory (1), initial state (2), and top tokens
-(4).
+"""Indices of the encoder and step programs. The others are memory (1), initial state (2) and top
+tokens (4).
 """
 NO_ENCODER = SimpleNamespace(
     program=None, outputs=-1, embedded=-1, states=(), direction_size=0
@@ -61,7 +61,7 @@ _ATTENTION = {
 }
 SYMMETRIES = (None, "intersection", "grow-diag", "grow-diag-final", "union")
 MIN_POSITIONS = 256
-"""Positions that there are embeddings for at least."""
+"""Smallest number of positions for which position embeddings are written."""
 
 
 def runtime_file(
@@ -72,12 +72,11 @@ def runtime_file(
     languages: str = "",
     reads_text: bool = True,
 ) -> bytes:
-    """Return the content of a runtime file; `languages`: what tells its languages apart, as JSON;
-    empty: nothing.
+    """Return the content of a runtime file.
 
-    Without `reads_text` the model takes token ids alone, or, if PyTorch encodes, the outputs of its
-    encoder. Raises ValueError with the reason if PyTorch has to compute a part of a model that
-    reads text.
+    `languages` is its language identification as JSON, empty if there is none. Without
+    `reads_text`, the model accepts only token ids or, if PyTorch encodes, encoder outputs. Raises
+    ValueError with the reason if a model that reads text has a part that only PyTorch can compute.
     """
     if packed.programs.encoder is None and reads_text:
         raise ValueError("its encoder has no program for the native kernels")
@@ -100,27 +99,29 @@ def runtime_file(
         sections[TARGET] = token_tables(tokenizer.target, reads_text)
     if languages:
         sections[LANGUAGES] = languages.encode()
-    return _joined(sections)
+    return _join_sections(sections)
 
 
 def share_embeddings(packed: PackedModel) -> bool:
-    """Let embeddings that are tied to the output projection be its columns, rounded as in the
-    packed weight.
+    """Replace embeddings tied to the output projection by its columns, rounded as in the packed
+    weight.
 
-    The file then holds these numbers once, and `packed` computes what it does. Returns False, and
-    changes nothing, if no embeddings are tied.
+    The file then holds these numbers once, and `packed` computes the same as the file. Returns
+    False, and changes nothing, if no embeddings are tied.
     """
-    rows = _output_columns(packed)
+    columns = _output_columns(packed)
+    programs = [packed.programs.step]
+    if packed.programs.encoder is not None:
+        programs.append(packed.programs.encoder.program)
+
     is_shared = False
-    encoder = packed.programs.encoder
-    for program in (packed.programs.step, *([encoder.program] if encoder else [])):
+    for program in programs:
         for operation in program.operations:
-            if operation.kind == EMBED and _is_rounded(
-                _embeddings(program, operation), rows, packed.precision
-            ):
-                table = np.ascontiguousarray(
-                    rows[: len(_embeddings(program, operation))]
-                )
+            if operation.kind != EMBED:
+                continue
+            embeddings = _embeddings(program, operation)
+            if _is_rounded(embeddings, columns, packed.precision):
+                table = np.ascontiguousarray(columns[: len(embeddings)])
                 program.buffers.append(table)
                 operation.table = address(table)
                 is_shared = True
@@ -128,29 +129,28 @@ def share_embeddings(packed: PackedModel) -> bool:
 
 
 def _output_columns(packed: PackedModel) -> Array:
-    """Return the columns of the packed output projection as numbers (V, D), as `column_of` of
-    kernels.c reads them.
+    """Return the columns of the packed output projection as float32 (V, D).
+
+    This inverts the packing in the same way as `column_of` of kernels.c.
     """
     weight, arrays = _output_weight(packed)
     precision = packed.precision
-    panels = arrays[weight.panels].view(
-        {"float32": np.float32, "bfloat16": np.uint16, "int8": np.int8}[precision]
-    )
-    blocks = panels.reshape(
-        -1, weight.padded // GROUP[precision], LANES, GROUP[precision]
-    ).transpose(0, 2, 1, 3)
-    rows = blocks.reshape(-1, weight.padded)[: weight.outputs, : weight.inputs]
+    group = GROUP[precision]
+    dtypes = {"float32": np.float32, "bfloat16": np.uint16, "int8": np.int8}
+    panels = arrays[weight.panels].view(dtypes[precision])
+    blocks = panels.reshape(-1, weight.padded // group, LANES, group)
+    columns = blocks.transpose(0, 2, 1, 3).reshape(-1, weight.padded)
+    columns = columns[: weight.outputs, : weight.inputs]
     if precision == "int8":
-        return rows.astype(np.float32) * arrays[weight.scales][: weight.outputs, None]
-    return (
-        rows
-        if precision == "float32"
-        else (rows.astype(np.uint32) << 16).view(np.float32)
-    )
+        scales = arrays[weight.scales][: weight.outputs, None]
+        return columns.astype(np.float32) * scales
+    if precision == "bfloat16":
+        return (columns.astype(np.uint32) << 16).view(np.float32)
+    return columns
 
 
 def _output_weight(packed: PackedModel) -> tuple[Weight, dict[int, Array]]:
-    """Return the packed output projection, and the arrays of its program by their addresses."""
+    """Return the packed output projection, and the arrays of its program by address."""
     program = packed.programs.top_tokens
     (weight,) = (item for item in program.buffers if isinstance(item, Weight))
     return weight, _arrays(program)
@@ -167,7 +167,7 @@ def _embeddings(program: Program, operation: Any) -> Array:
 
 
 def _is_rounded(table: Array, rows: Array, precision: str) -> bool:
-    """Return whether numbers are those of a table, rounded to a precision."""
+    """Return whether `rows` begin with the table, rounded to a precision."""
     if table.shape[1] != rows.shape[1] or len(table) > len(rows):
         return False
     rows = rows[: len(table)]
@@ -180,19 +180,17 @@ def _is_rounded(table: Array, rows: Array, precision: str) -> bool:
 
 
 def position_counts(search: SearchSettings, max_target: int | None) -> tuple[int, int]:
-    """Return how many positions sources and targets may have, by the limits of a model's search
-    settings.
-    """
-    source = (
-        search.max_whole if search.longest_source is None else 2 * search.longest_source
-    )
+    """Return the largest number of positions of sources and targets, by the search settings."""
+    source = search.max_whole
+    if search.longest_source is not None:
+        source = 2 * search.longest_source
     target = search.max_steps(source, max_target)
     return max(source, MIN_POSITIONS), max(target, MIN_POSITIONS)
 
 
 @dataclass
 class _Writer:
-    """Collects numbers and weights; equal ones are written once."""
+    """Collector of the numbers and weights of a file; equal ones are written once."""
 
     positions: int
     output_columns: Array
@@ -205,7 +203,7 @@ class _Writer:
     _indices: dict[bytes, int] = field(default_factory=dict)
 
     def numbers(self, array: Array) -> int:
-        """Return the offset of these numbers."""
+        """Write an array, unless it is there already; return its offset."""
         content = np.ascontiguousarray(array).tobytes()
         if content not in self._offsets:
             padding = -len(content) % ALIGNED
@@ -215,13 +213,13 @@ class _Writer:
         return self._offsets[content]
 
     def weight(self, weight: Weight, buffers: Mapping[int, Array]) -> int:
-        """Return the number of a packed weight."""
-        offsets = [
-            -1
-            if place is None or not buffers[place].size
-            else self.numbers(buffers[place])
-            for place in (weight.panels, weight.scales, weight.sums, weight.bias)
-        ]
+        """Write a packed weight, unless it is there already; return its index."""
+        offsets = list[int]()
+        for location in (weight.panels, weight.scales, weight.sums, weight.bias):
+            if location is None or not buffers[location].size:
+                offsets.append(-1)
+            else:
+                offsets.append(self.numbers(buffers[location]))
         record = struct.pack(
             "<4i4q",
             weight.precision,
@@ -236,18 +234,19 @@ class _Writer:
         return self._indices[record]
 
     def table(self, operation: Any, arrays: Mapping[int, Array]) -> int:
-        """Return the offset of an operation's table; −1: embeddings that are the columns of the
-        output projection.
+        """Return the offset of an operation's table.
+
+        It is −1 for embeddings that are equal to columns of the output projection.
         """
         table = arrays[operation.table]
-        if operation.kind == EMBED and np.array_equal(
-            table, self.output_columns[: len(table)]
-        ):
-            return -1
+        if operation.kind == EMBED:
+            columns = self.output_columns[: len(table)]
+            if np.array_equal(table, columns):
+                return -1
         return self.numbers(table)
 
     def program(self, program: Program | None) -> bytes:
-        """Return the record of a program; an empty one if the model lacks it."""
+        """Return the record of a program, which is empty if the model lacks the program."""
         if program is None:
             return struct.pack("<2q", 0, 0)
         arrays = _arrays(program)
@@ -258,23 +257,16 @@ class _Writer:
         }
         operations = []
         for index, operation in enumerate(program.operations):
-            second = (
-                -1
-                if operation.second is None
-                else self.numbers(arrays[operation.second])
-            )
+            second = weight = table = -1
+            if operation.second is not None:
+                second = self.numbers(arrays[operation.second])
             if program.positions is not None and program.positions[0] == index:
-                second = self.numbers(
-                    np.ascontiguousarray(
-                        program.positions[1](self.positions), np.float32
-                    )
-                )
-            weight = (
-                -1
-                if operation.weight is None
-                else self.weight(weights[operation.weight], arrays)
-            )
-            table = -1 if operation.table is None else self.table(operation, arrays)
+                embeddings = program.positions[1](self.positions)
+                second = self.numbers(np.ascontiguousarray(embeddings, np.float32))
+            if operation.weight is not None:
+                weight = self.weight(weights[operation.weight], arrays)
+            if operation.table is not None:
+                table = self.table(operation, arrays)
             if operation.kind == EMBED and table < 0:
                 weight = self.weight(self.output_weight, self.output_arrays)
             operations.append(_operation(operation, table, second, weight))
@@ -322,42 +314,37 @@ class _AttentionLayer:
 def _layers(
     packed: PackedModel, programs: Sequence[Program | None]
 ) -> list[_AttentionLayer]:
-    """Return the attention layers in the order of the model's modules, which is that of the
-    operations of each role.
+    """Return the attention layers in the order of the model's modules.
+
+    The operations of each role are in the same order.
     """
     numbers = {"encoder": ENCODER, "cross": STEP, "decoder": STEP}
     operations = {
-        role: iter(_attention(programs[number], role))
+        role: iter(_attention_operations(programs[number], role))
         for role, number in numbers.items()
     }
-    modules = [
-        (name, m)
-        for name, m in packed.model.named_modules()
-        if isinstance(m, Attention)
-    ]
-    layers = []
-    for name, module in modules:
-        if programs[numbers[module.role]] is None:
+    layers = list[_AttentionLayer]()
+    for name, module in packed.model.named_modules():
+        if not isinstance(module, Attention):
             continue
-        operation = next(operations[module.role])
-        layers.append(
-            _AttentionLayer(
-                name, module.role, numbers[module.role], operation, module.heads
-            )
-        )
-    assert all(next(rest, None) is None for rest in operations.values()), (
-        "each operation is of one layer"
+        role = module.role
+        number = numbers[role]
+        if programs[number] is not None:
+            operation = next(operations[role])
+            layers.append(_AttentionLayer(name, role, number, operation, module.heads))
+    assert all(next(unused, None) is None for unused in operations.values()), (
+        "each operation belongs to one layer"
     )
     return layers
 
 
-def _attention(program: Program | None, role: str) -> Iterator[int]:
+def _attention_operations(program: Program | None, role: str) -> Iterator[int]:
+    """Yield the indices of the attention operations of a role."""
     kinds = {KINDS.index(kind) for kind in _ATTENTION[role]}
-    return (
-        index
-        for index, item in enumerate(program.operations if program else ())
-        if item.kind in kinds
-    )
+    if program is not None:
+        for index, operation in enumerate(program.operations):
+            if operation.kind in kinds:
+                yield index
 
 
 def _layer_section(layers: Sequence[_AttentionLayer]) -> bytes:
@@ -428,8 +415,8 @@ def _settings(
     )
 
 
-def _joined(sections: Mapping[int, bytes]) -> bytes:
-    """Lay the sections out behind a header and their table."""
+def _join_sections(sections: Mapping[int, bytes]) -> bytes:
+    """Join the sections, after a header and a table of their offsets."""
     start = HEADER + 24 * len(sections)
     table = []
     body = bytearray()

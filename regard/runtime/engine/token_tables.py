@@ -1,9 +1,8 @@
-"""Tables of a vocabulary for the C tokenizer (regard/runtime/c/tokenizer.c): one blob, used where
-it lies.
+"""Write the tables of a vocabulary in binary for the C tokenizer (regard/runtime/c/tokenizer.c).
 
-Strings are found in double-array tries, in the format of the charsmaps inside SentencePiece models
-(darts-clone): unit i leads with byte b to unit i ^ offset ^ b, whose label is b; a unit whose top
-bit is set is a leaf with a value.
+The tables are one blob, which the tokenizer uses in place. Strings are found in double-array tries,
+in the format of the charsmaps of SentencePiece models (darts-clone): unit i leads with byte b to
+unit i ^ offset ^ b, whose label is b; a unit with its top bit set is a leaf with a value.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,9 @@ _UNIGRAM = 2
 _CHARACTERS = 3
 _WHITESPACE = 4
 _KINDS = {1: _UNIGRAM, 2: _BPE, 4: _CHARACTERS}
-"""SentencePiece's types of models; its "word" models are whitespace vocabularies."""
+"""Model types of SentencePiece by number; its "word" models are stored as whitespace
+vocabularies.
+"""
 (
     _BYTE_FALLBACK,
     _DUMMY_PREFIX,
@@ -53,21 +55,21 @@ _WORD_UNREAD = 4
 _WORD_GAP = 8
 _WORD_START = 16
 _COPIES = frozenset(character.encode() for character in COPY_CHARACTERS)
-"""Copy tokens are whole by themselves, being characters that no other token holds."""
+"""Copy tokens. They need no entry as user-defined pieces, since no other token contains them."""
 _UNKNOWN_PENALTY = np.float32(10)
 _LEAF = 1 << 31
 _HAS_LEAF = 1 << 8
 _BLOCK = 256
 _OFFSETS = 1 << 21
-"""Largest distance between two units of a trie that the format holds."""
+"""Largest distance between two units of a trie in this format."""
 
 
 @lru_cache(4)
 def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
     """Write the tables of a vocabulary, little-endian, each part aligned to 8 bytes.
 
-    Without `reads_text` they lack the tries that text is tokenised with, which take longest.
-    Raises ValueError if the vocabulary cannot be written, with the reason.
+    Without `reads_text`, the tries that text is tokenised with are left out, as building them takes
+    longest. Raises ValueError with the reason if the vocabulary cannot be written.
     """
     model = _SentencePieceModel.parse(vocabulary.model)
     tokens = vocabulary.tokens(range(len(vocabulary)))
@@ -80,15 +82,14 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
             "its SentencePiece model changes decoded text (denormalizer_spec), which the runtime "
             "does not"
         )
-    kind = (
-        _WHITESPACE
-        if isinstance(vocabulary, WhitespaceVocabulary)
-        else _KINDS.get(model.kind)
-    )
+    kind = _KINDS.get(model.kind)
+    if isinstance(vocabulary, WhitespaceVocabulary):
+        kind = _WHITESPACE
     if kind is None:
         raise ValueError(
             f"its SentencePiece model is of type {model.kind}, which the runtime does not know"
         )
+
     texts = [token.encode() for token in tokens]
     ids = {
         text: index
@@ -101,16 +102,24 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
         for index, piece in enumerate(model.pieces)
     ]
     unknown = [index for index, kind in enumerate(model.kinds) if kind == _UNKNOWN]
-    fallback = (
-        [ids.get(b"<0x%02X>" % byte, UNK) for byte in range(256)]
-        if model.flags & _BYTE_FALLBACK
-        else []
-    )
+    fallback = list[int]()
+    if model.flags & _BYTE_FALLBACK:
+        fallback = [ids.get(b"<0x%02X>" % byte, UNK) for byte in range(256)]
+
     trie = model.searchable(every=kind == _WHITESPACE)
     names = {text: index for text, index in ids.items() if text}
-    if not reads_text:  # one entry each, since the format has no tries without any
-        trie = dict([next(iter(trie.items()))])
-        names = dict([next(iter(names.items()))])
+    if not reads_text:  # one entry each, since the format has no empty tries
+        trie = dict(islice(trie.items(), 1))
+        names = dict(islice(names.items(), 1))
+    user_defined = {
+        piece: index
+        for piece, index in trie.items()
+        if model.kinds[index] == _USER_DEFINED and piece not in _COPIES
+    }
+    charsmap = model.charsmap
+    if reads_text and not numbered and not charsmap[0]:
+        charsmap = _known_forms(vocabulary)
+
     parts = [
         np.cumsum([0, *(len(text) + 1 for text in texts)], dtype="<u4").tobytes(),
         b"".join(text + b"\0" for text in texts),
@@ -119,64 +128,52 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
         np.array(piece_tokens, "<i4").tobytes(),
         bytes(model.kinds),
         build_trie(trie),
-        build_trie(
-            {
-                piece: index
-                for piece, index in trie.items()
-                if model.kinds[index] == _USER_DEFINED and piece not in _COPIES
-            }
-        ),
+        build_trie(user_defined),
         build_trie(names) if numbered else b"",
-        *(
-            model.charsmap
-            if model.charsmap[0] or numbered or not reads_text
-            else _known_forms(vocabulary)
-        ),
+        *charsmap,
         np.array(fallback, "<i4").tobytes(),
         "⁇".encode(),
     ]
-    flags = (
-        model.flags
-        | _NUMBERED * numbered
-        | _WORDWISE * (not any(SPACE.encode() in piece[1:] for piece in trie))
-    )
+    flags = model.flags
+    if numbered:
+        flags |= _NUMBERED
+    if not any(SPACE.encode() in piece[1:] for piece in trie):
+        flags |= _WORDWISE
     numbers = (
         len(texts),
         len(model.pieces),
         piece_tokens[unknown[0]] if unknown else UNK,
         model.unknown_score,
     )
-    return _assemble(
-        struct.pack("<IIIIIIif", _MAGIC, _VERSION, kind, flags, *numbers), parts
-    )
+    header = struct.pack("<IIIIIIif", _MAGIC, _VERSION, kind, flags, *numbers)
+    return _assemble(header, parts)
 
 
 def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
-    """Write what `Vocabulary.known_form` changes as the charsmap that the model lacks."""
-    half = [chr(code) for code in range(0xFF66, 0xFFDD)]
+    """Return the replacements of `Vocabulary.known_form` as a charsmap, which the model lacks."""
+    singles = map(chr, (*range(0x2000, 0x10000), *range(0x1D400, 0x1D800)))
+    half_width = [chr(code) for code in range(0xFF66, 0xFFDD)]
+    pairs = (first + second for first in half_width for second in half_width)
     values = dict[bytes, int]()
-    text = b""
-    single = map(chr, (*range(0x2000, 0x10000), *range(0x1D400, 0x1D800)))
-    for letters in filter(
-        COMPATIBILITY.fullmatch,
-        (*single, *(first + second for first in half for second in half)),
-    ):
-        if (form := vocabulary.known_form(letters)) != letters:
-            values[letters.encode()] = len(text)
-            text += form.encode() + b"\0"
-    return build_trie(values), text
+    forms = b""
+    for letters in filter(COMPATIBILITY.fullmatch, (*singles, *pairs)):
+        form = vocabulary.known_form(letters)
+        if form != letters:
+            values[letters.encode()] = len(forms)
+            forms += form.encode() + b"\0"
+    return build_trie(values), forms
 
 
 def _assemble(header: bytes, parts: Sequence[bytes]) -> bytes:
-    """Join parts behind a header and a list of where they lie."""
+    """Join a header, a table of the offsets and sizes of parts, and the parts."""
     position = len(header) + 16 * len(parts)
-    places = []
+    table = []
     body = []
     for part in parts:
-        places.append(struct.pack("<QQ", position, len(part)))
+        table.append(struct.pack("<QQ", position, len(part)))
         body.append(part + bytes(-len(part) % 8))
         position += len(body[-1])
-    return b"".join((header, *places, *body))
+    return b"".join((header, *table, *body))
 
 
 def _token_kinds(
@@ -185,12 +182,12 @@ def _token_kinds(
     model: _SentencePieceModel,
     numbered: bool,
 ) -> bytes:
-    """Return for each token how it is decoded, and where it stands in a word."""
+    """Return a byte for each token: how it is decoded, and its position in a word."""
     decoding = {_CONTROL: _AS_NOTHING, _BYTE: _AS_BYTE}
+    if not numbered:
+        decoding[_UNKNOWN] = _AS_UNKNOWN
     by_piece = {
-        piece: _AS_UNKNOWN
-        if kind == _UNKNOWN and not numbered
-        else decoding.get(kind, _AS_TEXT)
+        piece: decoding.get(kind, _AS_TEXT)
         for piece, kind in zip(model.pieces, model.kinds, strict=True)
     }
     kinds = [by_piece.get(token.encode(), _AS_TEXT) for token in tokens]
@@ -203,12 +200,17 @@ def _token_kinds(
 
 
 def _word_flags(vocabulary: Vocabulary, token: str) -> int:
-    """Find out what `word_indices` makes of a token: among letters, and alone."""
-    among = vocabulary.word_indices(["a", token, "a"])
+    """Return the flags of a token by its word index, between letters and by itself."""
+    between = vocabulary.word_indices(["a", token, "a"])
     alone = vocabulary.word_indices([token])
-    if among[1] < 0:
+    if between[1] < 0:
         return _WORD_UNREAD
-    return _WORD_START * (among[1] == 1) | _WORD_GAP * (alone == [-1])
+    flags = 0
+    if between[1] == 1:
+        flags |= _WORD_START
+    if alone == [-1]:
+        flags |= _WORD_GAP
+    return flags
 
 
 @dataclass
@@ -236,9 +238,10 @@ class _SentencePieceModel:
             elif number == 2:
                 trainer = dict(_fields(_bytes(value)))
                 model.kind = int(trainer.get(3, model.kind))
-                model.flags |= _BYTE_FALLBACK * bool(
-                    trainer.get(35)
-                ) | _SPACE_AS_SUFFIX * bool(trainer.get(24))
+                if trainer.get(35):
+                    model.flags |= _BYTE_FALLBACK
+                if trainer.get(24):
+                    model.flags |= _SPACE_AS_SUFFIX
             elif number == 3:
                 model._read_normalizer(dict(_fields(_bytes(value))))
             elif number == 5:
@@ -246,14 +249,12 @@ class _SentencePieceModel:
         return model
 
     def _read_normalizer(self, settings: Mapping[int, float | bytes]) -> None:
-        for number, flag in (
-            (3, _DUMMY_PREFIX),
-            (4, _REMOVE_SPACES),
-            (5, _ESCAPE_SPACES),
-        ):
+        flags = {3: _DUMMY_PREFIX, 4: _REMOVE_SPACES, 5: _ESCAPE_SPACES}
+        for number, flag in flags.items():
             if not settings.get(number, 1):
                 self.flags &= ~flag
-        if charsmap := _bytes(settings.get(2, b"")):
+        charsmap = _bytes(settings.get(2, b""))
+        if charsmap:
             end = 4 + int.from_bytes(charsmap[:4], "little")
             self.charsmap = charsmap[4:end], charsmap[end:]
 
@@ -265,13 +266,12 @@ class _SentencePieceModel:
             for score, kind in zip(self.scores, self.kinds, strict=True)
             if kind == _NORMAL
         ]
-        return (
-            np.float32(min(normal, default=np.finfo(np.float32).max)) - _UNKNOWN_PENALTY
-        )
+        lowest = min(normal, default=np.finfo(np.float32).max)
+        return np.float32(lowest) - _UNKNOWN_PENALTY
 
     def searchable(self, every: bool) -> dict[bytes, int]:
-        """Return the pieces that text is segmented into, or every piece that can be looked up, with
-        their numbers.
+        """Return the numbers of the pieces that text is segmented into, or of all pieces if
+        `every`.
         """
         wanted = range(1, 7) if every else (_NORMAL, _USER_DEFINED, _UNUSED)
         numbered = zip(self.pieces, self.kinds, strict=True)
@@ -290,36 +290,36 @@ def _bytes(value: float | bytes) -> bytes:
 
 def _fields(data: bytes) -> Iterator[tuple[int, float | bytes]]:
     """Yield the numbers and values of the fields of a protocol buffer message."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
+    offset = 0
+    while offset < len(data):
+        key, offset = _varint(data, offset)
         number = key >> 3
         wire = key & 7
         if wire == 0:
-            value, at = _varint(data, at)
+            value, offset = _varint(data, offset)
             yield number, value
         elif wire == 2:
-            size, at = _varint(data, at)
-            yield number, data[at : at + size]
-            at += size
+            size, offset = _varint(data, offset)
+            yield number, data[offset : offset + size]
+            offset += size
         elif wire == 5:
-            yield number, struct.unpack_from("<f", data, at)[0]
-            at += 4
+            yield number, struct.unpack_from("<f", data, offset)[0]
+            offset += 4
         elif wire == 1:
-            at += 8
+            offset += 8
         else:
             raise ValueError(f"not a SentencePiece model: a field of wire type {wire}")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[at]
+        byte = data[offset]
         value |= (byte & 0x7F) << shift
-        at = at + 1
-        shift = shift + 7
+        offset += 1
+        shift += 7
         if byte < 0x80:
-            return value, at
+            return value, offset
 
 
 def build_trie(values: Mapping[bytes, int]) -> bytes:
@@ -350,8 +350,9 @@ def build_trie(values: Mapping[bytes, int]) -> bytes:
 def _children(
     keys: Sequence[bytes], first: int, last: int, depth: int
 ) -> list[tuple[int, int, int]]:
-    """Divide sorted keys by their byte at a depth: (byte, first, end); a key that ends there has
-    the byte 0.
+    """Divide sorted keys by their byte at a depth, into triples (byte, first, end).
+
+    A key that ends at this depth has the byte 0.
     """
     children = []
     begin = first
@@ -366,9 +367,7 @@ def _children(
 
 
 class _TrieBuilder:
-    """Units of a trie that is being built; places for children are searched from the first free
-    unit on.
-    """
+    """Units of a trie under construction. Free units are searched from the first free one on."""
 
     def __init__(self, nodes: int) -> None:
         self.units: NDArray[np.uint32] = np.zeros(0, np.uint32)
@@ -387,7 +386,7 @@ class _TrieBuilder:
         self.bases.extend(bytes(size - len(self.bases)))
 
     def place(self, unit: int, labels: Sequence[int]) -> int:
-        """Find room for the children of a unit, and link them; returns their base."""
+        """Find room for the children of a unit, and link them; return their base."""
         used = self.used
         start = self.first_free
         while True:
@@ -414,8 +413,9 @@ class _TrieBuilder:
         return base
 
     def finish(self) -> bytes:
-        """Return the units up to the last one in use; unused ones are leaves, so that nothing leads
-        through them.
+        """Return the units up to the last block in use.
+
+        Unused units become leaves, so that no path leads through them.
         """
         used = np.frombuffer(bytes(self.used), np.uint8)
         size = -(-(int(used.nonzero()[0][-1]) + 1) // _BLOCK) * _BLOCK

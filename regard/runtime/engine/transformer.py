@@ -1,6 +1,4 @@
-"""Kernel programs of the Transformer: its encoder, the memories of its decoder, and one decoding
-step.
-"""
+"""Kernel programs of the Transformer: encoder, memories of the decoder, and decoding step."""
 
 from __future__ import annotations
 
@@ -33,15 +31,12 @@ ACTIVATIONS: dict[Any, str] = {
 
 
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
-    """Return what of this encoder or decoder the programs do not support; None if they support
-    all.
-    """
+    """Return which part of the encoder or decoder has no program; None if every part has one."""
     for name, part in module.named_modules():
-        if (
-            isinstance(part, Attention)
-            and (reason := why_not_emitted(part)) is not None
-        ):
-            return f"{name} {reason}, which has no program"
+        if isinstance(part, Attention):
+            reason = why_not_emitted(part)
+            if reason is not None:
+                return f"{name} {reason}, which has no program"
         if isinstance(part, Residual) and not (
             part.connected and isinstance(part.norm, nn.LayerNorm)
         ):
@@ -54,18 +49,23 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
 def encoder_program(
     encoder: TransformerEncoder, precision: Precision
 ) -> EncoderProgram:
-    """Build the encoder's program, for sentences that stand one after another."""
-    b = Builder(precision)
-    x = emit_embedding(b, encoder.embedding, encoder.input_embedding.position_embedding)
-    D = b.widths[x]
-    embedded, y, projected, context = (b.register(n) for n in (D, D, 3 * D, D))
-    b.add("copy", x, embedded, offset=0, column=0, size=D)
+    """Build the program of the encoder, whose input is sentences laid end to end."""
+    builder = Builder(precision)
+    x = emit_embedding(
+        builder, encoder.embedding, encoder.input_embedding.position_embedding
+    )
+    D = builder.widths[x]
+    embedded = builder.register(D)
+    y = builder.register(D)
+    projected = builder.register(3 * D)
+    context = builder.register(D)
+    builder.add("copy", x, embedded, offset=0, column=0, size=D)
     layers: Any = encoder.layers
     for layer in layers:
-        z = _before(b, layer.self_attention_residual, x, y)
-        emit_self_projections(b, layer.self_attention, z, projected)
+        z = _before(builder, layer.self_attention_residual, x, y)
+        emit_self_projections(builder, layer.self_attention, z, projected)
         fields = _score_fields(layer.self_attention)
-        b.add(
+        builder.add(
             "encoder_attention",
             projected,
             context,
@@ -74,11 +74,15 @@ def encoder_program(
             **fields,
         )
         _after(
-            b, layer.self_attention_residual, x, context, layer.self_attention.output
+            builder,
+            layer.self_attention_residual,
+            x,
+            context,
+            layer.self_attention.output,
         )
-        _feedforward(b, layer, x, y)
-    _last_norm(b, encoder, x)
-    return EncoderProgram(b.build(), x, embedded)
+        _feedforward(builder, layer, x, y)
+    _last_norm(builder, encoder, x)
+    return EncoderProgram(builder.build(), x, embedded)
 
 
 def memory_program(
@@ -87,38 +91,43 @@ def memory_program(
     embedded: int,  # noqa: ARG001
     precision: Precision,
 ) -> tuple[Program, int]:
-    """Build the program from encoder outputs to the memories of all layers; return also the numbers
-    of one entry.
+    """Build the program that projects encoder outputs to the attention memories of all layers.
+
+    Returns also the size of a memory entry in numbers.
     """
-    b = Builder(precision)
+    builder = Builder(precision)
     layers: Any = decoder.layers
     entry = emit_memories(
-        b, (layer.cross_attention for layer in layers), b.register(size)
+        builder, (layer.cross_attention for layer in layers), builder.register(size)
     )
-    return b.build(), entry
+    return builder.build(), entry
 
 
 def step_program(
     decoder: TransformerDecoder, precision: Precision
 ) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the
-    numbers of a block.
+    """Build the program of one decoding step.
 
-    A block holds the self-attention keys and values of each layer: one position of the KV cache.
+    Returns also the register of the features, and the size of a block in numbers. A block holds the
+    self-attention keys and values of each layer, which are one position of the KV cache.
     """
-    b = Builder(precision)
-    x = emit_embedding(b, decoder.embedding, decoder.input_embedding.position_embedding)
-    D = b.widths[x]
-    y, projected, context = (b.register(n) for n in (D, 3 * D, D))
+    builder = Builder(precision)
+    x = emit_embedding(
+        builder, decoder.embedding, decoder.input_embedding.position_embedding
+    )
+    D = builder.widths[x]
+    y = builder.register(D)
+    projected = builder.register(3 * D)
+    context = builder.register(D)
     offset = 0
     layers: Any = decoder.layers
     for i, layer in enumerate(layers):
-        z = _before(b, layer.self_attention_residual, x, y)
-        emit_self_projections(b, layer.self_attention, z, projected)
-        b.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
+        z = _before(builder, layer.self_attention_residual, x, y)
+        emit_self_projections(builder, layer.self_attention, z, projected)
+        builder.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
         fields = _score_fields(layer.self_attention)
         window = layer.window or 0
-        b.add(
+        builder.add(
             "cached_attention",
             projected,
             context,
@@ -128,45 +137,55 @@ def step_program(
             **fields,
         )
         _after(
-            b, layer.self_attention_residual, x, context, layer.self_attention.output
+            builder,
+            layer.self_attention_residual,
+            x,
+            context,
+            layer.self_attention.output,
         )
-        z = _before(b, layer.cross_attention_residual, x, y)
-        query = emit_query(b, layer.cross_attention, z, 0, D)
-        emit_cross_attention(b, layer.cross_attention, query, context, 0, D, offset)
-        offset += b.widths[query] + D
+        z = _before(builder, layer.cross_attention_residual, x, y)
+        query = emit_query(builder, layer.cross_attention, z, 0, D)
+        emit_cross_attention(
+            builder, layer.cross_attention, query, context, 0, D, offset
+        )
+        offset += builder.widths[query] + D
         _after(
-            b, layer.cross_attention_residual, x, context, layer.cross_attention.output
+            builder,
+            layer.cross_attention_residual,
+            x,
+            context,
+            layer.cross_attention.output,
         )
-        _feedforward(b, layer, x, y)
-    _last_norm(b, decoder, x)
-    return b.build(), x, 2 * D * len(decoder.layers)
+        _feedforward(builder, layer, x, y)
+    _last_norm(builder, decoder, x)
+    return builder.build(), x, 2 * D * len(decoder.layers)
 
 
 def _last_norm(
-    b: Builder, side: TransformerEncoder | TransformerDecoder, x: int
+    builder: Builder, side: TransformerEncoder | TransformerDecoder, x: int
 ) -> None:
     if isinstance(side.norm, nn.LayerNorm):
-        b.norm(x, side.norm, x)
+        builder.norm(x, side.norm, x)
 
 
-def _before(b: Builder, residual: Any, x: int, y: int) -> int:
-    """Normalise x into y before a pre-norm sublayer; return the register that the sublayer
-    reads.
-    """
-    return b.norm(x, residual.norm, y) if residual.pre else x
+def _before(builder: Builder, residual: Any, x: int, y: int) -> int:
+    """Normalise x into y if the sublayer is pre-norm; return the input of the sublayer."""
+    return builder.norm(x, residual.norm, y) if residual.pre else x
 
 
-def _after(b: Builder, residual: Any, x: int, change: int, layer: nn.Linear) -> None:
-    """Add the sublayer's output projection to x; normalise it if post-norm."""
-    b.linear(change, layer.weight, layer.bias, plus=x, target=x)
+def _after(
+    builder: Builder, residual: Any, x: int, change: int, layer: nn.Linear
+) -> None:
+    """Add the output projection of a sublayer to x, and normalise the sum if it is post-norm."""
+    builder.linear(change, layer.weight, layer.bias, plus=x, target=x)
     if not residual.pre:
-        b.norm(x, residual.norm, x)
+        builder.norm(x, residual.norm, x)
 
 
-def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
+def _feedforward(builder: Builder, layer: Any, x: int, y: int) -> None:
     network: FeedForward = layer.feedforward
-    z = _before(b, layer.feedforward_residual, x, y)
-    inner = b.linear(
+    z = _before(builder, layer.feedforward_residual, x, y)
+    inner = builder.linear(
         z,
         network.widen.weight,
         network.widen.bias,
@@ -174,9 +193,9 @@ def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
     )
     if network.activation is swiglu:
         both = inner
-        inner = b.register(b.widths[inner] // 2)
-        b.add("glu", both, inner, size=b.widths[inner], activation="silu")
-    _after(b, layer.feedforward_residual, x, inner, network.narrow)
+        inner = builder.register(builder.widths[inner] // 2)
+        builder.add("glu", both, inner, size=builder.widths[inner], activation="silu")
+    _after(builder, layer.feedforward_residual, x, inner, network.narrow)
 
 
 def _score_fields(attention: Attention) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""Translation of HTML and XML: the sentences of a marked-up text, and the text with their
-translations in their place.
+"""Translate HTML and XML: find the sentences of a marked-up text, and put translations in their
+place.
 
-Only the text of sentences is replaced: tags with their attributes, comments, declarations, scripts,
-white space and whatever is malformed are kept to the byte, and nothing in attributes is translated.
-Tags within a sentence go with the words that they stand at, by word alignments (`projection`), each
-tag once.
+Only the text of sentences is replaced. Tags with their attributes, comments, declarations, scripts,
+white space and malformed markup are kept to the byte, and nothing in attributes is translated. Tags
+within a sentence follow the words beside them by word alignments (`projection`), each tag once.
 """
 
 from __future__ import annotations
@@ -44,34 +43,33 @@ from regard.text.markup.writing import Source, write_sentence
 _ATOM = lazy_pattern(
     r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)"
 )
-"""White space, words, entities; a number of twenty digits is none of a character."""
+"""Match white space, a word or an entity; an entity with twenty digits stands for no character."""
 _LESS = "&(?:lt|#60|#[xX]3[cC]);"
 _GREATER = "&(?:gt|#62|#[xX]3[eE]);"
 _ESCAPED_BREAK = lazy_pattern(
     rf"{_LESS}/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])(?:[^<>&]|(?!{_LESS}|{_GREATER})&){{0,300}}(?:{_GREATER}|>)",
     re.IGNORECASE,
 )
-"""An escaped tag that parts text; XML holds the markup of others in this way, but HTML shows it to
-its readers.
+"""An escaped tag that ends a line of text.
+
+XML carries the markup of other formats escaped; in HTML an escaped tag is shown to the reader.
 """
 _MARKS = KEPT - {"message"}
-"""Kinds of spans in text that are kept as tags are: tags and entities among them are those that
-were escaped.
+"""Kinds of spans in text that are kept like tags; a tag or entity among them was escaped in the
+source.
 """
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
-"""Words and characters of an element kept whole up to which they stand in the line that is
-translated.
-"""
+"""Most words and characters of an element kept whole that is part of the line to translate."""
 
 
 @dataclass(frozen=True)
 class MarkupDocument:
-    """A marked-up text, and its sentences that are to be translated.
+    """A marked-up text and its sentences to translate.
 
-    `lines` are plain: entities decoded, each run of white space one space, as for every model; no
-    line is empty.
+    `lines` are plain text: entities are decoded, and each run of white space is one space. No line
+    is empty.
     """
 
     source: Source
@@ -79,25 +77,23 @@ class MarkupDocument:
     lines: tuple[str, ...]
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
-        """Return the text with translations in the place of its lines. Raises UsageError unless
-        each line has one.
+        """Return the text with each line replaced by its translation.
+
+        Raises UsageError unless each line has one.
         """
         check_count(translations, self.lines)
+        text = self.source.text
         parts = list[str]()
         end = 0
-        text = self.source.text
-        for index, (sentence, translation) in enumerate(
-            zip(self.sentences, translations, strict=True)
-        ):
+        pairs = zip(self.sentences, translations, strict=True)
+        for index, (sentence, translation) in enumerate(pairs):
             parts.append(text[end : sentence.start])
             texts = [line.text for line in translations[max(0, index - 1) : index + 1]]
-            if sentence.follows and needs_space(
-                texts, self.lines[index - 1 : index + 1]
-            ):
+            lines = self.lines[index - 1 : index + 1]
+            if sentence.follows and needs_space(texts, lines):
                 parts.append(" ")
-            parts.append(
-                self._render_sentence(sentence, self.lines[index], translation)
-            )
+            rendered = self._render_sentence(sentence, self.lines[index], translation)
+            parts.append(rendered)
             end = sentence.end
         return "".join([*parts, text[end:]])
 
@@ -106,17 +102,16 @@ class MarkupDocument:
     ) -> str:
         if translation.text == line:
             return self.source.text[sentence.start : sentence.end]
-        units, entries = project(
-            sentence, translation.text.split(" "), translation.alignments
-        )
+        words = translation.text.split(" ")
+        units, entries = project(sentence, words, translation.alignments)
         return write_sentence(self.source, sentence, units, entries)
 
 
 def parse_markup(
     text: str, kind: Kind = "html", options: MarkupOptions | None = None
 ) -> MarkupDocument:
-    """Find the sentences of HTML or XML, fragments too. Takes linear time for any text; malformed
-    markup is kept.
+    """Find the sentences of HTML or XML, also of fragments, in linear time. Malformed markup is
+    kept.
 
     Raises UsageError for another kind.
     """
@@ -148,33 +143,27 @@ class _Paragraph:
     word: int = 0
     after_space: bool = False
     opened: list[tuple[int, str]] = field(default_factory=list)
-    """The start tags that wait for their end tags: the escaped ones, by their entry and name, and
-    elements around.
+    """Start tags that wait for their end tags: the entry and name of an escaped tag, (-1, "") of a
+    real one.
     """
 
     def add_text(self, start: int, end: int) -> None:
-        """Add text; placeholders, addresses, escaped tags and the like in it are marks, as tags
-        are.
-        """
-        at = start
-        decoded, places = _decoded(self.text, start, end, self.kind)
+        """Add text. Placeholders, addresses, escaped tags and the like become marks, as tags do."""
+        stop = start
+        decoded, offsets = _decoded(self.text, start, end, self.kind)
         for span in find_spans(decoded):
-            if span.kind in _MARKS:
-                first = places[span.start][0] if places else start + span.start
-                self._add_plain(at, first)
-                at = places[span.end - 1][1] if places else start + span.end
-                name = (
-                    tag_name(decoded[span.start : span.end])
-                    if span.kind == "tag"
-                    else ""
-                )
-                self._add_escaped(first, at, name, decoded[span.start : span.end])
-        self._add_plain(at, end)
+            if span.kind not in _MARKS:
+                continue
+            first = offsets[span.start][0] if offsets else start + span.start
+            self._add_plain(stop, first)
+            stop = offsets[span.end - 1][1] if offsets else start + span.end
+            span_text = decoded[span.start : span.end]
+            name = tag_name(span_text) if span.kind == "tag" else ""
+            self._add_escaped(first, stop, name, span_text)
+        self._add_plain(stop, end)
 
     def _add_escaped(self, start: int, end: int, name: str, text: str) -> None:
-        """Add a span of text as a mark; an escaped end tag and its start tag become an element, if
-        they are nested.
-        """
+        """Add a span of text as a mark; a nested pair of escaped tags becomes an element."""
         number = len(self.entries)
         mark = Mark(start, end, Role.POINT, -1, -1)
         if name and text.startswith("</"):
@@ -190,7 +179,7 @@ class _Paragraph:
         self.entries.append(mark)
 
     def _add_plain(self, start: int, end: int) -> None:
-        """Add text with entities; those that cannot be decoded are marks."""
+        """Add text with entities; an entity that cannot be decoded becomes a mark."""
         for match in _ATOM.finditer(self.text, start, end):
             raw = match[0]
             decoded = _decode(raw, self.kind) if match["entity"] else raw
@@ -204,8 +193,8 @@ class _Paragraph:
                 )
 
     def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
-        """Add a word or a part of one; a mark of punctuation right after a tag belongs to the word
-        before that.
+        """Add a word or a part of one. Closing punctuation right after a tag is joined to the
+        preceding word.
         """
         follows_mark = (
             self.entries
@@ -228,49 +217,47 @@ class _Paragraph:
         if mark.role is Role.OPEN:
             self.opened.append((-1, ""))
         elif mark.role is Role.CLOSE:
+            # An escaped start tag inside of an element has no end tag outside of it.
             while self.opened and self.opened.pop()[1]:
-                pass  # an escaped start tag in an element has no end tag outside of it
+                pass
         self.after_space |= mark.role is Role.VISIBLE
 
     def sentences(self, options: MarkupOptions) -> Iterator[TaggedSentence]:
         """Yield the sentences that have anything to translate, with the tags that stand in them."""
-        if not has_letters(plain := "".join(self.parts)):
+        plain = "".join(self.parts)
+        if not has_letters(plain):
             return
-        entries, numbers = _cut(
-            self.entries,
-            _outside_whole(
-                sentence_ends(plain) if options.sentences else (), self.entries
-            ),
-        )
+        ends = sentence_ends(plain) if options.sentences else ()
+        entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
         bounds = _bounds(numbers)
         tags = {
             entry.token: index
             for index, entry in enumerate(entries)
             if isinstance(entry, Mark)
         }
-        end = -1  # of the sentence before, in the plain paragraph
+
+        previous_end = -1  # in `plain`; -1 if the preceding sentence was left out
         for number, (first, last) in enumerate(bounds):
             pieces = [
                 entry for entry in entries[first : last + 1] if isinstance(entry, Piece)
             ]
-            follows = end == pieces[0].offset
-            end = -1
-            if any(piece.whole < 0 and has_letters(piece.text) for piece in pieces):
-                low = bounds[number - 1][1] + 1 if number else 0
-                high = (
-                    bounds[number + 1][0] - 1
-                    if number + 1 < len(bounds)
-                    else len(entries) - 1
-                )
-                start, stop = _with_tags(entries, tags, (low, first, last, high))
-                end = pieces[-1].offset + len(pieces[-1].text)
-                yield build_sentence(
-                    entries[start : stop + 1], plain[pieces[0].offset : end], follows
-                )
+            follows = previous_end == pieces[0].offset
+            previous_end = -1
+            if not any(piece.whole < 0 and has_letters(piece.text) for piece in pieces):
+                continue
+
+            is_last = number + 1 == len(bounds)
+            low = bounds[number - 1][1] + 1 if number else 0
+            high = len(entries) - 1 if is_last else bounds[number + 1][0] - 1
+            start, stop = _with_tags(entries, tags, (low, first, last, high))
+            end = pieces[-1].offset + len(pieces[-1].text)
+            line = plain[pieces[0].offset : end]
+            previous_end = end
+            yield build_sentence(entries[start : stop + 1], line, follows)
 
 
 def _decode(entity: str, kind: Kind) -> str:
-    """Decode an entity: empty if it stands for no known text, unchanged if it is none."""
+    """Decode an entity: empty if it stands for no known text, unchanged if it is not an entity."""
     if kind == "xml" and entity[1] != "#":
         return _XML_ENTITIES.get(entity, "" if entity[-1] == ";" else entity)
     decoded = html.unescape(entity)
@@ -283,48 +270,50 @@ def _decode(entity: str, kind: Kind) -> str:
 def _decoded(
     text: str, start: int, end: int, kind: Kind
 ) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Decode the entities of text, as its readers see it; also return where each character stands
-    in the markup.
+    """Decode the entities of text; also return the start and end of each character in the markup.
 
-    Nothing, if there are no entities: each then stands where it is.
+    The offsets are empty if there are no entities, as the characters then stand in the markup
+    unchanged.
     """
     if "&" not in text[start:end]:
         return text[start:end], ()
     parts = list[str]()
-    places = list[tuple[int, int]]()
+    offsets = list[tuple[int, int]]()
     for match in _ATOM.finditer(text, start, end):
         raw = match[0]
         decoded = _decode(raw, kind) if match["entity"] else raw
         if decoded == raw:
-            places += [(index, index + 1) for index in range(*match.span())]
+            offsets += [(index, index + 1) for index in range(*match.span())]
         else:
             decoded = decoded or raw
-            places += [match.span()] * len(decoded)
+            offsets += [match.span()] * len(decoded)
         parts.append(decoded)
-    return "".join(parts), places
+    return "".join(parts), offsets
 
 
 def _lines(
     text: str, kind: Kind, token: Token, role: Role
 ) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a text that are translated by themselves: between line breaks, or breaks
-    of escaped XML.
+    """Yield the start and end of each part of a text token that is translated by itself.
+
+    Line breaks part text in the role LINES; escaped tags that end lines part the text of XML.
     """
-    patterns = [NEWLINE] if role is Role.LINES else []
-    patterns += [_ESCAPED_BREAK] if kind == "xml" else []
+    breaks = list[tuple[int, int]]()
+    if role is Role.LINES:
+        breaks += [m.span() for m in NEWLINE.finditer(text, token.start, token.end)]
+    if kind == "xml":
+        matches = _ESCAPED_BREAK.finditer(text, token.start, token.end)
+        breaks += [match.span() for match in matches]
+
     start = token.start
-    for first, last in sorted(
-        match.span()
-        for each in patterns
-        for match in each.finditer(text, start, token.end)
-    ):
+    for first, last in sorted(breaks):
         yield start, first
         start = last
     yield start, token.end
 
 
 def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragraph]:
-    """Yield what stands between tags that end sentences."""
+    """Yield the paragraphs of a text: the text and marks between tags that end sentences."""
     paragraph = _Paragraph(text, kind)
     index = 0
     tokens = elements.tokens
@@ -352,61 +341,66 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
 
 
 def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
-    """Add an element that is kept whole or has no letters, as words or as a mark; return whether it
-    is one of these.
+    """Add an element that is kept whole or has no letters, as words or as a mark.
+
+    Returns False, and adds nothing, for an element whose content is translated.
     """
     partner = elements.partners[index]
     role = elements.roles[index]
-    name = elements.tokens[index].name
     start = elements.tokens[index].start
     end = elements.tokens[partner].end
-    inside = _Paragraph(paragraph.text, paragraph.kind)
+    content = _Paragraph(paragraph.text, paragraph.kind)
     is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
-    for token in elements.tokens[index + 1 : partner] if is_short else ():
-        if token.kind == "text":
-            inside.add_text(token.start, token.end)
-    plain = "".join(inside.parts)
-    if role is Role.OPEN and (
-        not is_short
-        or has_letters(plain)
-        or Role.BREAK in elements.roles[index:partner]
-    ):
-        return False
+    if is_short:
+        for token in elements.tokens[index + 1 : partner]:
+            if token.kind == "text":
+                content.add_text(token.start, token.end)
+    plain = "".join(content.parts)
+    if role is Role.OPEN:
+        has_break = Role.BREAK in elements.roles[index:partner]
+        if not is_short or has_break or has_letters(plain):
+            return False
+
     words = plain.split()
     is_followed = paragraph.text[end : end + 1].isalnum()
-    before = (
-        paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
-    )
-    is_glued = (
-        name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
-    )
-    is_note = (
-        name == "sup"
-        or plain[:1] == "["
-        or is_glued
-        or not any(map(str.isdecimal, plain))
-    )
-    # It may end a sentence, so a model has to see it.
+    is_note = _is_note(paragraph, elements.tokens[index].name, plain, is_followed)
+    # Punctuation may end a sentence, so a model has to see it.
     is_punctuation = bool(plain) and not split_word(plain)[1]
     is_sign = is_note and not is_punctuation and not has_letters(plain)
-    if is_sign or len(words) > _MOST_WORDS or inside.length > _LONGEST:
+    if is_sign or len(words) > _MOST_WORDS or content.length > _LONGEST:
         is_visible = (
-            role is Role.FIGURE or inside.after_space or (plain and is_followed)
+            role is Role.FIGURE or content.after_space or (plain and is_followed)
         )
-        paragraph.add_mark(
-            Mark(start, end, Role.VISIBLE if is_visible else Role.POINT, index, -1)
-        )
+        mark_role = Role.VISIBLE if is_visible else Role.POINT
+        paragraph.add_mark(Mark(start, end, mark_role, index, -1))
         return True
+
     for number, word in enumerate(words):
         paragraph.after_space |= number > 0
         paragraph.add_piece(start, end, word, index)
     return True
 
 
+def _is_note(paragraph: _Paragraph, name: str, plain: str, is_followed: bool) -> bool:
+    """Return whether an element without letters looks like the mark of a footnote, or has no digit.
+
+    The mark of a footnote is superscript, in brackets, or attached to the preceding word only.
+    """
+    if name == "sup" or plain.startswith("["):
+        return True
+    before = ""
+    if paragraph.parts and not paragraph.after_space:
+        before = paragraph.parts[-1][-1]
+    is_attached = before.isalnum() or before in _CLOSING
+    if name != "sub" and not is_followed and is_attached:
+        return True
+    return not any(map(str.isdecimal, plain))
+
+
 def _cut(
     entries: Sequence[Piece | Mark], ends: Sequence[int]
 ) -> tuple[list[Piece | Mark], list[int]]:
-    """Cut pieces at the ends of sentences; also return the number of each entry's sentence, -1 for
+    """Cut pieces at the ends of sentences; also return the sentence number of each entry, -1 for
     marks.
     """
     cut = list[Piece | Mark]()
@@ -419,29 +413,29 @@ def _cut(
             continue
         while number < len(ends) and ends[number] <= entry.offset:
             number += 1
-        rest = entry
+        piece = entry
         is_plain = entry.whole < 0 and len(entry.text) == entry.end - entry.start
         while (
             number < len(ends)
-            and ends[number] < rest.offset + len(rest.text)
+            and ends[number] < piece.offset + len(piece.text)
             and is_plain
         ):
-            size = ends[number] - rest.offset
-            cut.append(rest._replace(end=rest.start + size, text=rest.text[:size]))
+            size = ends[number] - piece.offset
+            cut.append(piece._replace(end=piece.start + size, text=piece.text[:size]))
             numbers.append(number)
-            rest = rest._replace(
-                start=rest.start + size,
-                text=rest.text[size:],
-                offset=rest.offset + size,
+            piece = piece._replace(
+                start=piece.start + size,
+                text=piece.text[size:],
+                offset=piece.offset + size,
             )
             number += 1
-        cut.append(rest)
+        cut.append(piece)
         numbers.append(number)
     return cut, numbers
 
 
 def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list[int]:
-    """Leave out ends of sentences inside of elements that are kept whole."""
+    """Return the sentence ends that are not inside of an element kept whole."""
     spans = dict[int, tuple[int, int]]()
     for entry in entries:
         if isinstance(entry, Piece) and entry.whole >= 0:
@@ -464,8 +458,10 @@ def _with_tags(
     tags: dict[int, int],
     window: tuple[int, int, int, int],
 ) -> tuple[int, int]:
-    """Widen a sentence by tags beside it whose other tag is in it; those of its neighbours are out
-    of the window.
+    """Widen a sentence by the tags beside it whose partner is in it.
+
+    `window` holds the first entry after the preceding sentence, the first and last entry of this
+    one, and the last entry before the following sentence.
     """
     low, first, last, high = window
     start = first

@@ -1,4 +1,4 @@
-"""Elements of HTML and XML: which tags end a sentence, which stand in it, and which are not
+"""Find the elements of HTML and XML, and their roles: end of a sentence, part of one, not
 translated.
 """
 
@@ -21,31 +21,31 @@ _BLOCKS = names(
 LINE_TAGS = names(
     "blockquote br div dd dl dt h1 h2 h3 h4 h5 h6 hr li ol p table tbody td tfoot th thead tr ul"
 )
-"""HTML elements that part text wherever they are written, in plain text too; others have names of
-placeholders.
-"""
+"""HTML elements that divide text even as tags in plain text; other names may be placeholders."""
 _KEPT = names("code kbd samp var")
-"""HTML elements whose text is not translated, but stands in the sentence."""
+"""HTML elements whose text is part of the sentence but not translated."""
 _SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")
-"""HTML elements that are no text of the sentence; nothing inside is translated."""
+"""HTML elements that are not text of the sentence, and whose content is not translated."""
 _VISIBLE = names("img input svg math object canvas embed iframe")
-"""HTML elements that part two words as white space does."""
+"""HTML elements that separate two words in the same way as white space."""
 _IMPLIED_ENDS = {
     **{name: frozenset((name,)) for name in ("li", "option", "tr")},
     **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
     **dict.fromkeys(("td", "th"), frozenset(("td", "th"))),
 }
-"""HTML elements that end where the start tag of another stands."""
+"""HTML elements that end at the start tag of another element, by the names of the other
+elements.
+"""
 
 
 @dataclass(frozen=True)
 class MarkupOptions:
     """Options of markup.
 
-    `splitting_tags` end a sentence, `non_splitting_tags` do not, `ignore_tags` are kept with their
-    content. `outline`, for XML: elements among text stand in its sentence, all others end one;
-    False: only `splitting_tags` end one. `sentences=False`: the text of a block is one line.
-    `newlines`: line breaks in text end a sentence, too.
+    `splitting_tags` end a sentence, `non_splitting_tags` do not, and `ignore_tags` are kept with
+    their content. `outline` applies to XML: if True, elements among text belong to its sentence and
+    all others end one; if False, only `splitting_tags` end one. Without `sentences`, the text of a
+    block is one line. With `newlines`, line breaks in text end a sentence, too.
     """
 
     splitting_tags: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class MarkupOptions:
 
 
 class Role(Enum):
-    """The part that a token has in the sentences around it."""
+    """Role of a token in the sentences around it."""
 
     TEXT = "text to translate"
     LINES = "text to translate, line by line"
@@ -74,8 +74,8 @@ class Role(Enum):
 
 @dataclass
 class Elements:
-    """The tokens of a text, the role of each, and the token that closes or opens the same element
-    (-1: none).
+    """The tokens of a text, with the role of each, and the other tag of its element (-1 if
+    none).
     """
 
     tokens: list[Token]
@@ -85,8 +85,11 @@ class Elements:
 
 @dataclass
 class _Outline:
-    """Facts of each token: the start tag around it (-1: none), and, of start tags, their kind of
-    content.
+    """Facts about tokens: the start tag around each (-1 if none), and properties of start tags.
+
+    `mixed` elements contain text, `blocks` end a sentence, `silent` ones are not translated,
+    `sealed` ones are no text, and `lines` keep their line breaks. `broken` elements are silent, but
+    contain something that is translated or ends a sentence.
     """
 
     parents: list[int]
@@ -115,8 +118,9 @@ def find_elements(
 
 
 def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
-    """Pair start and end tags. An end tag closes the nearest start tag of its name, and the
-    elements open in it.
+    """Pair start and end tags.
+
+    An end tag closes the nearest open start tag of its name, and all elements that are open in it.
     """
     outline = _Outline([-1] * len(tokens), [-1] * len(tokens))
     stack = list[int]()
@@ -159,18 +163,21 @@ def _classify(
     options: MarkupOptions,
     outline: _Outline,
 ) -> None:
-    """Find out whether an element ends sentences, and whether it is translated; that of its parent
-    is known.
+    """Determine whether an element ends sentences, and whether it is translated.
+
+    The facts about its parent must be known already.
     """
     token = tokens[index]
     parent = outline.parents[index]
     if _is_block(token.name, index, kind, options, outline):
         outline.blocks.add(index)
-    named = attributes(text, token) if "=" in text[token.start : token.end] else {}
+    attribute_values = (
+        attributes(text, token) if "=" in text[token.start : token.end] else {}
+    )
     if (
         parent in outline.lines
         or (kind == "html" and token.name in ("pre", "textarea"))
-        or _is_preserved(named, kind)
+        or _is_preserved(attribute_values, kind)
     ):
         outline.lines.add(index)
     if parent in outline.sealed or (kind == "html" and token.name in _SEALED):
@@ -180,10 +187,10 @@ def _classify(
         or token.name in options.ignore_tags
         or (kind == "html" and token.name in _KEPT)
     )
-    wish = named.get("translate")
-    if wish is not None and wish.lower() in ("yes", "no", ""):
-        is_silent = wish.lower() == "no"
-    if "notranslate" in named.get("class", "").split():
+    translate = attribute_values.get("translate")
+    if translate is not None and translate.lower() in ("yes", "no", ""):
+        is_silent = translate.lower() == "no"
+    if "notranslate" in attribute_values.get("class", "").split():
         is_silent = True
     if is_silent or index in outline.sealed:
         outline.silent.add(index)
@@ -208,9 +215,7 @@ def _is_block(
 
 
 def _break_around(index: int, outline: _Outline) -> None:
-    """Note that the silent elements around a token cannot stand in a sentence: it is translated, or
-    ends sentences.
-    """
+    """Mark the silent elements around a token that is translated or ends sentences as broken."""
     parent = outline.parents[index]
     while (
         parent in outline.silent

@@ -1,16 +1,16 @@
-"""Projection of elements: where the tags of a sentence stand in its translation, by word
-alignments.
+"""Project elements: place the tags of a sentence in its translation by word alignments.
 
-A word of the translation belongs to the innermost element of the words that it is linked to. An
-element gets the one range of words in which its own most outnumber the others (in a tie the longer
-one), never a word of an element beside it; so tags stay nested, and each is written once. An
-element without a word, such as an image, goes next to the translation of the word that it stood at.
+A word of the translation belongs to the innermost element of the source words that it is linked to.
+An element gets the one range of words in which its own words most outnumber all others; in a tie,
+the longer range. The range never contains a word of a sibling element, so tags stay nested and each
+is written once. An element without a word, such as an image, is placed next to the translation of
+the word beside it in the source.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
@@ -30,18 +30,16 @@ _LATIN = lazy_pattern(r"[!-~]+")
 _NUMBER = lazy_pattern(r"\d(?:[^\w\s]*\d)*")
 _ENDS = frozenset(MARKS)
 _DEEPEST = 64
-"""Mean depth of the words' elements from which on tags are spread proportionally: time stays
-linear.
-"""
+"""Mean element depth per word above which tags are spread proportionally, to keep time linear."""
 _SHALLOW = 10_000
-"""Sum of depths that is always projected."""
+"""Sum of element depths up to which a sentence is projected whatever its mean depth."""
 
 
 class TargetUnit(NamedTuple):
     """A word of the translation, or a part of one.
 
-    `first` and `last`: the source units that it stands for, -1 if unknown. `node`: its element, -1
-    if it may be in any. `is_copy`: it is written as the source wrote it.
+    `first` and `last` are the source units that it translates, -1 if unknown. `node` is its
+    element, -1 if it may be in any. `is_copy` means that it is written exactly as in the source.
     """
 
     text: str
@@ -54,11 +52,10 @@ class TargetUnit(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A part of the translation: the number of a target unit, of a mark, or of a node that is kept
-    whole.
+    """A part of the translation: the number of a target unit, of a mark, or of a node kept whole.
 
-    `words`: the first and last target word that the node takes the place of; by default it is a
-    word by itself.
+    `words` are the first and last target word that the node replaces. By default it replaces none
+    and is a word by itself.
     """
 
     kind: Literal["unit", "mark", "whole"]
@@ -71,32 +68,34 @@ def project(
     words: Sequence[str],
     alignments: Sequence[tuple[int, int]] | None,
 ) -> tuple[list[TargetUnit], list[Entry]]:
-    """Return the units of a translation, and the order in which they and the marks of the sentence
-    are written.
-    """
+    """Return the units of a translation, and the order in which units and marks are written."""
     links = WordLinks.complete(sentence.words, words, alignments)
     units = _target_units(sentence, words, links)
     if not sentence.marks and len(sentence.nodes) == 1:
         return units, [Entry("unit", index) for index in range(len(units))]
+
     depth = sum(sentence.nodes[unit.node].depth + 1 for unit in units if unit.node >= 0)
     if depth > _DEEPEST * (len(units) + len(sentence.units)) + _SHALLOW:
         return units, _spread(sentence, units)
+
     ranges = _Ranges(sentence.nodes, units)
     ranges.place_elements()
     positions = _Positions(sentence, units, links, len(words))
-    ranges.place_points(
-        [
-            positions.of(node) if ranges.is_empty(index) else 0
-            for index, node in enumerate(sentence.nodes)
-        ]
-    )
+    point_positions = [
+        positions.of(node) if ranges.is_empty(index) else 0
+        for index, node in enumerate(sentence.nodes)
+    ]
+    ranges.place_points(point_positions)
     return units, _order(sentence.nodes, units, ranges)
 
 
 @dataclass
 class _SourceWord:
-    """The units of a source word: all, the one whose element decides, and those at its ends (-1:
-    none).
+    """The units of a source word.
+
+    `rank` is the rank of the unit whose element decides for the word. `lead` and `trail` are the
+    punctuation before and after the word, `first` and `last` its first and last unit without
+    punctuation; each is -1 if there is none.
     """
 
     text: str
@@ -109,194 +108,202 @@ class _SourceWord:
 
     @property
     def deciding(self) -> int:
-        """The longest unit of those in the innermost element; no punctuation beside others."""
+        """The unit whose element decides: the longest one in the innermost element.
+
+        Punctuation decides only if the word has nothing else.
+        """
         return -self.rank[-1]
 
     def add(self, number: int, unit: Unit, node: Node) -> None:
-        """Add a unit; they come in order."""
+        """Add a unit, in the order of the sentence."""
         self.units.append(number)
         is_core = unit.position is Position.CORE
-        self.rank = max(
-            self.rank,
-            (is_core, not node.is_symbol, node.depth, len(unit.text), -number),
-        )
+        rank = (is_core, not node.is_symbol, node.depth, len(unit.text), -number)
+        self.rank = max(self.rank, rank)
+
         if unit.position is Position.LEAD:
             self.lead = number
         elif unit.position is Position.TRAIL:
             self.trail = number
         else:
-            self.first = number if self.first < 0 else self.first
+            if self.first < 0:
+                self.first = number
             self.last = number
 
 
 def _target_units(
     sentence: TaggedSentence, words: Sequence[str], links: WordLinks
 ) -> list[TargetUnit]:
-    """Split the words of a translation as those that they are linked to."""
+    """Split the words of a translation in the way of the source words that they are linked to."""
     source_words = [_SourceWord(text) for text in sentence.words]
     for number, unit in enumerate(sentence.units):
         source_words[unit.word].add(number, unit, sentence.nodes[unit.node])
+
     units = list[TargetUnit]()
     for index, word in enumerate(words):
         linked = [source_words[source] for source in links.sources[index]]
-        same = next((source for source in linked if source.text == word), None)
-        if same is not None:
-            for number in same.units:
-                unit = sentence.units[number]
-                is_word = unit.position is Position.CORE
-                units.append(
-                    TargetUnit(
-                        unit.text, index, is_word, number, number, unit.node, True
-                    )
-                )
+        equal = next((source for source in linked if source.text == word), None)
+        if equal is not None:
+            units += _copied_units(sentence, equal, index)
         elif linked:
-            units += _split_as(
-                sentence, TargetUnit(word, index, True), linked, links.is_given
-            )
+            target = TargetUnit(word, index, True)
+            units += _split_as(sentence, target, linked, links.is_given)
         else:
             lead, core, trail = split_word(word)
             parts = ((lead, not core), (core, True), (trail, False))
             units += [
                 TargetUnit(part, index, is_word) for part, is_word in parts if part
             ]
-    return (
-        _claim_copies(sentence, units)
-        if any(node.is_whole for node in sentence.nodes)
-        else units
-    )
+
+    if any(node.is_whole for node in sentence.nodes):
+        return _claim_copies(sentence, units)
+    return units
+
+
+def _copied_units(
+    sentence: TaggedSentence, source_word: _SourceWord, word: int
+) -> Iterator[TargetUnit]:
+    """Yield the units of target word number `word`, which is equal to a source word."""
+    for number in source_word.units:
+        unit = sentence.units[number]
+        is_word = unit.position is Position.CORE
+        yield TargetUnit(unit.text, word, is_word, number, number, unit.node, True)
 
 
 def _claim_copies(
     sentence: TaggedSentence, units: Sequence[TargetUnit]
 ) -> list[TargetUnit]:
-    """Let elements that are kept whole stand for their copies, rather than for words that are
-    linked to them.
+    """Assign elements that are kept whole to the copies of their text in the translation.
 
-    One without letters may stand for another number, or the last mark of the sentence, but never
-    for a word.
+    Such a copy takes precedence over words that are linked to the element. An element without
+    letters may take the place of another number, or of the last punctuation mark of the sentence,
+    but never of a word.
     """
-    wholes = [unit for unit in sentence.units if sentence.nodes[unit.node].is_whole]
-    numbers = {
+    kept_units = [unit for unit in sentence.units if sentence.nodes[unit.node].is_whole]
+    wanted = {(unit.node, unit.text) for unit in kept_units}
+    placed = {(unit.node, unit.text) for unit in units} & wanted
+    claims = _claims(sentence, units, kept_units, placed)
+    claimed_nodes = {node for node, _ in placed}
+    claimed_nodes |= {unit.node for unit in claims.values()}
+    number_nodes = {
         unit.node
-        for unit in wholes
+        for unit in kept_units
         if sentence.nodes[unit.node].is_symbol and _NUMBER.search(unit.text)
     }
-    wanted = {(unit.node, unit.text) for unit in wholes}
-    claims = dict[int, Unit]()
-    free = dict[str, list[int]]()
-    owned = set[tuple[int, str]]()
-    for index, unit in enumerate(units):
-        if (unit.node, unit.text) in wanted:
-            owned.add((unit.node, unit.text))
-        elif not unit.is_copy:
-            for text in {
-                unit.text,
-                *_LATIN.findall(unit.text),
-                *_NUMBER.findall(unit.text),
-            }:
-                free.setdefault(text, []).append(index)
-    for whole in reversed(wholes):
-        is_end = (
-            whole is sentence.units[-1]
-            and units
-            and {whole.text, units[-1].text} <= _ENDS
-        )
-        copies = free.get(whole.text) or ([len(units) - 1] if is_end else [])
-        is_word = (
-            len(whole.text) == 1
-            and whole.text.isalpha()
-            and copies
-            and units[copies[-1]].node != whole.node
-        )
-        if (
-            copies
-            and copies[-1] not in claims
-            and (whole.node, whole.text) not in owned
-            and not is_word
-        ):
-            claims[copies.pop()] = whole
-    claimed = {node for node, _ in owned} | {whole.node for whole in claims.values()}
+    unclaimed_numbers = number_nodes - claimed_nodes
+
     result = list[TargetUnit]()
     for index, unit in enumerate(units):
-        is_number = unit.node in numbers - claimed and _NUMBER.fullmatch(unit.text)
-        is_wrong = unit.node in claimed or (
-            unit.node >= 0 and sentence.nodes[unit.node].is_symbol and not is_number
-        )
-        rest = -1 if is_wrong and (unit.node, unit.text) not in owned else unit.node
+        is_number = unit.node in unclaimed_numbers and _NUMBER.fullmatch(unit.text)
+        is_symbol = unit.node >= 0 and sentence.nodes[unit.node].is_symbol
+        is_wrong = unit.node in claimed_nodes or (is_symbol and not is_number)
+        node = unit.node
+        if is_wrong and (unit.node, unit.text) not in placed:
+            node = -1
         if index not in claims:
-            result.append(unit._replace(node=rest))
+            result.append(unit._replace(node=node))
             continue
-        copy = claims[index].text if claims[index].text in unit.text else unit.text
+
+        kept = claims[index]
+        copy = kept.text if kept.text in unit.text else unit.text
         before, _, after = unit.text.rpartition(copy)
         parts = (
-            (before, False, rest),
-            (copy, unit.is_word, claims[index].node),
-            (after, False, rest),
+            (before, False, node),
+            (copy, unit.is_word, kept.node),
+            (after, False, node),
         )
         result += [
-            unit._replace(text=text, is_word=is_word, node=node)
-            for text, is_word, node in parts
+            unit._replace(text=text, is_word=is_word, node=part_node)
+            for text, is_word, part_node in parts
             if text
         ]
     return result
 
 
+def _claims(
+    sentence: TaggedSentence,
+    units: Sequence[TargetUnit],
+    kept_units: Sequence[Unit],
+    placed: set[tuple[int, str]],
+) -> dict[int, Unit]:
+    """Return the source unit that each claimed target unit is a copy of, by target index.
+
+    `placed`: nodes and texts of the kept units that the word links have already placed.
+    """
+    wanted = {(unit.node, unit.text) for unit in kept_units}
+    candidates = dict[str, list[int]]()
+    for index, unit in enumerate(units):
+        if (unit.node, unit.text) in wanted or unit.is_copy:
+            continue
+        latin = _LATIN.findall(unit.text)
+        numbers = _NUMBER.findall(unit.text)
+        for text in {unit.text, *latin, *numbers}:
+            candidates.setdefault(text, []).append(index)
+
+    claims = dict[int, Unit]()
+    for kept in reversed(kept_units):
+        copies = candidates.get(kept.text, [])
+        ends_both = (
+            kept is sentence.units[-1]
+            and len(units) > 0
+            and {kept.text, units[-1].text} <= _ENDS
+        )
+        if not copies and ends_both:
+            copies = [len(units) - 1]
+        if not copies or copies[-1] in claims or (kept.node, kept.text) in placed:
+            continue
+        is_letter = len(kept.text) == 1 and kept.text.isalpha()
+        if not is_letter or units[copies[-1]].node == kept.node:
+            claims[copies.pop()] = kept
+    return claims
+
+
 def _split_as(
     sentence: TaggedSentence,
-    whole: TargetUnit,
+    target: TargetUnit,
     linked: Sequence[_SourceWord],
     is_given: bool,
 ) -> list[TargetUnit]:
-    """Split a target word into punctuation and core, or around the text of an element that is kept
-    whole.
+    """Split a target word into the punctuation before it, its core, and the punctuation after it.
 
-    Its units stand for those of the first and the last word that it is linked to, if the links are
-    given.
+    The core gets the element that decides for the linked source words. If the links are given
+    rather than guessed, each part refers to the units of the first and the last linked word.
     """
     deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
-    lead, core, trail = split_word(whole.text)
+    lead, core, trail = split_word(target.text)
     if not core and linked[0].lead >= 0 > linked[0].first and linked[0].trail >= 0:
-        # Quotes around an element without words.
-        lead, trail = (
-            lead[: len(lead) // 2],
-            lead[len(lead) // 2 :],
-        )
+        # The target is a pair of quotes around an element without words.
+        middle = len(lead) // 2
+        lead, trail = lead[:middle], lead[middle:]
     elif not core:
         lead = ""
-        core = whole.text
-    first, last = (
-        (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
-    )
+        core = target.text
 
-    def node_of(numbers: Iterable[int]) -> int:
-        return next(
-            (sentence.units[number].node for number in numbers if number >= 0), -1
-        )
+    first = linked[0] if is_given else _SourceWord("")
+    last = linked[-1] if is_given else _SourceWord("")
 
+    def first_node(numbers: Iterable[int]) -> int:
+        """Return the node of the first unit that exists, -1 if there is none."""
+        nodes = (sentence.units[number].node for number in numbers if number >= 0)
+        return next(nodes, -1)
+
+    lead_node = first_node(word.lead for word in linked)
+    trail_node = first_node(word.trail for word in reversed(linked))
+    word = target.word
     parts = (
-        TargetUnit(
-            lead,
-            whole.word,
-            False,
-            first.lead,
-            last.lead,
-            node_of(word.lead for word in linked),
-        ),
-        TargetUnit(core, whole.word, True, first.first, last.last, deciding.node),
-        TargetUnit(
-            trail,
-            whole.word,
-            False,
-            first.trail,
-            last.trail,
-            node_of(word.trail for word in reversed(linked)),
-        ),
+        TargetUnit(lead, word, False, first.lead, last.lead, lead_node),
+        TargetUnit(core, word, True, first.first, last.last, deciding.node),
+        TargetUnit(trail, word, False, first.trail, last.trail, trail_node),
     )
     return [part for part in parts if part.text]
 
 
 class _Ranges:
-    """The range of target units of each node, and what is needed to find it."""
+    """The range of target units of each node.
+
+    `starts` and `ends` hold the ranges by node, equal if a node has no unit. `children` holds the
+    nodes in each node, in the order of writing.
+    """
 
     def __init__(self, nodes: Sequence[Node], units: Sequence[TargetUnit]) -> None:
         self.nodes = nodes
@@ -306,16 +313,16 @@ class _Ranges:
         self.children: list[list[int]] = [[] for _ in nodes]
         for index, node in enumerate(nodes[1:], 1):
             self.children[node.parent].append(index)
+
         self._values = [int(unit.is_word) for unit in units]
-        self._counts = [
-            0,
-            *accumulate(int(unit.is_word and unit.node >= 0) for unit in units),
-        ]
-        self._fixed = [
-            0,
-            *accumulate(int(unit.is_word or unit.node >= 0) for unit in units),
-        ]
-        # (unit, child that it is in), by node.
+        # Prefix sums of the words that have an element, and of the units that no element kept
+        # whole may replace.
+        in_element = (int(unit.is_word and unit.node >= 0) for unit in units)
+        is_fixed = (int(unit.is_word or unit.node >= 0) for unit in units)
+        self._counts = [0, *accumulate(in_element)]
+        self._fixed = [0, *accumulate(is_fixed)]
+
+        # For each node, the units inside its children, as pairs of unit and child.
         self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]
         for position, unit in enumerate(units):
             child = unit.node
@@ -338,32 +345,33 @@ class _Ranges:
                 if start <= unit < end
             ]
             for child, (child_start, child_end) in self._best_runs(owned).items():
-                self.starts[child], self.ends[child] = child_start, child_end
+                self.starts[child] = child_start
+                self.ends[child] = child_end
+
             for child in self.children[index]:
                 if self.nodes[child].comes_from_before:
-                    self.starts[child], self.ends[child] = (
-                        start,
-                        start + self._best_length(owned, child, start),
-                    )
+                    length = self._best_length(owned, child, start)
+                    self.starts[child] = start
+                    self.ends[child] = start + length
                 elif self.nodes[child].goes_on:
-                    self.starts[child], self.ends[child] = (
-                        end - self._best_length(owned[::-1], child, end),
-                        end,
-                    )
+                    length = self._best_length(owned[::-1], child, end)
+                    self.starts[child] = end - length
+                    self.ends[child] = end
 
     def _best_runs(
         self, owned: Sequence[tuple[int, int]]
     ) -> dict[int, tuple[int, int]]:
-        """Return for each child the range in which its units most outnumber the others (Kadane's
-        algorithm).
-        """
-        best = dict[int, tuple[int, int, int, int]]()  # value, length, start, end
+        """Return the best range of each child: its units most outnumber the others (Kadane)."""
+        best = dict[int, tuple[int, int, int, int]]()  # value, length, -start, end
         value = start = last = 0
         previous = -1
         for unit, child in owned:
-            # Takes the place of its units, so there must be no others between.
-            is_whole = self.nodes[child].is_whole
-            counts, limit = (self._fixed, 0) if is_whole else (self._counts, value)
+            counts = self._counts
+            limit = value
+            if self.nodes[child].is_whole:
+                # The node replaces its units, so no other unit may stand between them.
+                counts = self._fixed
+                limit = 0
             cost = counts[unit] - counts[last + 1] if child == previous else 0
             if child == previous and cost <= limit:
                 value += self._values[unit] - cost
@@ -372,18 +380,17 @@ class _Ranges:
                 start = unit
             last = unit
             previous = child
-            best[child] = max(
-                best.get(child, (-1, 0, 0, 0)),
-                (value, last + 1 - start, -start, last + 1),
-            )
+            run = (value, last + 1 - start, -start, last + 1)
+            best[child] = max(best.get(child, (-1, 0, 0, 0)), run)
         return {child: (-start, end) for child, (_, _, start, end) in best.items()}
 
     def _best_length(
         self, owned: Sequence[tuple[int, int]], child: int, border: int
     ) -> int:
-        """Return the length of the best range at a border, from which `owned` leads away.
+        """Return the length of the best range of a child that begins or ends at a border.
 
-        An element open before the sentence begins there, or one still open after it ends there.
+        A child that was open before the sentence begins at the first border of its parent; a child
+        that is still open after the sentence ends at the last. `owned` leads away from the border.
         """
         value = best = length = 0
         last = border
@@ -399,7 +406,7 @@ class _Ranges:
         return length
 
     def place_points(self, positions: Sequence[int]) -> None:
-        """Give the nodes without units their positions, in their parents and beside their
+        """Move the nodes without units to their positions, inside their parents and beside their
         siblings.
         """
         for index, children in enumerate(self.children):
@@ -418,17 +425,19 @@ class _Ranges:
             ]
             low = max([self.starts[index], *before])
             high = min([self.ends[index], *after])
+
             for child in children:
                 node = self.nodes[child]
-                if self.is_empty(child) and not (
-                    node.comes_from_before or node.goes_on
-                ):
-                    position = min(max(positions[child], low), high)
-                    number = bisect_right(taken, (position, len(self.nodes))) - 1
-                    if number >= 0 and position < taken[number][1]:
-                        start, end = taken[number]
-                        position = start if position - start < end - position else end
-                    self.starts[child] = self.ends[child] = position
+                is_cut = node.comes_from_before or node.goes_on
+                if is_cut or not self.is_empty(child):
+                    continue
+                position = min(max(positions[child], low), high)
+                number = bisect_right(taken, (position, len(self.nodes))) - 1
+                if number >= 0 and position < taken[number][1]:
+                    # The position is inside of a sibling: take the nearer end of that.
+                    start, end = taken[number]
+                    position = start if position - start < end - position else end
+                self.starts[child] = self.ends[child] = position
             children.sort(
                 key=lambda child: (self.starts[child], self.ends[child], child)
             )
@@ -447,119 +456,112 @@ class _Positions:
         self._sentence = sentence
         self._units = units
         self._links = links
-        self._copies = {
-            unit.first: index
-            for index, unit in reversed([*enumerate(units)])
-            if unit.is_copy
-        }
+        self._copies = dict[int, int]()  # first target unit that copies a source unit
         self._word_starts = [len(units)] * (words + 1)
         self._cores = [-1] * words
         for index in reversed(range(len(units))):
-            word = units[index].word
-            self._word_starts[word] = index
-            self._cores[word] = (
-                index
-                if units[index].is_word or self._cores[word] < 0
-                else self._cores[word]
-            )
+            unit = units[index]
+            if unit.is_copy:
+                self._copies[unit.first] = index
+            self._word_starts[unit.word] = index
+            if unit.is_word or self._cores[unit.word] < 0:
+                self._cores[unit.word] = index
         for word in reversed(range(words)):
             self._word_starts[word] = min(
                 self._word_starts[word], self._word_starts[word + 1]
             )
-        self._end = len(units) - bool(
-            units and not units[-1].is_word and not split_word(units[-1].text)[1]
-        )
+
+        # Nothing is placed behind the punctuation at the end of a sentence.
+        self._end = len(units)
+        if units and not units[-1].is_word and not split_word(units[-1].text)[1]:
+            self._end -= 1
+
+        # For each source word, the nearest linked word up to it and from it on; -1 and the
+        # number of words if there is none.
+        count = len(links.targets)
         linked = [bool(targets) for targets in links.targets]
-        self._before = list(
-            accumulate((word if flag else -1 for word, flag in enumerate(linked)), max)
-        )
-        after = accumulate(
-            (
-                word if linked[word] else len(linked)
-                for word in reversed(range(len(linked)))
-            ),
-            min,
-        )
-        self._after = list(after)[::-1]
+        up_to = (word if linked[word] else -1 for word in range(count))
+        from_end = (word if linked[word] else count for word in reversed(range(count)))
+        self._before = list(accumulate(up_to, max))
+        self._after = list(accumulate(from_end, min))[::-1]
 
     def of(self, node: Node) -> int:
         """Return the target position of a node without units."""
         source = self._sentence.units
-        own = (
-            self._after[source[node.start].word]
-            if node.start < node.end and not node.is_symbol
-            else len(self._after)
-        )
-        if own < len(self._after) and own <= source[node.end - 1].word:
-            return self._word_starts[self._links.targets[own][-1] + 1]
+        none = len(self._after)
+        linked = none
+        if node.start < node.end and not node.is_symbol:
+            linked = self._after[source[node.start].word]
+        if linked < none and linked <= source[node.end - 1].word:
+            return self._word_starts[self._links.targets[linked][-1] + 1]
+
         left = node.start - 1
         right = node.end
         if right == len(source) and not split_word(source[-1].text)[1]:
             return len(self._units)
         position = -1
-        if (
-            left >= 0
-            and right < len(source)
-            and source[left].word == source[right].word
-        ):
+        is_inside = left >= 0 and right < len(source)
+        if is_inside and source[left].word == source[right].word:
             position = self._inside_word(left, right)
         if position < 0:
             position = self._between_words(node, left, right)
         return min(position, self._end)
 
     def _inside_word(self, left: int, right: int) -> int:
-        """Return the position inside of the translation of a word; -1 if it has none."""
+        """Return the position in the translation of the word of two units; -1 if it has none."""
         if right in self._copies:
             return self._copies[right]
         unit = self._sentence.units[left]
         targets = self._links.targets[unit.word]
-        return (
-            self._cores[targets[-1]] + (unit.position is not Position.LEAD)
-            if targets
-            else -1
-        )
+        if not targets:
+            return -1
+        core = self._cores[targets[-1]]
+        return core if unit.position is Position.LEAD else core + 1
 
     def _between_words(self, node: Node, left: int, right: int) -> int:
-        """Return the position before the translation of the next word or after that of the last:
-        the nearer one.
+        """Return the position after the translation of the preceding word or before that of the
+        following word, whichever of these words is nearer to the node.
         """
         source = self._sentence.units
         count = len(self._before)
         before = source[left].word if left >= 0 else -1
         after = source[right].word if right < len(source) else -1
-        mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
-        touches_left = mark is not None and left >= 0 and source[left].end == mark.start
-        touches_right = (
-            mark is not None and right < len(source) and source[right].start == mark.end
-        )
+        touches_left = touches_right = False
+        if node.opener >= 0:
+            mark = self._sentence.marks[node.opener]
+            touches_left = left >= 0 and source[left].end == mark.start
+            touches_right = right < len(source) and source[right].start == mark.end
+
         linked_before = self._before[before] if before >= 0 else -1
         linked_after = self._after[after] if after >= 0 else count
         to_left = before - linked_before if linked_before >= 0 else count
         to_right = linked_after - after if linked_after < count else count
-        if to_left < to_right or (
-            to_left == to_right < count and touches_left and not touches_right
-        ):
+        belongs_left = touches_left and not touches_right
+        if to_left < to_right or (to_left == to_right < count and belongs_left):
             return self._word_starts[self._links.targets[linked_before][-1] + 1]
         if to_right == count:
             return 0
+
         last = self._links.targets[linked_before][-1] if to_left == 0 else -1
         targets = self._links.targets[linked_after]
         target = next((target for target in targets if target > last), targets[0])
-        # what had a word before it does not come first, but follows an article if there is one
+        # A node that had a word before it does not move to the start of its element. If the
+        # translation begins with an article, the node follows the article.
         is_inner = right < len(source) and source[right].node == node.parent
         follows = (
             is_inner
             and target == 0
             and (1 in targets or (linked_before >= 0 and before == after))
         )
-        return self._word_starts[target + follows]
+        return self._word_starts[target + 1 if follows else target]
 
 
 def _order(
     nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges
 ) -> list[Entry]:
-    """Return units and marks in the order of writing; a node that is kept whole takes the place of
-    its units.
+    """Return units and marks in the order of writing.
+
+    A node that is kept whole replaces its units.
     """
     entries = list[Entry]()
     stack = [(0, iter(ranges.children[0]))]
@@ -567,27 +569,26 @@ def _order(
     while stack:
         index, children = stack[-1]
         child = next(children, None)
-        entries += _unit_entries(
-            nodes,
-            units,
-            position,
-            ranges.ends[index] if child is None else ranges.starts[child],
-        )
         if child is None:
-            position = ranges.ends[index]
+            end = ranges.ends[index]
+            entries += _unit_entries(nodes, units, position, end)
+            position = end
             if nodes[index].closer >= 0:
                 entries.append(Entry("mark", nodes[index].closer))
             stack.pop()
             continue
-        position = ranges.starts[child]
+
+        start = ranges.starts[child]
+        entries += _unit_entries(nodes, units, position, start)
+        position = start
         if nodes[child].is_whole:
             position = ranges.ends[child]
-            inside = units[ranges.starts[child] : position]
-            entries.append(
-                Entry("whole", child, (inside[0].word, inside[-1].word))
-                if inside
-                else Entry("whole", child)
-            )
+            replaced = units[start:position]
+            if replaced:
+                words = (replaced[0].word, replaced[-1].word)
+                entries.append(Entry("whole", child, words))
+            else:
+                entries.append(Entry("whole", child))
         else:
             if nodes[child].opener >= 0:
                 entries.append(Entry("mark", nodes[child].opener))
@@ -598,7 +599,7 @@ def _order(
 def _unit_entries(
     nodes: Sequence[Node], units: Sequence[TargetUnit], start: int, end: int
 ) -> list[Entry]:
-    """Return the units of a range but for those that elements kept whole take the place of."""
+    """Return the units of a range, except those that are replaced by an element kept whole."""
     kept = [
         number
         for number in range(start, end)
@@ -608,9 +609,7 @@ def _unit_entries(
 
 
 def _spread(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[Entry]:
-    """Put marks in proportion, in their order."""
-    entries = list[Entry]()
-    position = 0
+    """Place the marks in their order, each at its relative position in the source."""
     wholes = [
         (node.start, 1, index)
         for index, node in enumerate(sentence.nodes)
@@ -619,6 +618,9 @@ def _spread(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[Entry
     marks = [
         (gap, 0, index) for gap, indices in sentence.gaps.items() for index in indices
     ]
+
+    entries = list[Entry]()
+    position = 0
     for gap, is_whole, index in sorted(wholes + marks):
         end = gap * len(units) // len(sentence.units)
         entries += _unit_entries(sentence.nodes, units, position, end)

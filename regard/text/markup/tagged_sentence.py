@@ -1,9 +1,8 @@
-"""A sentence of marked-up text as a tree: units of text, in the elements around them, and the tags
-between them.
+"""Represent a sentence of marked-up text as a tree: units of text, the elements around them, and
+tags.
 
-A unit is a word, or a part of one if a tag stands in the word or punctuation at its ends:
-`(<b>Bread</b>,` has the units `(`, `Bread` and `,`. Word indices count what stands between spaces
-in the line.
+A unit is a word, or a part of one if a tag or punctuation divides it: `(<b>Bread</b>,` has the
+units `(`, `Bread` and `,`. Word indices count what stands between spaces in the line.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ _PUNCTUATION = (
 
 
 class Piece(NamedTuple):
-    """A part of a word: `offset` in the plain paragraph, `whole`: token of the element that is kept
-    whole around it.
+    """A part of a word, with its `offset` in the plain paragraph.
+
+    `whole` is the token of the element kept whole around the piece, -1 if there is none.
     """
 
     start: int
@@ -37,8 +37,10 @@ class Piece(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A tag, comment or entity between pieces. `token` and `partner`: indices of its token and of
-    the other tag.
+    """A tag, comment or entity between pieces.
+
+    `token` and `partner` are the indices of its token and of the tag that closes or opens its
+    element.
     """
 
     start: int
@@ -71,9 +73,9 @@ class Unit(NamedTuple):
 class Node:
     """An element, an element that is kept whole, or a mark by itself; node 0 is the sentence.
 
-    `opener` and `closer`: its marks, -1 if they stand outside the sentence. `start` and `end`: its
-    units. `token`: that of the start tag. `is_symbol`: it is kept whole and has no letters, so it
-    takes no word's place.
+    `opener` and `closer` are its marks, -1 if they stand outside of the sentence; `start` and `end`
+    the range of its units; `token` the token of its start tag. `is_symbol` means that it is kept
+    whole and has no letters, so it never takes the place of a word.
     """
 
     parent: int
@@ -102,8 +104,8 @@ class Node:
 class TaggedSentence:
     """A sentence between two offsets of the source, and its line to translate.
 
-    `follows`: it stands right after another one, without white space. `gaps`: the marks before each
-    unit, by its number, and after the last.
+    `follows` means that it stands right after another sentence, without white space. `gaps` holds
+    the marks before each unit, by the unit's number, and the marks after the last unit.
     """
 
     start: int
@@ -159,8 +161,8 @@ def build_sentence(
 def _enter_open_elements(
     sentence: TaggedSentence, entries: Sequence[Piece | Mark]
 ) -> list[int]:
-    """Return the stack of the elements that are open before the sentence and closed in it, below
-    them the sentence.
+    """Return a stack with the sentence and the elements that begin before the sentence and end in
+    it.
     """
     opened = {
         entry.token
@@ -219,46 +221,49 @@ def _add_units(
     is_first: bool,
     is_last: bool,
 ) -> None:
-    """Add the units of a piece: punctuation at the ends of a word by itself, unless it is an
-    entity.
+    """Add the units of a piece: the punctuation at either end of a word becomes a unit of its own.
+
+    A piece that is written with entities is not divided. `is_first` and `is_last` tell whether the
+    piece begins and ends its word.
     """
     is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
     lead, core, _ = split_word(piece.text)
+    length = len(piece.text)
     lead_end = len(lead) if is_first else 0
-    core_end = len(lead) + len(core) if is_last else len(piece.text)
+    core_end = len(lead) + len(core) if is_last else length
     if (piece.whole >= 0 and core) or (not core and is_first and is_last):
         lead_end = 0
-        core_end = len(piece.text)
+        core_end = length
+    elif not core and is_first:
+        lead_end = core_end = length
     elif not core:
-        lead_end, core_end = (
-            (len(piece.text), len(piece.text))
-            if is_first
-            else (0, 0 if is_last else len(piece.text))
-        )
+        lead_end = 0
+        core_end = 0 if is_last else length
     elif not is_plain:
         lead_end = 0
-        core_end = len(piece.text)
+        core_end = length
+
     cuts = (
         (0, lead_end, Position.LEAD),
         (lead_end, core_end, Position.CORE),
-        (core_end, len(piece.text), Position.TRAIL),
+        (core_end, length, Position.TRAIL),
     )
     for start, end, position in cuts:
-        if start < end:
-            span = (
-                (piece.start + start, piece.start + end)
-                if is_plain
-                else (piece.start, piece.end)
-            )
-            sentence.units.append(
-                Unit(*span, piece.text[start:end], word, position, node)
-            )
+        if start >= end:
+            continue
+        span = (piece.start, piece.end)
+        if is_plain:
+            span = (piece.start + start, piece.start + end)
+        text = piece.text[start:end]
+        sentence.units.append(Unit(*span, text, word, position, node))
 
 
 def split_word(word: str) -> tuple[str, str, str]:
-    """Split a word into punctuation before it, the word, and punctuation after it; punctuation only
-    is all before.
+    """Split a word into the punctuation before it, its core, and the punctuation after it.
+
+    If the word is nothing but punctuation, all of it is the first part.
     """
-    rest = word.lstrip(_PUNCTUATION)
-    core = rest.rstrip(_PUNCTUATION)
-    return word[: len(word) - len(rest)], core, rest[len(core) :]
+    without_lead = word.lstrip(_PUNCTUATION)
+    core = without_lead.rstrip(_PUNCTUATION)
+    lead = word[: len(word) - len(without_lead)]
+    return lead, core, without_lead[len(core) :]

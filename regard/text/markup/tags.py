@@ -1,8 +1,7 @@
-"""Tokens of HTML and XML with their positions: text, tags, comments and the rest, in linear time,
-errors forgiven.
+"""Tokenise HTML and XML into text, tags, comments and the like, with positions, in linear time.
 
-As browsers do, a `<` that begins no tag is text, and a comment that is never closed runs to the
-end. A tag without a `>` is text too.
+Errors are forgiven as in browsers: a `<` that begins no tag is text, and a comment that is never
+closed runs to the end. A tag without a `>` is text, too.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ _RAW_END = {
 
 
 class Token(NamedTuple):
-    """A part of the source: `name` of the element for tags, lower case in HTML.
+    """A part of the source. `name` is the name of a tag's element, in lower case in HTML.
 
-    "empty": a tag that is an element by itself. "other": a comment, a declaration, CDATA, a whole
-    script.
+    "empty" is a tag that is an element by itself; "other" is a comment, a declaration, CDATA, or an
+    entire script.
     """
 
     kind: TokenKind
@@ -69,7 +68,7 @@ def tokenize(text: str, kind: Kind) -> Iterator[Token]:
             else None
         )
         if token is None:
-            break  # no `>` follows outside of quotes: the rest is text
+            break  # no `>` follows outside of quotes, so all that follows is text
         if token.start > start:
             yield Token("text", start, token.start)
         start = token.end
@@ -106,8 +105,9 @@ def tag_name(tag: str) -> str:
 
 
 def attributes(text: str, token: Token) -> dict[str, str]:
-    """Return the attributes of a start tag, names in lower case, values without quotes; the first
-    of a name counts.
+    """Return the attributes of a start tag, with names in lower case and values without quotes.
+
+    If a name occurs twice, its first value counts.
     """
     result = dict[str, str]()
     for match in _ATTRIBUTE.finditer(
@@ -121,15 +121,15 @@ def attributes(text: str, token: Token) -> dict[str, str]:
 
 
 def _scan(text: str, start: int, kind: Kind) -> Token | None:
-    """Return the token that begins with `<` at `start`; None if it has no end."""
+    """Return the token that begins with `<` at `start`; None if the token has no end."""
     second = text[start + 1]
     if second == "!":
         return Token("other", start, _declaration_end(text, start, kind))
     if second == "?":
-        end = text.find("?>" if kind == "xml" else ">", start)
-        return Token(
-            "other", start, len(text) if end < 0 else end + (2 if kind == "xml" else 1)
-        )
+        closing = "?>" if kind == "xml" else ">"
+        end = text.find(closing, start)
+        end = len(text) if end < 0 else end + len(closing)
+        return Token("other", start, end)
     if second == "/":
         end = text.find(">", start) + 1
         name = _name(text, start + 2, kind)
@@ -152,8 +152,9 @@ def _name(text: str, start: int, kind: Kind) -> str:
 
 
 def _tag_end(text: str, position: int) -> int:
-    """Return the offset after the `>` of a tag; quotes count after `=` only, and only if they are
-    closed. 0: none.
+    """Return the offset after the `>` of a tag, 0 if there is none.
+
+    A quote counts only after `=`, and only if it is closed.
     """
     while match := _VALUE_OR_END.search(text, position):
         position = match.end()
@@ -166,8 +167,9 @@ def _tag_end(text: str, position: int) -> int:
 
 
 def _is_closed(text: str, start: int, end: int) -> bool:
-    """Return whether the slash before `>` is not the end of a value without quotes, as in `<a
-    href=a/>`.
+    """Return whether the slash before `>` closes the tag.
+
+    It may also be the end of a value without quotes, as in `<a href=a/>`.
     """
     tag = text[start : end - 2]
     value = tag[max(tag.rfind(mark) for mark in " \t\n\r\f\"'") + 1 :]

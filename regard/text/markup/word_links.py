@@ -1,6 +1,4 @@
-"""Word alignments of a sentence and its translation, completed: words without a link are linked by
-position.
-"""
+"""Complete the word alignments of a sentence: words without a link are linked by position."""
 
 from __future__ import annotations
 
@@ -12,10 +10,9 @@ from itertools import groupby
 
 @dataclass
 class WordLinks:
-    """Links of words. `sources`: the source words of each target word; `targets`: the reverse; both
-    ascending.
+    """Links of words: the source words of each target word, and the reverse, in ascending order.
 
-    `is_given`: they were not guessed.
+    `is_given` is false if the links were guessed.
     """
 
     sources: list[list[int]]
@@ -29,21 +26,17 @@ class WordLinks:
         target: Sequence[str],
         alignments: Sequence[tuple[int, int]] | None,
     ) -> WordLinks:
-        """Take the links that are given, without any those of words that both texts have once, and
-        fill gaps.
+        """Return the given links, completed. Without any, words that occur once in both texts are
+        linked.
 
-        A run of unlinked words is linked to the run of unlinked words that stands between the same
-        neighbours.
+        A run of unlinked words is linked to the run of unlinked words between the same neighbours.
         """
         links = cls([[] for _ in target], [[] for _ in source], alignments is not None)
-        for word, position in sorted(
-            set(_equal_words(source, target) if alignments is None else alignments)
-        ):
-            if (
-                0 <= word < len(source)
-                and 0 <= position < len(target)
-                and target[position]
-            ):
+        if alignments is None:
+            alignments = _equal_words(source, target)
+        for word, position in sorted(set(alignments)):
+            is_inside = 0 <= word < len(source) and 0 <= position < len(target)
+            if is_inside and target[position]:
                 links._add(word, position)
         links._fill()
         return links
@@ -60,11 +53,9 @@ class WordLinks:
         for start, end in _runs([not linked for linked in self.targets]):
             before = self.targets[start - 1] if start else [-1]
             after = self.targets[end] if end < count else [len(free)]
-            low, high = (
-                (before[-1], after[0])
-                if before[-1] < after[0]
-                else (after[-1], before[0])
-            )
+            low, high = before[-1], after[0]
+            if low >= high:  # the neighbours have changed their order
+                low, high = after[-1], before[0]
             if low < high and next_linked[low + 1] == high:
                 new += _in_proportion(range(start, end), range(low + 1, high))
         for word, position in sorted(new):
@@ -86,9 +77,7 @@ def _equal_words(source: Sequence[str], target: Sequence[str]) -> list[tuple[int
 
 
 def _next_linked(free: Sequence[bool]) -> list[int]:
-    """Return, for each position and the one after the last, the first linked position from there
-    on.
-    """
+    """Return the first linked position at or after each position, and after the last."""
     following = [len(free)] * (len(free) + 1)
     for position in reversed(range(len(free))):
         following[position] = following[position + 1] if free[position] else position
@@ -96,16 +85,18 @@ def _next_linked(free: Sequence[bool]) -> list[int]:
 
 
 def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Yield where runs of true values begin and end."""
+    """Yield the start and end of each run of true values."""
     for flag, group in groupby(range(len(flags)), flags.__getitem__):
         if flag:
-            start, *rest = group
-            yield start, start + len(rest) + 1
+            indices = list(group)
+            yield indices[0], indices[-1] + 1
 
 
 def _in_proportion(words: range, positions: range) -> Iterator[tuple[int, int]]:
-    """Link two runs in order, each word of both at least once."""
-    longer = max(len(words), len(positions)) if len(words) and len(positions) else 0
+    """Link two runs in order, so that each word of both has at least one link."""
+    if not words or not positions:
+        return
+    longer = max(len(words), len(positions))
     for index in range(longer):
         yield (
             words[index * len(words) // longer],

@@ -1,6 +1,4 @@
-"""Writing of a translated sentence with its marks: white space between words, entities, and
-escapes.
-"""
+"""Write a translated sentence with its marks: white space between words, entities, and escapes."""
 
 from __future__ import annotations
 
@@ -14,23 +12,20 @@ from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import Kind
 
-_BEFORE, _BEHIND = (
-    lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]"),
-    lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]"),
-)
-"""Punctuation, and white space, that parts an element from the words around it, wherever it comes
-to stand.
-"""
-_OPENS, _CLOSES = lazy_pattern(r"(?<!\S)['*/_-]"), lazy_pattern(r"['*/_-](?!\S)")
-"""Marks that are the same on both sides of what they enclose: before or behind it if they stand at
-a word's edge.
+_BEFORE = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]")
+_BEHIND = lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
+"""Punctuation, and white space, that separates an element from the words before and after it."""
+_OPENS = lazy_pattern(r"(?<!\S)['*/_-]")
+_CLOSES = lazy_pattern(r"['*/_-](?!\S)")
+"""Marks that are the same on both sides of the text that they enclose; they open or close it at the
+edge of a word.
 """
 _ENTITIES = {
     "\u00a0": ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;"),
     '"': ("&quot;", "&#34;", "&#x22;"),
     "'": ("&apos;", "&#39;", "&#x27;"),
 }
-"""Characters that may be written as they are, and what some texts write instead."""
+"""Characters that need no entity, and the entities that some texts write for them."""
 _NOT_XML = lazy_pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -43,7 +38,7 @@ class Source:
 
     @cached_property
     def _entities(self) -> dict[str, str]:
-        """The entities by which the text writes characters that need none."""
+        """The entities that the text uses for characters that need none."""
         entities = dict[str, str]()
         for character, names in _ENTITIES.items():
             used = [
@@ -56,8 +51,9 @@ class Source:
         return entities
 
     def escape(self, text: str) -> str:
-        """Escape & < > and what the source writes as entities, too; XML gets no character that it
-        forbids.
+        """Escape & < > and the characters that the source writes as entities.
+
+        In XML, characters that it forbids are replaced.
         """
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         for character, entity in self._entities.items():
@@ -73,8 +69,8 @@ def write_sentence(
 ) -> str:
     """Return the translation of a sentence in markup.
 
-    Between units that stand side by side in the source too, with the same marks, all is written as
-    the source has it; so are words that came back unchanged.
+    Between two units that are neighbours in the source too, with the same marks, the source text is
+    copied. Words that came back unchanged are copied, too.
     """
     writer = _Writer(source, sentence)
     for entry in entries:
@@ -84,7 +80,7 @@ def write_sentence(
             unit = units[entry.number]
             copied = sentence.units[unit.first]
             text = source.text[copied.start : copied.end]
-            # Which may begin a tag if a > comes to stand after it.
+            # A copied < could begin a tag if a > followed in the translation.
             is_safe = unit.is_copy and "<" not in text
             written = text if is_safe else source.escape(unit.text)
             word = unit.word
@@ -93,7 +89,7 @@ def write_sentence(
                 and entry.number
                 and units[entry.number - 1].word == word
             ):
-                # Punctuation behind its word stays behind whatever stands there now.
+                # Punctuation after its word stays attached to the text written last.
                 word = writer.last_word
             writer.add(written, (unit.first, unit.last), (word, unit.word))
             following = units[entry.number + 1 : entry.number + 2]
@@ -112,23 +108,25 @@ def write_sentence(
 
 
 class _Writer:
-    """Writer of one sentence; `marks` wait for the text after them.
+    """Writer of one sentence. `marks` are written before the next text.
 
-    `last_word`: the target word of what was written last. `is_opened`: this is punctuation before
-    its word, which is to stand before whatever follows.
+    `last_word` is the target word of the text written last. `is_opened` means that this text is
+    punctuation before a word, to which the next text is attached.
     """
 
     def __init__(self, source: Source, sentence: TaggedSentence) -> None:
         self._source = source
         self._sentence = sentence
         self._parts = list[str]()
-        self._last_unit = self.last_word = -1
+        self._last_unit = -1
+        self.last_word = -1
         self.is_opened = False
         self.marks = list[int]()
 
     def add(self, text: str, units: tuple[int, int], words: tuple[int, int]) -> None:
-        """Write text, after the marks before it. `units`: the first and last source unit, `words`:
-        target words.
+        """Write the waiting marks and then a text.
+
+        `units` are its first and last source unit, `words` its first and last target word.
         """
         all_units = self._sentence.units
         if (
@@ -136,17 +134,15 @@ class _Writer:
             and units[0] > 0
             and all_units[units[0] - 1].end == all_units[units[0]].start
         ):
-            # An element kept whole that stood at a word stands at one again.
-            words = (
-                self.last_word,
-                self.last_word,
-            )
+            # An element kept whole that was attached to a word is attached to one again.
+            words = (self.last_word, self.last_word)
         if not self._parts:
             start = self._sentence.start
             end = all_units[0].start
-            gap = self._gap(0, start, end) or self._white_space(
-                0, start, end
-            ) + self._arrange(False, True, False)
+            gap = self._gap(0, start, end)
+            if not gap:
+                gap = self._white_space(0, start, end)
+                gap += self._arrange(False, True, False)
         else:
             is_spaced = self.last_word != words[0] and not self.is_opened
             gap = ""
@@ -155,9 +151,9 @@ class _Writer:
                 after = all_units[units[0]]
                 if is_spaced == (before.word != after.word):
                     gap = self._gap(units[0], before.end, after.start)
-            gap = gap or self._arrange(
-                True, is_spaced or not _BEHIND.match(text), is_spaced
-            )
+            if not gap:
+                has_right = is_spaced or not _BEHIND.match(text)
+                gap = self._arrange(True, has_right, is_spaced)
         self._parts += [gap, text]
         self._last_unit = units[1]
         self.last_word = words[1]
@@ -165,25 +161,24 @@ class _Writer:
         self.marks = []
 
     def finish(self) -> str:
-        """Write the marks that are left, and return all."""
+        """Write the remaining marks, and return the sentence."""
         units = self._sentence.units
-        head = (
-            ""
-            if self._parts
-            else self._white_space(0, self._sentence.start, units[0].start)
-        )
         start = units[-1].end
         end = self._sentence.end
-        tail = self._gap(len(units), start, end) if self._parts else ""
+        head = ""
+        tail = ""
+        if self._parts:
+            tail = self._gap(len(units), start, end)
+        else:
+            head = self._white_space(0, self._sentence.start, units[0].start)
         if not tail:
-            tail = self._arrange(bool(self._parts), False, False) + self._white_space(
-                len(units), start, end
-            )
+            tail = self._arrange(bool(self._parts), False, False)
+            tail += self._white_space(len(units), start, end)
         return "".join([head, *self._parts, tail])
 
     def _gap(self, index: int, start: int, end: int) -> str:
-        """Return a gap of the source as it is if the marks that wait are those in it, else
-        nothing.
+        """Return the text of a gap of the source if its marks are the waiting ones, else an empty
+        text.
         """
         is_same = sorted(self.marks) == self._sentence.gaps.get(index, [])
         return self._source.text[start:end] if is_same else ""
@@ -198,8 +193,8 @@ class _Writer:
         return "".join([*parts, self._source.text[start:end]])
 
     def _arrange(self, has_left: bool, has_right: bool, is_spaced: bool) -> str:
-        """Return the marks that wait, with a space if words have to be parted, and those that they
-        had themselves.
+        """Return the waiting marks with spaces: between words, and where the marks had some in the
+        source.
         """
         parts = list[str]()
         text = self._source.text

@@ -221,14 +221,6 @@ def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
         read_tensors(tmp_path / "w.pth", DataError, "fetch it")
 
 
-def test_the_header_says_the_shapes(tmp_path: Path) -> None:
-    path = tmp_path / "w.safetensors"
-    save_file({"a": torch.zeros(2, 3)}, path)
-    assert tensor_shapes(path) == {"a": (2, 3)}
-    path.write_bytes(b"nothing")
-    assert tensor_shapes(path) is None
-
-
 def test_a_damaged_journal_is_only_a_diary(tmp_path: Path) -> None:
     good = ['{"event": "train", "update": 1, "loss": 2.5}', '{"event": "end"}']
     bad = [

@@ -173,35 +173,6 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
             call.result(120)
 
 
-def test_one_thread_steps_its_own_calls_and_another_those_of_several() -> None:
-    model = plain_model()
-    expected = alone(model, LONG, GREEDY)
-    steps = Steps(model)
-    pause = Pause()
-    steps.at[4] = pause
-    engine = Engine(model, choice="pytorch")
-    results = list[Any]()
-
-    def call() -> None:
-        results.append(engine.decode(LONG, GREEDY))
-
-    first = threading.Thread(target=call, name="first")
-    second = threading.Thread(target=call)
-    first.start()
-    pause.await_it()
-    assert set(steps.threads) == {"first"}
-
-    second.start()
-    pause.is_over.set()
-    first.join(60)
-    second.join(60)
-
-    assert set(steps.threads) <= {"first", WORKER}
-    assert steps.threads[-1] == WORKER
-    for result in results:
-        assert_same(result, expected)
-
-
 def test_the_thread_ends_with_its_engine() -> None:
     engine = Engine(plain_model(), choice="pytorch")
     before = {*threading.enumerate()}

@@ -251,13 +251,14 @@ def test_the_next_write_removes_what_killed_ones_have_left_and_nothing_of_living
 ) -> None:
     """As on file systems without unnamed files; whatever the target of either is called."""
     script = KILLED.replace(", unnamed=True", "")
+    (tmp_path / ".mine.partial").mkdir()
     for name in ("file", "other"):
         done = subprocess.run(
             [sys.executable, "-c", script, str(tmp_path / name)], check=False
         )
         assert done.returncode == -signal.SIGKILL
 
-    assert len(list(tmp_path.glob(".*.partial"))) == 1, (
+    assert len(list(tmp_path.glob(".*.regard-*.partial"))) == 1, (
         "the second write has removed that of the first"
     )
 
@@ -266,7 +267,7 @@ def test_the_next_write_removes_what_killed_ones_have_left_and_nothing_of_living
         write_text(tmp_path / "file", "after")
         assert [path.name for path in tmp_path.glob(".*.partial/*")] == ["living"]
 
-    assert sorted(os.listdir(tmp_path)) == ["file", "living"]
+    assert sorted(os.listdir(tmp_path)) == [".mine.partial", "file", "living"]
 
 
 def test_a_file_is_named_at_once_where_there_are_no_unnamed_ones(

@@ -150,6 +150,18 @@ def test_scores_equal_teacher_forcing(captioner: Captioner, files: list[Path]) -
     assert captioner.score(files[0], "I go home") < 0
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_lower_precisions_score_much_as_the_model_does(
+    tmp_path: Path, files: list[Path], precision: Any
+) -> None:
+    captioner = load_captioner(captioner_folder(tmp_path / "run"), precision=precision)
+    captions = captioner.caption(files, length_penalty=0.0)
+    ids = [ids_of(captioner, caption) for caption in captions]
+    forced = force_decode(captioner.model, loaded(files), ids)
+    expected = [float(one.log_probs.sum()) for one in forced]
+    assert [caption.score for caption in captions] == pytest.approx(expected, rel=0.03)
+
+
 def test_a_trace_is_that_of_the_captions_own_search(
     captioner: Captioner, files: list[Path]
 ) -> None:

@@ -12,6 +12,7 @@ from helpers.small_models import SIDES, captioner_folder, folder, pairs
 from PIL import Image
 
 from regard.cli.model_views import draw_map
+from regard.common.errors import UsageError
 from regard.explain.explanation import explain, explain_caption
 from regard.explain.residuals import draw_residuals
 from regard.models import Batch
@@ -215,3 +216,10 @@ def test_the_map_of_a_score_has_every_word_of_both_sides(
         assert [mark.paint for mark in figure.marks() if isinstance(mark, Text)].count(
             "s1"
         ) == (len(explanation.data.target) - first)
+
+
+def test_a_recurrent_model_has_no_residual_connections_to_draw(tmp_path: Path) -> None:
+    translator = load_translator(folder(tmp_path / "run", "recurrent", "recurrent"))
+    explanation = explain(translator, TEXT, beam=2, attributions=False)
+    with pytest.raises(UsageError, match="wanted a Transformer with residual"):
+        draw_residuals(translator, TEXT, explanation)

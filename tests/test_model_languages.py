@@ -16,7 +16,7 @@ from helpers.small_models import SENTENCES, folder
 import regard
 from regard.cli import main
 from regard.common.checksums import fingerprints
-from regard.common.errors import RegardError
+from regard.common.errors import ModelFolderError, RegardError
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.interchange.runtime import export
@@ -258,6 +258,14 @@ def test_a_damaged_file_is_reported_and_ignored(known: Path, damage: Any) -> Non
     assert regard.load(known).translate("I go home")
 
 
+def test_a_link_that_leads_out_is_refused(known: Path, tmp_path: Path) -> None:
+    (known / LANGUAGES).rename(tmp_path / "elsewhere.json")
+    (known / LANGUAGES).symlink_to(tmp_path / "elsewhere.json")
+    for use in (load_language_id, check_folder, regard.load):
+        with pytest.raises(ModelFolderError, match="a link that leads out of"):
+            use(known)
+
+
 def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
     before = model_fingerprint(known)
     values = json.loads((known / CONFIG).read_text("utf-8"))
@@ -282,6 +290,16 @@ def test_a_runtime_file_carries_them(known: Path, tmp_path: Path) -> None:
     assert translator.language_id == load_language_id(known)
     assert translator.model.card["language_codes"] == []
     assert translator.translate("I go home")
+
+
+def test_damage_in_a_runtime_file_is_reported(
+    known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LanguageId, "to_json", lambda *_: "{}")
+    export(known, tmp_path / "model.regard")
+    translator = RuntimeTranslator(tmp_path / "model.regard")
+    with pytest.warns(UserWarning, match="its languages are damaged"):
+        assert translator.language_id is None
 
 
 def test_the_command_line_gives_them(

@@ -118,7 +118,7 @@ def test_sentences_stay_together_where_that_was_learnt_or_asked_for(
     assert len(translator.translate(line)[0].parts) == 2
     assert len(translator.translate(line, split="off")[0].parts) == 1
 
-    several = translator.settings.search.with_values(line_sentences=2.5)
+    several = translator.settings.search.with_values(line_sentences=1.5)
     learnt = FolderTranslator(
         translator.model,
         translator.tokenizer,

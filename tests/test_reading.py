@@ -249,3 +249,7 @@ def test_a_damaged_journal_is_only_a_diary(tmp_path: Path) -> None:
 
     Journal(path).truncate(0)
     assert path.read_text(encoding="utf-8").splitlines() == good[1:]
+
+    path.write_text('{"event": "half of a surrogate pair \\ud800"}\n')
+    Journal(path).truncate(0)
+    assert len(read(path)) == 1

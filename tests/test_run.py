@@ -210,8 +210,11 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def test_minutes_that_are_over_end_a_run_after_its_update(
-    data: Path, tmp_path: Path
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """Nothing is printed, and PyTorch has as many threads afterwards as before."""
+    threads = torch.get_num_threads()
+    capfd.readouterr()
     more = {
         "training.updates": None,
         "training.minutes": 1e-6,
@@ -225,6 +228,9 @@ def test_minutes_that_are_over_end_a_run_after_its_update(
         "the rest of 1e-06 minutes is for the end of the run",
     )
     assert (run.recipe.training.updates, run.recipe.training.minutes) == (1, None)
+
+    assert tuple(capfd.readouterr()) == ("", "")
+    assert torch.get_num_threads() == threads
 
 
 def test_a_run_learns_below_which_score_a_translation_is_doubtful(

@@ -67,6 +67,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a slice": lambda: slice(1),
     "an empty dictionary": dict,
     "a dictionary": lambda: {"a": "b"},
+    "a dictionary of a number": lambda: {"a": 5},
     "an empty set": set,
     "an empty list": list,
     "an empty tuple": tuple,

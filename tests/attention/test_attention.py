@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.attention import SCORES, Attention, watch
 from regard.attention.attention import masked_softmax
+from regard.common.errors import ConfigurationError
 
 D = 12
 EVERY_SCORE = pytest.mark.parametrize("name", SCORES)
@@ -253,3 +254,11 @@ def test_float64_attention_computes_in_float64(name: str) -> None:
     )
     assert exact.dtype == torch.float64
     torch.testing.assert_close(exact.float(), rounded, rtol=1e-4, atol=1e-5)
+
+
+def test_heads_that_do_not_fit_are_refused_with_all_causes() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Attention("cross", D, D, D, 5, project_keys=False)
+    size, keys = refused.value.causes
+    assert "size 12 cannot be split into 5 heads" in size
+    assert "without project_keys takes one head" in keys

@@ -178,6 +178,9 @@ def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
     regard.fails(
         f"{translate} long --max-line 100 --output out", status=1, because=because
     )
+    typed = because.replace("long", "standard input", 1)
+    content = Path("long").read_bytes()
+    regard.fails(f"{translate} --max-line 100", stdin=content, status=1, because=typed)
     assert len(regard(f"{translate} long --max-line 101 --beam 1").lines) == 2
 
     rows = [{"text": "가" * 101}, {"text": "나는 집에", "terms": ["I"] * 30}]

@@ -4,13 +4,20 @@ same.
 
 from __future__ import annotations
 
+import re
 import string
 from itertools import product
 
 import pytest
 from helpers.text_table import items, rows
 
-from regard.data.language_codes import CodeIndex, canonical_code, code_exists
+from regard.data.language_codes import (
+    CodeIndex,
+    canonical_code,
+    code_exists,
+    parse_tag,
+    script_of,
+)
 
 WRITTEN = """
     iw=he in=id ji=yi jw=jv tl=fil mo=ro sh=sr-Latn cmn=zh eng=en ger=de nob=nb no=no nno=nn prs=fa-AF
@@ -125,3 +132,59 @@ def test_no_language_that_exists_is_refused() -> None:
     assert [code for code in newer if not code_exists(code)] == []
     wrong = items("jp cn gr cz dk ua zz xx qua- x- english e")
     assert [code for code in wrong if code_exists(code)] == []
+
+
+NEWER = items(
+    "bji bsq drh gon grc hif kxc lzh man-GN pra rif rna sga sr-RU udi wsg zhx"
+)
+"""Codes whose likely script is another in CLDR 49 than in the older version of langcodes, or is not
+told.
+"""
+
+
+def test_aliases_and_likely_scripts_are_those_of_langcodes() -> None:
+    pytest.importorskip(
+        "langcodes", reason="langcodes is not installed: pip install langcodes"
+    )
+    from langcodes.data_dicts import LANGUAGE_REPLACEMENTS, LIKELY_SUBTAGS
+
+    likely = {
+        tag: text.split("-")[1]
+        for tag, text in LIKELY_SUBTAGS.items()
+        if re.fullmatch("(?!und)[a-z]{2,3}(-[A-Za-z]{2})?", tag)
+    }
+    assert len(likely) > 1_300
+    others = {tag for tag, script in likely.items() if script_of(tag) != script}
+    assert others <= {*NEWER}
+
+    replaced = {
+        tag: text
+        for tag, text in LANGUAGE_REPLACEMENTS.items()
+        if re.fullmatch("[a-z]{2,3}", tag)
+    }
+    assert len(replaced) > 350
+    differing = {
+        tag
+        for tag, text in replaced.items()
+        if canonical_code(tag) != canonical_code(text)
+    }
+    assert differing <= {"nbx"}, "a code that was divided, and is assigned otherwise"
+
+
+def test_tags_are_standardised_as_by_langcodes() -> None:
+    langcodes = pytest.importorskip(
+        "langcodes", reason="langcodes is not installed: pip install langcodes"
+    )
+    languages = items("EN ENG ZH ZHO SR SRP PT IW UZ PA AZ AZE KO KOR NO NB")
+    scripts = ("", "_latn", "_cyrl", "_hans", "_arab")
+    regions = ("", "_US", "_cn", "_419")
+    for language, script, region in product(languages, scripts, regions):
+        text = language + script + region
+        tag = parse_tag(text)
+        expected = langcodes.Language.get(langcodes.standardize_tag(text))
+        assert tag is not None
+        assert tag.language == expected.language, text
+        assert tag.region == (expected.territory or ""), text
+        written = script[1:].capitalize() or script_of(text)
+        assert script_of(text) == written, text
+        assert script_of(canonical_code(text)) == written, text

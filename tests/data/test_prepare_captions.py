@@ -267,6 +267,15 @@ def test_an_outdated_cache_is_made_again(album: list[Path], decode: Decode) -> N
         assert np.array_equal(again.pixels, rebuilt.pixels)
 
 
+def test_a_cache_with_a_missing_image_is_not_reused_without_it(
+    album: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
+    missing = [tmp_path / "gone.png", *album]
+    assert [*cached_images(missing, SIZE, tmp_path / "kept").problems] == [0]
+    assert not cached_images(album, SIZE, tmp_path / "kept").problems
+
+
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     path = folder(tmp_path)
     (path / "images" / "00.png").write_bytes(b"")

@@ -166,7 +166,8 @@ def test_self_attention_is_merged_into_words_too() -> None:
 
 
 def test_a_notebook_shows_words_and_weights() -> None:
-    reading = readings(f=one_hot("1 1 0 3")[None])
+    lower = one_hot("0 0 0 3")[None]
+    reading = readings(lower=lower, upper=one_hot("1 1 0 3")[None])
     reading = replace(reading, source_text=("<a>", "bc"), target_text=("xy", "z"))
     html = reading._repr_html_()
     assert "&lt;a&gt;" in html

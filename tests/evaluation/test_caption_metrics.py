@@ -5,7 +5,9 @@ invariants.
 from __future__ import annotations
 
 import math
+import random
 import unicodedata
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -46,6 +48,58 @@ def test_cider_by_hand() -> None:
     assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[
         0
     ] == pytest.approx(expected)
+
+
+def grams(text: list[str], n: int) -> list[tuple[str, ...]]:
+    return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+
+def norm(vector: dict[tuple[str, ...], float]) -> float:
+    return math.sqrt(sum(value**2 for value in vector.values()))
+
+
+def cider_of_the_paper(
+    outputs: list[list[str]], images: list[list[list[str]]]
+) -> list[float]:
+    """Compute CIDEr-D from the paper's equations with the constants of coco-caption."""
+
+    def weights(text: list[str], n: int) -> dict[tuple[str, ...], float]:
+        vector = {}
+        for gram, count in Counter(grams(text, n)).items():
+            images_with = [any(gram in grams(r, n) for r in own) for own in images]
+            frequency = max(1, sum(images_with))
+            vector[gram] = count * math.log(len(images) / frequency)
+        return vector
+
+    scores = []
+    for text, own in zip(outputs, images, strict=True):
+        total = 0.0
+        for n in range(1, 5):
+            g = weights(text, n)
+            for reference in own:
+                r = weights(reference, n)
+                difference = len(grams(text, 2)) - len(grams(reference, 2))
+                dot = sum(
+                    min(g[gram], r[gram]) * r[gram] for gram in g.keys() & r.keys()
+                )
+                lengths = norm(g) * norm(r)
+                if lengths:
+                    total += math.exp(-(difference**2) / 72) * dot / lengths
+        scores.append(1000 * total / 4 / len(own))
+    return scores
+
+
+def test_cider_equals_the_equations() -> None:
+    rng = random.Random(1)
+
+    def text() -> list[str]:
+        vocabulary = items("a the dog cat runs sits on grass red")
+        return rng.choices(vocabulary, k=rng.randint(0, 9))
+
+    references = [[text() for _ in range(rng.randint(1, 4))] for _ in range(12)]
+    outputs = [text() for _ in range(12)]
+    expected = cider_of_the_paper(outputs, references)
+    assert cider_d(outputs, references) == pytest.approx(expected)
 
 
 def test_invariants_of_cider() -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from laws.covering import ENCODERS_BY_INPUT
 from laws.learning import TASKS, Task, accuracy, best_head, trained
 from regard.attention import SCORES
 from regard.common.settings import Settings
-from regard.models import DECODERS, ModelSettings
+from regard.data.batch import pad_images
+from regard.data.vocabulary import EOS
+from regard.models import DECODERS, Batch, ModelSettings
 from regard.models.recurrent import (
     NoAttentionDecoderSettings,
     RecurrentDecoderSettings,
@@ -20,6 +24,7 @@ from regard.models.transformer import (
     TransformerDecoderSettings,
     TransformerEncoderSettings,
 )
+from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 
 pytestmark = pytest.mark.system
 
@@ -101,3 +106,35 @@ def test_a_transformer_learns_to_copy_and_to_reverse(task: str) -> None:
         sized(TransformerDecoderSettings),
         Task(task),
     )
+
+
+class Colours(Task):
+    """The symbols are the colours of squares, which stand in rows of four."""
+
+    def source_batch(self, strings: list[list[int]]) -> Batch:
+        return Batch(*pad_images([painted(string) for string in strings]))
+
+
+def painted(string: list[int]) -> Tensor:
+    black = [0] * (-len(string) % 4)
+    codes = torch.tensor([*(symbol - EOS for symbol in string), *black])
+    colours = torch.stack([codes % 3, codes // 3 % 3, codes // 9]) / 2
+    squares = colours.view(3, -1, 4)
+    return squares.repeat_interleave(4, 1).repeat_interleave(4, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        ResNetEncoderSettings(depths=(1, 1), width=16, size=32, dropout=0.0),
+        ViTEncoderSettings(
+            patch_size=4, layers=1, heads=2, size=32, feedforward=64, dropout=0.0
+        ),
+    ],
+    ids=lambda settings: settings.kind,
+)
+def test_image_encoders_learn_to_name_colours_in_reading_order(
+    encoder: Settings,
+) -> None:
+    check(encoder, DECODER, Colours("copy"))

@@ -206,6 +206,35 @@ def test_regions_contain_their_objects(scenes: list[CaptionedScene]) -> None:
     assert np.mean(shares) <= 0.10
 
 
+def test_boxes_agree_with_relations(scenes: list[CaptionedScene]) -> None:
+    for image in scenes:
+        scene = image.scene
+        relation = scene.meaning.relation
+        if relation in ("left", "above"):
+            start = 0 if relation == "left" else 1  # left and right, or top and bottom
+            first, second = scene.boxes
+            assert max(box[start + 2] for box in first) <= min(
+                box[start] for box in second
+            )
+        boxes = [box for group in scene.boxes for box in group]
+        for box in boxes:
+            assert 0 <= box.left < box.right <= SIDE
+            assert 0 <= box.top < box.bottom <= SIDE
+        if relation != "inside":
+            assert not any(a.meets(b) for a, b in itertools.combinations(boxes, 2))
+
+
+def test_the_region_of_an_outer_object_is_a_frame() -> None:
+    scenes = [image.scene for image in image_sample(40, 0, 0).splits["train"]]
+    scene = next(scene for scene in scenes if scene.meaning.relation == "inside")
+    inner = scene.mask(0)
+    outer = scene.mask(1)
+    (whole,) = scene.boxes[1]
+    assert not (inner & outer).any()
+    area = (whole.right - whole.left) * (whole.bottom - whole.top)
+    assert inner.sum() + outer.sum() == area
+
+
 def test_the_same_seed_gives_the_same_sample(
     sample: ImageSample, tmp_path: Path
 ) -> None:

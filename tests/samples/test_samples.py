@@ -22,7 +22,7 @@ from helpers.text_table import items, lines, rows
 
 from regard.common.errors import UsageError
 from regard.learn.samples import AlignedPair, Sample, english, korean, korean_english
-from regard.learn.samples.conjugation import conjugate
+from regard.learn.samples.conjugation import Stem, conjugate
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import Grammar
 from regard.learn.samples.hangul import (
@@ -231,6 +231,25 @@ def test_conjugation_agrees_with_the_table() -> None:
         forms[stem.text] = [conjugate(stem, ending, past) for ending, past in endings]
     table = [row.split() for row in lines(CONJUGATION)]
     assert forms == {stem: row for stem, *row in table}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "ending", "past", "expected"),
+    rows("""
+        굽   | ㅂ      | 요   |      | 구워요
+        굽   | ㅂ      | 으면 |      | 구우면
+        모으 | regular | 요   |      | 모아요
+        되   | regular | 요   |      | 돼요
+        켜   | regular | 다   | past | 켰다
+        서   | regular | 다   | past | 섰다
+        낫   | ㅅ      | 요   |      | 나아요
+        흐르 | 르      | 다   | past | 흘렀다
+    """),
+)
+def test_stems_beyond_the_lexicon_are_conjugated(
+    text: str, kind: str, ending: str, past: str, expected: str
+) -> None:
+    assert conjugate(Stem(text, kind), ending, bool(past)) == expected
 
 
 def test_english_verbs_agree_with_the_table() -> None:

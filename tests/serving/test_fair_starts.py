@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
+from fake import FakeService
 from starlette.types import Message, Receive, Scope, Send
 
+from regard.serving.application import create_app
 from regard.serving.fair_starts import FairStarts
+from regard.serving.server_settings import ServerSettings
 
 
 async def begun(sent: list[str], given_up: int = -1) -> list[str]:
@@ -50,3 +54,23 @@ def test_networks_of_one_owner_have_one_turn() -> None:
 
 def test_a_turn_that_is_given_up_is_passed_on() -> None:
     assert asyncio.run(begun(["a", "b", "c", "d"], given_up=2)) == ["a", "b", "d"]
+
+
+def test_the_server_answers_those_behind_a_proxy_in_turns() -> None:
+    app = create_app(FakeService(), ServerSettings(trusted_proxies=("127.0.0.1",)))
+    answered = list[str]()
+
+    async def ask(client: httpx.AsyncClient, address: str) -> None:
+        await client.get("/health", headers={"X-Forwarded-For": address})
+        answered.append(address)
+
+    async def ask_all() -> None:
+        transport = httpx.ASGITransport(app)
+        sent = [*["192.0.2.1"] * 100, "192.0.2.2"]
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://localhost"
+        ) as client:
+            await asyncio.gather(*(ask(client, address) for address in sent))
+
+    asyncio.run(ask_all())
+    assert answered.index("192.0.2.2") < 20

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -143,6 +144,8 @@ def test_its_policy_allows_its_own_script_and_server_alone(ask: Ask) -> None:
     assert "unsafe" not in answer.headers["content-security-policy"]
     assert answer.text.count("<script>") == answer.text.count("<style>") == 1
     assert "{{" not in answer.text
+    for field in ("input", "printed", "caption"):
+        assert re.search(rf'<[^>]* id="{field}"[^>]* dir="auto"', answer.text)
     assert "http" not in answer.text.replace("http://www.w3.org/2000/svg", "").replace(
         '"http"', ""
     ).replace("http-equiv", "")

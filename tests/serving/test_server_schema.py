@@ -61,6 +61,8 @@ def test_the_document_is_complete() -> None:
     }
     assert set(re.findall(r'"\$ref": "(.*?)"', json.dumps(DOCUMENT))) == named
     assert len({item["operationId"] for _, _, item in operations}) == len(operations)
+    answer = DOCUMENT["paths"]["/v1/translate"]["post"]["responses"]["200"]
+    assert {*answer["content"]} == {"application/json", "text/event-stream"}
     for path, method, item in operations:
         assert item.get("description"), path
         if "requestBody" in item:

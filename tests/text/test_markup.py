@@ -145,6 +145,27 @@ def translate(
     1-0 2-0 3-1
     <i translate=no>Old Man</i> 잔다
 
+    # quotes beside tags, spaces in elements, and less-than signs that begin no tag
+    '<b n=1>Basic</b>' by '<b n=2>it</b>'.
+    'BASIC' BY 'IT'.
+    0-0 1-1 2-2
+    '<b n=1>BASIC</b>' BY '<b n=2>IT</b>'.
+
+    <a><em><i>View all </i></em><em><i>dogs here!</i></em></a>
+    VIEW ALL DOGS HERE!
+    0-0 1-1 2-2 3-3
+    <a><em><i>VIEW ALL </i></em><em><i>DOGS HERE!</i></em></a>
+
+    It (v <= 4) and &urls[0] < 5 <3
+    IT (V <= 4) AND &URLS[0] < 5 <3
+    none
+    IT (V &lt;= 4) AND &amp;URLS[0] &lt; 5 &lt;3
+
+    <b>30k€ of <i translate="no">ingresos</i></b> each
+    30K€ OF ingresos EACH
+    0-0 1-1 2-2 3-3
+    <b>30K€ OF <i translate="no">ingresos</i></b> EACH
+
     # malformed: stays where it stood
     one </i>two <b>three
     drei zwei eins

@@ -15,6 +15,7 @@ from helpers.text_table import items, lines
 from helpers.time_limits import time_limit
 
 from regard.text.aligned_line import AlignedLine
+from regard.text.markup import projection
 from regard.text.markup.document import MarkupDocument, MarkupOptions, parse_markup
 from regard.text.markup.projection import project
 from regard.text.markup.tags import Kind, tokenize
@@ -227,6 +228,16 @@ def test_each_tag_is_written_once_and_elements_stay_nested(
         assert nesting(result) == nesting(text)
         if translate is reversed_words:
             assert letters(result) == letters(text)
+
+
+def test_elements_that_are_too_deep_to_project_stay_nested(
+    documents: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projection, "_DEEPEST", 0)
+    monkeypatch.setattr(projection, "_SHALLOW", -1)
+    for draw, document in documents:
+        result = render(document, draw, reversed_words)
+        assert nesting(result) == nesting(document.source.text)
 
 
 def hostile(share: int) -> dict[str, str]:

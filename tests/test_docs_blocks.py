@@ -1,0 +1,126 @@
+"""Every block of code on a page is run by a test, or the page says why not.
+
+Doctests (`test_docs.py`), recipes, options of `regard` (`test_docs_commands.py`) and the lines for
+curl (`serving/test_server_docs.py`) are read on every page. Before any other block stands
+`<!-- run: tests/file.py -->`, where that file reads the page, or `<!-- not run: reason -->`. Korean
+pages have the code of the English ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from text_table import lines
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+ENGLISH = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+ENGLISH += sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("reference/*.md")])
+KOREAN = [ROOT / "README.ko.md", *sorted(DOCS.glob("ko/**/*.md"))]
+REASONS = lines("""
+    takes minutes
+    needs a network
+    needs a cluster
+    needs Docker
+    needs root
+    needs systemd
+    contents of a file
+    output of a command
+    a formula
+""")
+RUN_AS_A_WHOLE = {
+    "tutorials": "tests/cli/test_tutorials.py",
+    "visualisation.md": "tests/test_docs_visualisation.py",
+}
+"""Folders and pages whose blocks are all run by one test."""
+KNOWN = re.compile(
+    r"    (?:(?:.* \| )?regard |(?:\S*/)?pip install |python\S* -m venv |(?:GET|POST) /)"
+)
+"""Lines that trainings, the network or a request need, and whose options are checked."""
+SERVED = [DOCS / "server.md", DOCS / "tutorials" / "serve.md"]
+CURL = set(re.findall(r"^    curl .*$", "".join(map(Path.read_text, SERVED)), re.M))
+"""Lines that a server is asked with."""
+BLOCK = re.compile(
+    r"<!-- (?P<mark>(?:not )?run: .*?) -->"
+    r"|^```(?P<language>\S+)\n(?P<fence>.*?)^```"
+    r"|(?<=\n)(?P<indented>(?:    [^\n]*\n)+)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield language, code and mark of each block; an indented one is of a shell."""
+    mark = ""
+    end = 0
+    for found in BLOCK.finditer(text):
+        if text[end : found.start()].strip():
+            mark = ""
+        end = found.end()
+        if found["mark"]:
+            mark = found["mark"]
+        else:
+            language = found["language"] or "shell"
+            yield language, found["fence"] or found["indented"], mark
+            mark = ""
+
+
+def is_known(language: str, code: str) -> bool:
+    """Return whether tests read a block on every page."""
+    if language != "shell":
+        return code.startswith(">>> ") or language == "toml" or language.startswith("{")
+    commands = re.sub(r" \\\n *", " ", code).splitlines()
+    return all(KNOWN.match(line) or line in CURL for line in commands)
+
+
+def problem(page: Path, language: str, code: str, mark: str) -> str:
+    """Return what a block lacks; "" if it is accounted for."""
+    kind, _, value = mark.partition(": ")
+    if kind == "not run":
+        return "" if value in REASONS else f"no reason of the list: {value}"
+    folder = page.parent.name
+    test = value or RUN_AS_A_WHOLE.get(folder) or RUN_AS_A_WHOLE.get(page.name)
+    if test is None:
+        return "" if is_known(language, code) else "neither run by a test nor marked"
+    content = (ROOT / test).read_text("utf-8")
+    reads = page.name in content or f'"{folder}"' in content
+    return "" if reads else f"{test} does not read {page.name}"
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
+def test_every_block_is_run_or_says_why_not(page: Path) -> None:
+    for block in blocks(page.read_text("utf-8")):
+        assert problem(page, *block) == "", block
+
+
+def bare(language: str, code: str) -> set[str]:
+    """Return the lines of a block without comments."""
+    comments = {"c": r"/\*.*?\*/", "js": r"\s//.*"}
+    comment = comments.get(language, r"(^|\s)#\s.*")
+    return {re.sub(comment, "", line).rstrip() for line in code.splitlines()}
+
+
+@pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
+def test_a_korean_page_has_no_block_of_its_own(page: Path) -> None:
+    """Comments are translated; directives of the site have text."""
+    english = ROOT / "README.md"
+    if page.parent != ROOT:
+        english = DOCS / page.relative_to(DOCS / "ko")
+    known = {""}
+    for language, code, _ in blocks(english.read_text("utf-8")):
+        known |= bare(language, code)
+    for language, code, _ in blocks(page.read_text("utf-8")):
+        assert language.startswith("{") or bare(language, code) <= known
+
+
+def test_a_block_without_a_mark_is_noticed() -> None:
+    page = DOCS / "page.md"
+    text = "<!-- run: tests/test_size.py -->\n\n```js\na\n```\n\nwords\n\n    cp a b\n"
+    marked, unmarked = blocks(text)
+    assert "does not read page.md" in problem(page, *marked)
+    assert problem(page, *unmarked) == "neither run by a test nor marked"
+    assert problem(page, "shell", "    regard doctor\n    rm -r runs\n", "")
+    assert not problem(page, "shell", "    regard doctor\n", "")
+    assert problem(page, "shell", "    rm -r runs\n", "not run: nobody tried")

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from text_table import lines
+from helpers.text_table import lines
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ENGLISH = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 ENGLISH += sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("reference/*.md")])
@@ -33,7 +33,7 @@ REASONS = lines("""
 """)
 RUN_AS_A_WHOLE = {
     "tutorials": "tests/cli/test_tutorials.py",
-    "visualisation.md": "tests/test_docs_visualisation.py",
+    "visualisation.md": "tests/repository/test_docs_visualisation.py",
 }
 """Folders and pages whose blocks are all run by one test."""
 KNOWN = re.compile(
@@ -117,7 +117,7 @@ def test_a_korean_page_has_no_block_of_its_own(page: Path) -> None:
 
 def test_a_block_without_a_mark_is_noticed() -> None:
     page = DOCS / "page.md"
-    text = "<!-- run: tests/test_size.py -->\n\n```js\na\n```\n\nwords\n\n    cp a b\n"
+    text = "<!-- run: tests/repository/test_size.py -->\n\n```js\na\n```\n\nwords\n\n    cp a b\n"
     marked, unmarked = blocks(text)
     assert "does not read page.md" in problem(page, *marked)
     assert problem(page, *unmarked) == "neither run by a test nor marked"

@@ -29,9 +29,8 @@ class Dialect:
 
     delimiter: str
     width: int = 2  # number of fields
-    quoted: bool | None = (
-        True  # whether quotes enclose fields; None before the first quote
-    )
+    # Whether quotes enclose fields; None before the first quote.
+    quoted: bool | None = True
     columns: Sequence[int] = (0, 1)
     names: Sequence[str] = ()  # of these columns, if line 1 is a header
 

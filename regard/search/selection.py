@@ -29,9 +29,8 @@ class Selection(NamedTuple):
     beam_indices: Array  # (B, C) the beam that each extends
     tokens: Array  # (B, C)
     log_probs: Array  # (B, C) of the whole hypothesis
-    scores: (
-        Array  # (B, C) of the whole hypothesis, after the rules; −∞: no continuation
-    )
+    # (B, C) of the whole hypothesis, after the rules; −∞: no continuation.
+    scores: Array
 
 
 class StepSelection(NamedTuple):

@@ -42,9 +42,8 @@ LEGEND_SIZE = 11.0  # text size of the legend
 COLUMNS = 6  # panels in a row
 CELL_PIXELS = 8  # veil pixels per side of a cell, if cells at the edges differ in size
 LARGEST = 480  # pixels of the longer side of an embedded image
-LOSSLESS = (
-    200  # an image with a longer side of at most so many pixels is embedded as PNG
-)
+# An image with a longer side of at most so many pixels is embedded as PNG.
+LOSSLESS = 200
 LEGEND = (
     "no weight",
     "largest weight",

@@ -118,7 +118,14 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 # --- many threads
 
 
-@pytest.mark.parametrize("made", [plain_model, reader_of_images, ensemble])
+@pytest.mark.parametrize(
+    "made",
+    [
+        plain_model,
+        pytest.param(reader_of_images, marks=pytest.mark.slow),
+        pytest.param(ensemble, marks=pytest.mark.slow),
+    ],
+)
 def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     made: Callable[[], Any], pool: ThreadPoolExecutor
 ) -> None:

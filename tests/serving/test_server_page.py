@@ -334,6 +334,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_overtaken_refused_or_too_much_spoils_no_other_sentence(
     open_page: Callable[..., Any], service: FakeService
 ) -> None:
@@ -412,6 +413,7 @@ def reload_with(page: Any, history: str) -> None:
     page.click("#history summary")
 
 
+@pytest.mark.slow
 def test_the_history_is_kept_once_it_is_on(page: Any) -> None:
     page.evaluate(
         """() => { const { record } = historyPage;

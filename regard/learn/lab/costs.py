@@ -46,9 +46,8 @@ class Sizes:
     n: int  # positions
     d: int  # size of a vector
     k: int = 3  # kernel size
-    r: int = (
-        17  # neighbours that restricted self-attention sees, with the position itself
-    )
+    # Neighbours that restricted self-attention sees, with the position itself.
+    r: int = 17
 
     def at(self, n: int | float | None = None, d: int | float | None = None) -> Sizes:
         """Return these sizes with another length or vector size."""
@@ -203,9 +202,8 @@ class Cost:
     projections: int  # multiply-adds of the other parts
     factor: float  # counted operations divided by the value of the formula
     sequential: int  # longest chain of matrix products
-    layers: (
-        int  # number of stacked layers until the last output depends on the first input
-    )
+    # Number of stacked layers until the last output depends on the first input.
+    layers: int
     path: int  # layers times sequential
     seconds: float
     memory: int  # bytes kept from forward to backward

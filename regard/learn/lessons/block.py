@@ -204,7 +204,11 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     target = WordVocabulary([target for _, target in pairs if target is not None])
 
     values = settings.sides()
-    values["norms"] = TEXTS[f"descriptions.{values['norm']}_norm"]
+    norms = {
+        "pre": TEXTS["descriptions.pre_norm"],
+        "post": TEXTS["descriptions.post_norm"],
+    }
+    values["norms"] = norms[values["norm"]]
     values["score"] = TEXTS[f"steps.score_{values['score']}.title"]
     values["seed"] = settings.seed or 0
     values["plural"] = "s" if values["heads"] > 1 else ""

@@ -134,7 +134,7 @@ class Draft:
             self._take("subject", (first, noun), 1 + _word_count(noun))
 
     def _object(self) -> None:
-        noun = self._choose_object(self.objects)
+        noun = self._choose_noun(self.objects)
         if noun:
             cost = _word_count(noun) + bool(self.verb.preposition)
             self._take("objects", (noun,), cost)
@@ -152,11 +152,11 @@ class Draft:
         ]
         if not candidates:
             return
-        noun = self._choose_object(candidates)
+        noun = self._choose_noun(candidates)
         if noun:
             self._take("objects", (first, noun), 1 + _word_count(noun))
 
-    def _choose_object(self, candidates: Sequence[Noun]) -> Noun | None:
+    def _choose_noun(self, candidates: Sequence[Noun]) -> Noun | None:
         if self.verb.personal:
             return self._person(candidates)
         return self.rng.choice(candidates)

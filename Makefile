@@ -11,7 +11,7 @@ demo: .venv/ready  ## install, then train, score, translate and draw on the buil
 
 UNITS := not slow and not system
 
-quick: .venv/ready  ## units, of each test the first two cases
+quick: .venv/ready  ## units, of each test the first case
 	$(BIN)/pytest -q -n 2 --ignore tests/repository -m "$(UNITS)"
 
 affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch

@@ -85,7 +85,7 @@ SYSTEM = {
 """Folders whose tests `make quick` leaves out, and the files in them that it takes: of servers
 those over a service without a model.
 """
-QUICK_CASES = 2
+QUICK_CASES = 1
 """Cases of each test in `make quick`, of those that are not broad."""
 forked_commands.install()
 if hasattr(os, "register_at_fork"):

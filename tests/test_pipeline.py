@@ -552,6 +552,7 @@ def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(
         assert utilities == sorted(utilities, reverse=True)
 
 
+@pytest.mark.system
 def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
     first = folder(tmp_path / "one")
     second = folder(tmp_path / "other", "recurrent", "recurrent", end=0.3)

@@ -229,6 +229,7 @@ def test_what_cannot_be_loaded_is_not_sealed(run: Path, name: str) -> None:
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
+@pytest.mark.system
 def test_a_reader_never_takes_a_writer_for_damage(run: Path) -> None:
     model = load_folder(run).model
     ended = threading.Event()

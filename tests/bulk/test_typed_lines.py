@@ -31,6 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("suffix", ["", ".regard"])
 @pytest.mark.parametrize("line", LINES)
 def test_a_typed_line_unlike_the_text_of_training_is_named(

@@ -143,6 +143,7 @@ def test_a_line_beyond_the_limit_is_an_error_that_names_it(bomb: Path) -> None:
     assert peak(read) < 4_000_000
 
 
+@pytest.mark.system
 def test_a_line_beyond_the_limit_is_dropped_from_a_corpus(bomb: Path) -> None:
     corpora = []
     files = PairFiles(bomb, bomb)

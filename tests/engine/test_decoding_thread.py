@@ -118,6 +118,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 # --- many threads
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "made",
     [
@@ -213,6 +214,7 @@ def test_a_stream_is_read_by_several_threads(pool: ThreadPoolExecutor) -> None:
     assert streamed[-1] == expected[0].ids
 
 
+@pytest.mark.system
 def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
     model = plain_model()
     engine = Engine(model, choice="pytorch")
@@ -302,6 +304,7 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(
     assert_same(engine.decode(LONG, GREEDY), expected)
 
 
+@pytest.mark.system
 @posix
 def test_a_fork_decodes_anew() -> None:
     model = plain_model()
@@ -347,6 +350,7 @@ print("ends")
 """
 
 
+@pytest.mark.system
 def test_a_program_ends_while_calls_are_decoded() -> None:
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", ENDING]
@@ -428,6 +432,7 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
     watched.check((first, LONG[:2]), (second, LONG[2:5]))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("settings", [BEAM, GREEDY], ids=["same", "other"])
 def test_a_line_does_not_wait_for_the_end_of_a_long_call(
     settings: SearchSettings,
@@ -472,6 +477,7 @@ def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> No
     )
 
 
+@pytest.mark.system
 def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
     watched = Watched(BatchLimits(rows=4, tokens=40))
     wide = SearchSettings(beam=6)

@@ -49,6 +49,7 @@ def test_figures_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None
     assert "SACREBLEU_SEED" not in os.environ
 
 
+@pytest.mark.system
 def test_intervals_stay_on_the_scale_and_equal_scores_are_said_to_be() -> None:
     nearly = [*REFERENCES[:-1], "wrong"]
     for outputs in (REFERENCES, nearly, ["zzz"] * 30, [""] * 30, [REFERENCES[0]] * 30):

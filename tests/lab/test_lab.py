@@ -406,6 +406,7 @@ def test_probes_give_what_the_notes_compute() -> None:
     )
 
 
+@pytest.mark.system
 def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals_together() -> (
     None
 ):

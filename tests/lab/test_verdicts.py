@@ -208,6 +208,7 @@ def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) 
     assert changed == parts, "of other models nothing is known"
 
 
+@pytest.mark.system
 def test_shipped_results_are_of_the_models_that_experiments_train(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

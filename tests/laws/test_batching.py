@@ -93,6 +93,7 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1]))
 def test_search_alone_equals_any_batch_padding_and_order(
     settings: ModelSettings, width: int

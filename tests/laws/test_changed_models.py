@@ -272,6 +272,7 @@ def packed_families() -> list[Any]:
     return [kind.values[0] for kind in kinds() if is_packed(family(kind.values[0]))]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_decodes_is_the_model_in_hand(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -328,6 +329,7 @@ def check(settings: Any, change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
         assert engine.describe().startswith("C library")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("settings", kinds(reads=["text"]))
 def test_a_registered_subclass_decodes_as_itself(
     settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -385,6 +387,7 @@ def test_a_watched_model_decodes_by_pytorch_and_is_recorded(
     assert engine.describe().startswith("C library") == is_packed(folder)
 
 
+@pytest.mark.system
 def test_a_patch_is_noticed_though_nobody_was_given_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -74,6 +74,7 @@ def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
     ).to("meta")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("settings", kinds())
 def test_every_tensor_is_made_on_the_device_of_the_model(
     settings: ModelSettings,
@@ -100,6 +101,7 @@ def test_every_tensor_is_made_on_the_device_of_the_model(
     )
 
 
+@pytest.mark.system
 def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -> None:
     model, batch = on_meta(kinds(reads=["text"])[0].values[0])
     with OneDevice():

@@ -80,6 +80,7 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
 """Rules of a search, and the same for a plain greedy search."""
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("settings", "rules"), in_turn(pairs(), [*RULES]))
 def test_beam_one_equals_greedy(settings: ModelSettings, rules: str) -> None:
     batch = sources(settings, 7, 1, 5, 3, 6)

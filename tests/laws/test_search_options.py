@@ -98,6 +98,7 @@ def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(
     assert 4 in beams[5][0].ids
 
 
+@pytest.mark.system
 def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> None:
     text = [parameter.values[0] for parameter in kinds(reads=["text"])]
     batch = sources(text[0], *LENGTHS)

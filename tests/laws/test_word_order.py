@@ -42,6 +42,7 @@ def check(
         assert torch.allclose(actual, expected, rtol=0, atol=1e-4) != has_positions
 
 
+@pytest.mark.system
 @torch.no_grad()
 @pytest.mark.parametrize(
     "decoder", broad(parse(kind, {}) for kind in DECODERS), ids=lambda s: s.kind

@@ -233,6 +233,7 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
             assert f"{torch.exp(-losses.sum()):.3g}" in block["prediction.loss"].text.ko
 
 
+@pytest.mark.system
 def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> None:
     block = walkthrough_block(SOURCE, TARGET, batch=[f"{SOURCE} ||| you sleep"])
     probabilities = block["prediction.probabilities"].terms[-1]
@@ -312,6 +313,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore:.*trained for an experiment")
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @torch.no_grad()
@@ -459,6 +461,7 @@ def test_a_layer_that_is_not_there_is_refused(run: Path, layer: int) -> None:
 # --- text and page
 
 
+@pytest.mark.system
 def test_every_step_is_in_the_text_and_on_the_page_in_both_languages() -> None:
     block = walkthrough_block(SOURCE, TARGET)
     for language in ("en", "ko"):

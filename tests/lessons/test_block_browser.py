@@ -100,6 +100,7 @@ def assert_equal(
         )
 
 
+@pytest.mark.system
 def test_the_page_computes_every_kind_of_block(node: str, tmp_path: Path) -> None:
     blocks = []
     for number, score in enumerate(SCORES):
@@ -172,6 +173,7 @@ def changed_block(
     return walkthrough_block(SOURCE, TARGET)
 
 
+@pytest.mark.system
 def test_what_follows_a_changed_number_equals_the_walkthrough_of_it(
     node: str, tmp_path: Path, block: BlockWalkthrough, monkeypatch: pytest.MonkeyPatch
 ) -> None:

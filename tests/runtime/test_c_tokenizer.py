@@ -56,6 +56,7 @@ def assert_same_text(
     ), ids
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_lines(tokenizer_library: ctypes.CDLL, name: str) -> None:
     vocabulary, blob = vocabulary_and_blob(name)
@@ -114,6 +115,7 @@ def test_language_codes(tokenizer_library: ctypes.CDLL, name: str) -> None:
 # --- text
 
 
+@pytest.mark.system
 def test_every_character_is_cleaned(tokenizer_library: ctypes.CDLL) -> None:
     assigned = code_points()["assigned"]
     for start in range(0, len(assigned), 300):

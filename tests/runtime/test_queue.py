@@ -173,6 +173,7 @@ def test_a_fork_has_a_queue_of_its_own(model: RuntimeModel) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.system
 def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     queue = model.queue(1)
     chosen = options(model, beam=1)

@@ -56,6 +56,7 @@ SAMPLES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_translations_and_scores_are_those_of_the_run_folder(
@@ -87,6 +88,7 @@ def test_a_split_line_holds_its_prefix_and_a_short_one_says_what_it_lacks(
     assert "lacks a required term ('go')" in translation.notes[0]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_samples_are_those_of_the_run_folder(make: Maker, kind: str) -> None:
     pair = make(kind, kind)

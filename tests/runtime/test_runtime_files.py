@@ -104,6 +104,7 @@ runtime.export(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.system
 @linux
 def test_an_export_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"

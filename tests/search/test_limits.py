@@ -123,6 +123,7 @@ def test_messages_quote_long_constraints_in_part(
     assert len(cause) < 250
 
 
+@pytest.mark.system
 def test_time_grows_with_what_is_asked_for(encoder: ConstraintEncoder) -> None:
     """No candidate of groups is compared with each token that earlier groups took, and no n-gram of
     a text is kept for that text alone.

@@ -49,6 +49,7 @@ def probabilities(
     return p
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("temperature", "top_k", "top_p"),
     broad([(1.3, 4, 0.8), (0.5, None, None), (2.0, 3, None), (1.0, None, 0.7)]),

@@ -125,6 +125,7 @@ def test_a_stream_ends_with_the_whole(ask: Ask) -> None:
     assert result["translations"] == translate(ask, text=" ")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("asked", "status", "detail"),
     [

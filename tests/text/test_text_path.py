@@ -111,6 +111,7 @@ def test_spans_and_a_mnemonic_stand_apart(translators: list[Translator]) -> None
         assert "&" in capital.text
 
 
+@pytest.mark.system
 def test_lines_stay_whole_if_nothing_is_to_be_kept(
     translators: list[Translator],
 ) -> None:

@@ -234,6 +234,7 @@ def test_resuming_in_one_process_executes_no_sealed_payload(
         shutil.rmtree(run)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("forms", ALL_FORMS)
 def test_loading_executes_no_file_of_a_model_folder(
     sharded_run: Path, tmp_path: Path, marker: Path, forms: list[str]
@@ -289,6 +290,7 @@ def test_cached_images_are_not_executed(
         assert "decoded again" in log[0]
 
 
+@pytest.mark.system
 def test_the_source_calls_no_unpickler() -> None:
     problems = []
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -54,6 +54,7 @@ def _step(
     return max(threads), [parameter.detach() for parameter in model.parameters()]
 
 
+@pytest.mark.system
 def test_a_small_model_takes_one_thread_and_the_same_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -156,6 +156,7 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _scores) -> Trainer:
     return Trainer(model, kind(examples, settings, 1), recipe, folder, validate)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
 def test_a_resumed_run_equals_an_uninterrupted_one(
     tmp_path: Path, encoder: str, decoder: str
@@ -327,6 +328,7 @@ class _LittleMemory(GradientWorkers):
     passes: ClassVar[list[Any]] = []
 
 
+@pytest.mark.system
 def test_batches_that_do_not_fit_are_halved_until_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,6 +452,7 @@ class _FakeClock:
         return False
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("slower", "closing", "expected"), [(1.0, 0.0, 30), (4.0, 0.0, 18), (1.0, 0.2, 24)]
 )

@@ -137,6 +137,7 @@ Weights that are split, but whole in a pass, are in the next test.
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("way", WAYS)
 def test_two_processes_equal_one(
     as_threads: AsThreads, tmp_path: Path, way: str
@@ -155,6 +156,7 @@ def test_two_processes_equal_one(
     ) == 1, "one of them reports"
 
 
+@pytest.mark.system
 def test_a_run_becomes_sharded_and_unsharded_again(
     as_threads: AsThreads, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_svg_escapes_text_of_users() -> None:
     assert {text.text for text in root.iter(f"{SVG}text")} >= set(alignment.source)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("size", [1, 80])
 def test_drawings_have_the_size_of_the_layout_and_are_small(
     size: int, random_alignment: Callable[..., Alignment]

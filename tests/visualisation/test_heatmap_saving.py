@@ -37,6 +37,7 @@ def test_unsupported_suffixes_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.system
 def test_characters_that_png_and_gif_cannot_show_are_named(
     tmp_path: Path, bread: Alignment, explanation: Callable[..., ExplanationData]
 ) -> None:

@@ -137,6 +137,7 @@ def test_overlays_are_saved_in_every_format(tmp_path: Path, suffix: str) -> None
         assert b"img-src data:" in content
 
 
+@pytest.mark.system
 def test_an_animated_caption_shows_the_image_in_each_step(
     caption_explanation: Callable[..., ExplanationData], tmp_path: Path
 ) -> None:

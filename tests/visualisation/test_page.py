@@ -50,6 +50,7 @@ def unpacked(data: dict[str, object]) -> list[np.ndarray]:
     return layers
 
 
+@pytest.mark.system
 def test_page_makes_no_requests(explanation: Callable[..., ExplanationData]) -> None:
     embedded_font = r"src:url\(data:font/(?:otf|woff);base64,[\w+/=]+\)"
     document = re.sub(embedded_font, "", render_page(explanation(5, 2, 2)))
@@ -138,6 +139,7 @@ def test_languages_and_direction_are_recorded(
     assert data["rtl"] == {"source": True, "target": False}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("words", "heads", "largest"),
     [

@@ -318,6 +318,7 @@ def test_recorded_scores_are_written_as_they_are(explanation: Explain) -> None:
             assert heights == pytest.approx(scores * scale, abs=1.0)
 
 
+@pytest.mark.system
 def test_a_gif_has_a_frame_for_each_token_in_true_colours(
     explanation: Explain, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ from regard.training.compose_recipe import (
     length_setting,
 )
 from regard.training.distributed import join_processes
+from regard.training.early_stopping import is_patience_over
 from regard.training.guided import Guide
 from regard.training.journal import Report, read
 from regard.training.recipe import read_run_recipe
@@ -111,7 +112,7 @@ BEAM_TIMES = 2.0
 DOUBTFUL = 0.03
 """Share of validation lines that count as doubtful."""
 MOST_SCORED = 500
-"""Most validation lines that are translated to find the doubtful ones."""
+"""Maximum number of validation lines that are translated to find the doubtful ones."""
 _REMEDY = (
     f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
     "anew"
@@ -523,8 +524,9 @@ class _Session:
             return
 
         journal = read(self.out / "journal.jsonl")
-        patience = recipe.training.patience
-        by_patience = outcome.progress.validations_since_best >= patience
+        by_patience = is_patience_over(
+            outcome.progress.validations_since_best, recipe.training.patience
+        )
         outputs = [translation.text for translation in translations]
         made = make_report(self.out, journal, by_patience, sources, targets, outputs)
         threads = torch.get_num_threads()

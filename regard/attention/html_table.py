@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_WORDS = 60
-"""Most words shown on each side; more do not fit on a screen."""
+"""Maximum number of words shown on each side; more do not fit on a screen."""
 
 
 def weights_table(

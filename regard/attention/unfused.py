@@ -1,8 +1,9 @@
-"""Unfused bfloat16 attention for CPUs, faster than the fused kernel on sentences.
+"""Unfused attention for CPUs, faster than the fused kernel on inputs as long as a sentence.
 
-It is two batched matrix products. The fused kernel's backward takes six times as long in bfloat16,
-and one and a half times as long in float32. The softmax is written out in five passes, because
-PyTorch's takes four times as long over a short last axis (docs/log/speed.md).
+It consists of two batched matrix products. On such inputs the backward pass of PyTorch's fused
+kernel takes six times as long in bfloat16, and one and a half times as long in float32. The softmax
+is written out in five passes, because PyTorch's takes four times as long over a short last axis
+(docs/log/speed.md).
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ def attend_unfused(
     if 0 in shape:
         return query.new_zeros(R, H, T, values.shape[3])
     bias = query.new_zeros(1)
-    row_keep = None
+    weights_keep = None
     if keep is not None:
         bias = query.new_zeros(keep.shape).masked_fill_(
             ~keep, torch.finfo(query.dtype).min / 2
         )
-        # A row without visible entries must give zeros, which the bias alone does not achieve.
+        # A query whose entries are all masked must give zeros; the bias alone would give uniform
+        # weights.
         if not bool(keep.any(-1).all()):
-            row_keep = keep.expand(shape).flatten(0, 1)
+            weights_keep = keep.expand(shape).flatten(0, 1)
 
     inputs = (query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1))
     bias = bias.expand(shape).flatten(0, 1)
-    context: Tensor = _UnfusedAttention.apply(*inputs, bias, row_keep, scale)  # type: ignore[no-untyped-call]
+    context: Tensor = _UnfusedAttention.apply(*inputs, bias, weights_keep, scale)  # type: ignore[no-untyped-call]
     return context.view(R, H, T, -1)
 
 
@@ -68,21 +70,21 @@ class _UnfusedAttention(torch.autograd.Function):
             weights.div_(weights.sum(-1, keepdim=True))
             if keep is not None:
                 weights.mul_(keep)
-            low_weights = weights.to(q.dtype)
-            ctx.save_for_backward(q, k, v, low_weights)
+            saved_weights = weights.to(q.dtype)
+            ctx.save_for_backward(q, k, v, saved_weights)
             ctx.scale = scale
-            return torch.bmm(low_weights, v)
+            return torch.bmm(saved_weights, v)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        q, k, v, low_weights = ctx.saved_tensors
+        q, k, v, saved_weights = ctx.saved_tensors
         with torch.autocast("cpu", enabled=False):
-            weights = low_weights.float()
+            weights = saved_weights.float()
             grad_weights = torch.bmm(gradient, v.transpose(1, 2)).float()
-            grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True))
-            grad_scores = grad_weights.mul_(weights).mul_(ctx.scale).to(q.dtype)
+            centred = grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True))
+            grad_scores = centred.mul_(weights).mul_(ctx.scale).to(q.dtype)
             grad_queries = torch.bmm(grad_scores, k)
             grad_keys = torch.bmm(grad_scores.transpose(1, 2), q)
-            grad_values = torch.bmm(low_weights.transpose(1, 2), gradient)
+            grad_values = torch.bmm(saved_weights.transpose(1, 2), gradient)
         return grad_queries, grad_keys, grad_values, None, None, None

@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -110,8 +111,17 @@ app = _App(
     help="Sequence-to-sequence learning with attention that you can see.",
 )
 
-_LEVEL = {"quiet": False, "debug": False}
-_CALL = [tuple[str, ...]()]  # arguments of the running command
+
+@dataclass
+class _Invocation:
+    """The running command: its arguments, and its options that concern all output."""
+
+    arguments: tuple[str, ...] = ()
+    quiet: bool = False
+    debug: bool = False
+
+
+_invocation = _Invocation()
 _ARGUMENT = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)*)(?:=([^`]*))?`")
 # Click's UsageError, which typer may have vendored.
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
@@ -141,7 +151,7 @@ def _global_options(
 
 def is_quiet() -> bool:
     """Return whether only results and errors are printed (`--quiet`)."""
-    return _LEVEL["quiet"]
+    return _invocation.quiet
 
 
 def say(*lines: str) -> None:
@@ -164,7 +174,7 @@ def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
     """
 
     def option(match: re.Match[str]) -> str:
-        options = flags_of(_CALL[0]) if flags is None else flags
+        options = flags_of(_invocation.arguments) if flags is None else flags
         name = match[1]
         value = match[2] or ""
         if "." in name:
@@ -197,10 +207,12 @@ def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
 def setup_process(
     threads: int | None, quiet: bool, debug: bool, seed: int | None = None
 ) -> None:
-    """Set verbosity, warnings, the encoding of stdout, threads and seed; every command calls this
-    first.
+    """Set verbosity, warnings, the encoding of stdout, threads and seed.
+
+    Every command calls this first.
     """
-    _LEVEL.update(quiet=quiet, debug=debug)
+    _invocation.quiet = quiet
+    _invocation.debug = debug
     warnings.showwarning = lambda message, *_: warn(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook has another class
         # File names may contain bytes that are not UTF-8; they are written unchanged.
@@ -217,8 +229,9 @@ def setup_process(
 
 def begin(arguments: Sequence[str]) -> None:
     """Store the arguments of the command that runs, since messages name its options."""
-    _LEVEL.update(quiet=False, debug="--debug" in arguments)
-    _CALL[0] = tuple(arguments)
+    _invocation.arguments = tuple(arguments)
+    _invocation.quiet = False
+    _invocation.debug = "--debug" in arguments
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -245,7 +258,7 @@ def end(problem: BaseException) -> NoReturn:
     """Print an error, one sentence for each cause, and exit with its status."""
     status, causes = _status_and_causes(problem)
     with suppress(OSError):
-        if _LEVEL["debug"] and causes:
+        if _invocation.debug and causes:
             traceback.print_exc()
         print(
             *(f"regard: {in_flags(cause)}\n" for cause in causes),

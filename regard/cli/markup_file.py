@@ -14,7 +14,7 @@ from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Kind
 
 _LONGEST = 10_000_000
-"""Most characters of a line of a page; the whole page is in memory."""
+"""Maximum number of characters of a line of a page; the whole page is in memory."""
 _ENCODING = re.compile(
     r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,

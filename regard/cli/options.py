@@ -109,7 +109,7 @@ def kept_patterns(given: Sequence[str], no_keep: bool = False) -> tuple[str, ...
     for value in given:
         lines = read_file(value).lines if os.path.exists(value) else [value]
         patterns += [pattern for pattern in lines if pattern]
-    own_pattern(tuple(patterns))
+    own_pattern(tuple(patterns))  # raises UsageError for an invalid one
     return tuple(patterns)
 
 

@@ -25,8 +25,8 @@ def sample(
         ),
     ] = False,
 ) -> None:
-    """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page
-    on each of them.
+    """Write sample data: Korean–English sentence pairs with gold word alignments, in five splits,
+    and a page that describes them.
 
     The files are train.ko, train.en, train.align, valid.ko … length.align, and SAMPLE.md. With
     --images: images, captions in English and Korean, and the regions of the named objects. Existing

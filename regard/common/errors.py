@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from typing import Any
 
 _SHOWN = 20
-"""Most causes of one kind that a message lists."""
+"""Maximum number of causes of one kind that a message lists."""
 
 
 class RegardError(Exception):

@@ -8,7 +8,8 @@ import shlex
 _MARKUP = re.compile(r"[\\`*\[\]<>|$]|(?<!/)~|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
 """Characters that begin or end markup. An underscore inside a word, as in file_name, does not."""
 _JOINERS = "\u200c\u200d"
-_LONGEST_NAME = 0xFFFF
+_LAST_FOUR_DIGIT_CODE = 0xFFFF
+"""Last code point that bash writes as `\\uXXXX`; further ones are written as `\\UXXXXXXXX`."""
 
 
 def escape_text(text: str) -> str:
@@ -23,7 +24,7 @@ def escape_text(text: str) -> str:
 
 
 def code_span(code: str) -> str:
-    """Return a line of code between backticks, one more than its longest run of them."""
+    """Return a code span, whose fence is one backtick longer than the longest run in the code."""
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
     is_padded = (
         code.startswith("`")
@@ -34,15 +35,16 @@ def code_span(code: str) -> str:
 
 
 def quote_argument(argument: str) -> str:
-    """Quote an argument of a command in one line, for a POSIX shell, or for bash if it is not
-    printable.
+    """Quote an argument for a shell, in one line.
+
+    An argument that is not printable is quoted as `$'…'`, which bash reads.
     """
     if argument.isprintable():
         return shlex.quote(argument)
-    return "$'" + "".join(map(_in_bash, argument)) + "'"
+    return "$'" + "".join(map(_escape_for_bash, argument)) + "'"
 
 
-def _in_bash(character: str) -> str:
+def _escape_for_bash(character: str) -> str:
     """Return a character as bash writes it in $'…'."""
     code = ord(character)
     if character in "'\\":
@@ -51,4 +53,4 @@ def _in_bash(character: str) -> str:
         return character
     if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\u{code:04x}" if code <= _LONGEST_NAME else f"\\U{code:08x}"
+    return f"\\u{code:04x}" if code <= _LAST_FOUR_DIGIT_CODE else f"\\U{code:08x}"

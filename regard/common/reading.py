@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 MAGIC = b"REGARD\r\n"
 """First bytes of a runtime file."""
 DEPTH = 50
-"""Most levels of nested lists and tables, which functions visit recursively; recipes have four."""
+"""Maximum depth of nested lists and tables, which functions visit recursively; recipes have
+four.
+"""
 _HEADER_SIZE = 100_000_000
-"""Most bytes of the header of a safetensors file, as in the safetensors library."""
+"""Maximum number of bytes of the header of a safetensors file, as in the safetensors library."""
 
 
 def is_runtime_file(path: str | Path) -> bool:

@@ -26,8 +26,8 @@ from regard.data.bucketing import (
 from regard.data.shards import Shards
 
 BLOCKS = 2_000_000
-"""Most blocks of neighbouring examples that an epoch shuffles; up to so many examples, each is a
-block of its own.
+"""Maximum number of blocks of neighbouring examples that an epoch shuffles; up to so many examples,
+each is a block of its own.
 """
 
 CHUNK = 10_000

@@ -30,10 +30,10 @@ from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
 
-IN_MEMORY = 64_000_000
-"""Bytes of pixels above which the cache is written to disk."""
-DECODED_AT_ONCE = 64
-"""Images that are decoded at once."""
+MAX_BYTES_IN_MEMORY = 64_000_000
+"""Maximum size of the pixels in memory; a larger cache is written to disk."""
+DECODE_BATCH_SIZE = 64
+"""Number of images that are decoded at once."""
 FORMAT = "Regard image cache"
 VERSION = 1
 INDEX = "index.json"
@@ -139,7 +139,7 @@ class _CacheWriter:
         data = image.pixels.tobytes()
         self._length += len(data)
         self._crc32 = zlib.crc32(data, self._crc32)
-        is_too_large = self._length > IN_MEMORY
+        is_too_large = self._length > MAX_BYTES_IN_MEMORY
         with self._disk_errors():
             self._file.write(data)
             if is_too_large and self._temporary is None and self._folder is not None:
@@ -261,7 +261,7 @@ def _decode_all(
 
     remaining = iter(paths)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "images") as threads:
-        while batch := list(islice(remaining, DECODED_AT_ONCE)):
+        while batch := list(islice(remaining, DECODE_BATCH_SIZE)):
             yield from threads.map(decode, batch)
 
 

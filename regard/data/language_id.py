@@ -34,13 +34,15 @@ ORDER = 4
 NGRAMS = 12_000
 """N-grams of a language that are kept: the most frequent."""
 LINES = 20_000
-"""Most lines from which a language is learnt."""
+"""Maximum number of lines from which a language is learnt."""
 LINE = 200
 """Characters of each of these lines that are read."""
 READ = 2_000
 """Letters of a text that `detect` reads."""
 MAX_SIZE = 8_000_000
-"""Most bytes of a file; the file of a model with two languages has 150,000 to 250,000."""
+"""Maximum number of bytes of a file; the file of a model with two languages has 150,000 to
+250,000.
+"""
 
 # The next three were measured on ten files in five languages (docs/log/quality.md), some of them of
 # other domains than the training text.

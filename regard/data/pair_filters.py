@@ -138,8 +138,8 @@ class PairFiles:
     target: str | Path | None = None
     pairs: str | Path | None = None
     max_line: int = MAX_LINE
-    """Most characters of a line, or of both sides together in a file of pairs; longer lines are
-    skipped.
+    """Maximum number of characters of a line, or of both sides together in a file of pairs; longer
+    lines are skipped.
     """
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from typing import ClassVar
 from regard.common.lazy import lazy_pattern
 
 MOST_PAIRS = 8_192
-"""Most bigrams of a filter; text with more has no filter."""
+"""Maximum number of bigrams of a filter; text with more has no filter."""
 BITS = 12
 """Bits of the filter for each bigram."""
 HASHES = 4
@@ -41,7 +41,7 @@ class SeenTokenPairs:
     pairs: str
     """The bits of the filter in base64; the lowest bit of a byte comes first."""
     most: int
-    """Most unseen bigrams of a line that is like the training text."""
+    """Maximum number of unseen bigrams of a line that is like the training text."""
 
     def __post_init__(self) -> None:
         is_filter = len(self.pairs) <= 20_000 and _BASE64.fullmatch(self.pairs)

@@ -117,7 +117,7 @@ well, because its training text had them.
 KEPT_ON_RETRY = KEPT | {"key", "symbol", "number"}
 """Kinds of spans that are hidden in a second attempt, if the model lost any that it saw."""
 SHOWN = 3
-"""Most spans that a warning names."""
+"""Maximum number of spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = lazy_pattern(
@@ -127,8 +127,8 @@ _SIGN = lazy_pattern(
 much faster than searching for spans.
 """
 LONGEST_OWN = 500
-"""Most characters that a user's pattern matches; a search reads twice as many, so that time is
-linear.
+"""Maximum number of characters that a user's pattern matches; a search reads twice as many, so that
+time is linear.
 """
 _CACHED = 500
 """Characters of the longest lines whose spans are cached."""

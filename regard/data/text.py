@@ -38,15 +38,15 @@ squared words, Arabic presentation forms, …
 Superscripts, subscripts, circled letters and fractions are not among them: 10² is not 102.
 """
 MAX_LINE = 20_000
-"""Most characters of a line to translate or to train on, unless a setting says otherwise; about ten
-pages.
+"""Maximum number of characters of a line to translate or to train on, unless a setting says
+otherwise; about ten pages.
 """
 READ_LINE = 100_000
-"""Most characters of a line of other files. A longer line lacks line breaks, and a small .gz may
-hold gigabytes.
+"""Maximum number of characters of a line of other files. A longer line lacks line breaks, and a
+small .gz may hold gigabytes.
 """
 JSON_SIZE = 12
-"""Most characters of JSON for one character of text."""
+"""Maximum number of characters of JSON for one character of text."""
 ADDRESSES = (
     "file",
     "memory",
@@ -66,13 +66,15 @@ ADDRESSES = (
 CUT = "\0"
 """Stands for a line that was too long and is skipped; no other line holds a NUL character."""
 _CHARACTER_BYTES = 4
-"""Most bytes of a character in UTF-8."""
+"""Maximum number of bytes of a character in UTF-8."""
 _MARK_BYTES = 5
 """Bytes of a byte-order mark and of a line end (CR LF) together."""
 _SHORT = 1000
 """Characters of a text that `unicodedata` normalises fast whatever they are."""
 _FEW_MARKS = 30
-"""Most combining marks in a row in any language (Unicode Standard Annex 15, section 13)."""
+"""Maximum number of combining marks in a row in any language (Unicode Standard Annex 15, section
+13).
+"""
 
 
 def clean(line: str) -> str:

@@ -22,9 +22,9 @@ from regard.data.sentence_marks import MARKS
 AGREEING = 0.5
 """Share of the pairs with the same spans on both sides in which copy tokens replace the spans."""
 MOST_SPANS = 6
-"""Most copy tokens that are put into a pair without spans."""
+"""Maximum number of copy tokens that are put into a pair without spans."""
 LEXICON_PAIRS = 10_000
-"""Most pairs from which a lexicon is counted; they are evenly spread."""
+"""Maximum number of pairs from which a lexicon is counted; they are evenly spread."""
 LONGEST_SURE = 3
 """Letters of the longest words without typos, since a typo may turn a short word into another."""
 Pair = tuple[str, str]

@@ -152,7 +152,7 @@ def all_choices(reading: Readings) -> list[AlignmentChoice]:
 def best_choice(
     readings: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentScores]:
-    """Choose the layer, head and row with the lowest AER, then the best symmetrisation of its
+    """Choose the layer, head and shift with the lowest AER, then the best symmetrisation of its
     directions.
     """
     best, _ = _best(all_choices(readings[0]), readings, gold)
@@ -222,10 +222,11 @@ def agreeing_choices(
 ) -> tuple[AlignmentChoice, AlignmentChoice | None, float]:
     """Choose, without gold links, the choices of two opposite translators whose links agree most.
 
-    Returns also their agreement, 2·|A∩B| / (|A| + |B|) over all links. Links that both directions
-    find are seldom wrong, and rows that are off by one are shifted in opposite directions. With one
-    translator, each choice is compared with its argmax over the other axis. This does not
-    distinguish the shifted row, so only unshifted choices are considered.
+    Returns also their agreement, 2·|A∩B| / (|A| + |B|) over all links. A link that both directions
+    find is seldom wrong. If the attention of both is off by one decoder step, their links are
+    displaced in opposite directions, and do not agree. With one translator, the links by target
+    word are compared with those by source word; these are displaced alike, so shifted choices are
+    left out.
     """
     if backward is None:
         scored = [

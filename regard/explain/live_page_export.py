@@ -31,7 +31,8 @@ from regard.runtime.model import RuntimeModel
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
 MAX_EXAMPLE = 200  # most characters of a sentence that a page proposes
-EXAMPLES = 5  # most sentences that a page proposes
+EXAMPLES = 5
+"""Maximum number of sentences that a page proposes."""
 MEASURED = 12  # sentences on which the faithfulness of attention is measured
 
 

@@ -19,8 +19,10 @@ from regard.search import SearchSettings
 POSITIONS = 512
 """Smallest number of positions of an exported Marian model."""
 SUPPRESSED = -1000.0
-"""Output bias of our `<pad>`, by which softmax gives it probability 0. In a Marian model, its row
-starts targets.
+"""Output bias that gives `<pad>` probability 0.
+
+A Marian model begins targets with `<pad>`, so the row of this token holds the embedding of our
+`<s>`.
 """
 TYPICAL_LENGTH = 20
 """Target length in tokens at which our length penalty and Hugging Face's grow at the same rate."""
@@ -65,10 +67,14 @@ _BIAS = "final_logits_bias"
 def config_of(
     settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings
 ) -> dict[str, Any]:
-    """Return the `config.json` of a model without `huggingface_obstacles`, with every field set."""
+    """Return the `config.json` of a model for which `huggingface_obstacles` finds none.
+
+    Every field is set.
+    """
     encoder: Any = settings.encoder
     decoder: Any = settings.decoder
     special = special_ids(tokenizer.target)
+    is_shared = settings.resolved_share(tokenizer.settings.joint) == "all"
     sides = {
         f"{name}_{theirs}": getattr(side, ours)
         for name, side in (("encoder", encoder), ("decoder", decoder))
@@ -82,10 +88,7 @@ def config_of(
         "dtype": "float32",
         "vocab_size": _row_count(tokenizer.source),
         "decoder_vocab_size": _row_count(tokenizer.target),
-        "share_encoder_decoder_embeddings": settings.resolved_share(
-            tokenizer.settings.joint
-        )
-        == "all",
+        "share_encoder_decoder_embeddings": is_shared,
         "tie_word_embeddings": True,
         "d_model": encoder.size,
         **sides,
@@ -149,12 +152,10 @@ def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
 
 
 def model_settings(config: Mapping[str, Any]) -> ModelSettings:
-    """Return the model settings of a Marian config. Raises ExportError, with all causes, for
-    others.
+    """Return the model settings of a Marian config. Raises ExportError, with all causes, if it is
+    not that of a supported Marian model.
     """
-    activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {
-        "silu": "silu"
-    }
+    activations = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
     causes = list[str]()
     if config.get("model_type") != "marian":
         causes.append(
@@ -169,14 +170,9 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
         causes.append(
             "tie_word_embeddings is off: output projection and target embedding must be tied"
         )
-    needed = (
-        "d_model",
-        *(
-            f"{side}_{size}"
-            for side in ("encoder", "decoder")
-            for size in _SIZES.values()
-        ),
-    )
+    needed = ["d_model"]
+    for side in ("encoder", "decoder"):
+        needed += [f"{side}_{size}" for size in _SIZES.values()]
     causes += [
         f"{name} is {config.get(name)!r}, wanted an integer"
         for name in needed

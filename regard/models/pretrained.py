@@ -20,7 +20,7 @@ CLASSIFIER = ("fc.", "classifier.")
 COUNTERS = "num_batches_tracked"
 """Suffix of the counters of batch norm, which are unused."""
 MAX_PROBLEMS = 8
-"""Most problems listed in one message."""
+"""Maximum number of problems listed in one message."""
 _REMEDY = (
     "download it again; if it holds code besides tensors, which is never executed, use a file of "
     "tensors alone"

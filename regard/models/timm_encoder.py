@@ -89,9 +89,8 @@ class TimmEncoder(ImageEncoder):
 
     @cached_property
     def cell_centre(self) -> float:
-        """Centre of a cell's receptive field: the middle of the cell, or its corner.
-
-        It is the one that is nearer to the measured centre.
+        """Offset of the centre of a cell's receptive field, in cells: the middle of the cell or its
+        corner, whichever is nearer to the measured one.
         """
         measured = _receptive_centre(
             self._feature_map, self.stride, self.projection.weight.device
@@ -114,7 +113,7 @@ class TimmEncoder(ImageEncoder):
         may_be_first = features.shape[1] == self.channels
         is_last = features.shape[3] == self.channels
         if may_be_first and is_last:
-            # The layout is ambiguous: with one row of cells more, the channels keep their size.
+            # The layout is ambiguous. Pad the image by one row of cells: only a spatial axis grows.
             taller = self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0]
             is_last = taller.shape[1] != self.channels
         return features.movedim(3, 1) if is_last else features
@@ -208,9 +207,10 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
 
 
 def _freeze_batch_norm(network: nn.Module) -> list[str]:
-    """Turn running statistics into frozen parameters; return the names of their modules.
+    """Replace the buffers of batch norms by frozen parameters, because model folders hold only
+    parameters.
 
-    Model folders hold parameters, but no buffers.
+    Returns the names of the modules changed.
     """
     frozen = []
     for owner, module in network.named_modules():

@@ -50,7 +50,7 @@ ImageInput = (
 layouts of `as_image`), or pixels that are already resized.
 """
 IMAGES_AT_ONCE = 256
-"""Most images whose pixels are in memory as tensors at the same time."""
+"""Maximum number of images whose pixels are in memory as tensors at the same time."""
 Region = tuple[float, float, float, float]
 """A rectangle of an image: left, top, right, bottom, as fractions of its width and height."""
 

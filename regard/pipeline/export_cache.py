@@ -24,9 +24,11 @@ from regard.runtime.private_cache import is_private_file, lasting_folders, write
 
 SWITCH = "REGARD_EXPORTS"
 LIMIT = 2 << 30
-"""Most bytes of all exports; beyond it, the least recently used ones are removed."""
+"""Maximum number of bytes of all exports; beyond it, the least recently used ones are removed."""
 LARGEST = LIMIT // 8
-"""Most bytes of a model that a command exports, which takes a multiple of them in memory."""
+"""Maximum number of bytes of a model that a command exports, which takes a multiple of them in
+memory.
+"""
 RECENT = 3600
 """Seconds after its last use in which an export is not removed, since a process may be opening
 it.

@@ -24,11 +24,16 @@ def load(
 ) -> Any:
     """Load a translator from a runtime file, or a Translator or Captioner from a model folder.
 
-    Several folders become an ensemble that averages probabilities. `precision` is the precision of
-    weights and products, float32 by default; `int8` is the fastest on a CPU. A runtime file has its
-    own precision. `engine` is "library" for the C library, "pytorch", or "auto" for the library if
-    it can decode the model; both find the same outputs. The return type is Any because the folder
-    or file determines it; `load_translator` and `load_captioner` of `regard.pipeline` are typed.
+    - `folder`: a folder, or a runtime file. Several folders become an ensemble that averages
+      probabilities.
+    - `precision`: of weights and products, float32 by default; `int8` is the fastest on a CPU. A
+      runtime file has its own.
+    - `engine`: "library" for the C library, "pytorch", or "auto" for the library if it can decode
+      the model. Both find the same outputs.
+
+    The return type is Any because the folder or file determines it; `load_translator` and
+    `load_captioner` of `regard.pipeline` are typed.
+
     Raises ModelFolderError if a file is missing or damaged, UsageError if this machine or model
     lacks the device, precision or engine, or if the models share no vocabulary.
     """
@@ -41,8 +46,8 @@ def load(
             )
         return open_runtime(Path(folder), device, precision)
     with needs_extra("train", "model folders"):
-        from regard.pipeline.folder_loading import load
-    return load(folder, device, precision or "float32", engine)
+        from regard.pipeline import folder_loading
+    return folder_loading.load(folder, device, precision or "float32", engine)
 
 
 def open_runtime(

@@ -2,9 +2,9 @@
 
 `loop.decode` decodes a batch of `Task`s, and a scheduler can do so with continuous batching; both
 step a `Decoding`. In each step the model proposes tokens (`StepCandidates`), `logits_processors`
-change their scores, `sampling` or `selection` selects among them, and `Beams` is advanced.
-`rerank` orders the finished `Hypothesis` lists. `constraint_text` tokenises constraints, and
-`constraints` follows them through a search. `forced_decoding` and `search_trace` record what a
+change their scores, `sampling` or `candidate_selection` selects among them, and `Beams` is
+advanced. `rerank` orders the finished `Hypothesis` lists. `constraint_text` tokenises constraints,
+and `constraints` follows them through a search. `forced_decoding` and `search_trace` record what a
 model did.
 """
 

@@ -17,6 +17,15 @@ import numpy as np
 
 from regard.common.shapes import Array
 from regard.data.vocabulary import BOS, EOS
+from regard.search.candidate_selection import (
+    Candidates,
+    Selection,
+    StepSelection,
+    select_constrained,
+    select_diverse,
+    select_top,
+    stable_top_k,
+)
 from regard.search.constraints import ConstraintState, required_tokens
 from regard.search.logits_processors import (
     BannedPhrases,
@@ -33,15 +42,6 @@ from regard.search.logits_processors import (
     next_bytes,
 )
 from regard.search.sampling import sample_columns, uniform
-from regard.search.selection import (
-    Candidates,
-    Selection,
-    StepSelection,
-    select_constrained,
-    select_diverse,
-    select_top,
-    stable_top_k,
-)
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 

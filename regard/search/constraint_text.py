@@ -28,9 +28,9 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 They are identified by the first word of the Unicode names of their letters.
 """
 _EXCERPT = 60
-"""Most characters of a text that a message quotes."""
+"""Maximum number of characters of a text that a message quotes."""
 CACHE_SIZE = 10_000
-"""Most words or phrases whose token ids are cached."""
+"""Maximum number of words or phrases whose token ids are cached."""
 
 
 class TargetVocabulary(Protocol):

@@ -21,7 +21,9 @@ from regard.models import Batch, Ensemble, Model, SourceInput, source_length
 from regard.search.loop import DecodingModel
 
 MAX_ENTRIES = 2**14
-"""Most attention entries of a batch, rows · max(S, T)²; their weights are in memory together."""
+"""Maximum number of attention entries of a batch, rows · max(S, T)²; their weights are in memory
+together.
+"""
 
 
 @dataclass(frozen=True, eq=False)

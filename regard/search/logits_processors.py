@@ -19,7 +19,7 @@ from regard.search.constraints import ConstraintState
 from regard.search.task import BannedPhrase, Task
 
 _LONGEST_CHARACTER = 4
-"""Most bytes of a character in UTF-8."""
+"""Maximum number of bytes of a character in UTF-8."""
 FORCED = -1e9
 """Score of a forced token that the model or another rule excludes."""
 Bans = tuple[Array, Array]

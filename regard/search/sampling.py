@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.common.shapes import Array
-from regard.search.selection import stable_top_k
+from regard.search.candidate_selection import stable_top_k
 from regard.search.settings import SearchSettings
 
 NUCLEUS = 512

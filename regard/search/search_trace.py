@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.common.shapes import Tensor
 from regard.data.vocabulary import EOS
 from regard.models import top_tokens
 from regard.search.beams import Beams, StepResult
@@ -34,27 +34,22 @@ class SearchRecorder:
         fates = _fates(beams, result)
         logits = self.model.project(features)[:, -1]
         top = top_tokens(logits, self.width, beams.suppressed)
-        log_probs, tokens, eos_log_probs = (tensor.tolist() for tensor in top)
+        top_log_probs, tokens, eos_log_probs = (tensor.tolist() for tensor in top)
+        all_log_probs = logits.float().log_softmax(-1)
+
         candidates = []
         for beam, row in enumerate(open_rows):
-            by_token = dict(zip(tokens[row], log_probs[row], strict=True))
-            choices = beams.byte_choices.get(row)
-            if choices:
-                row_log_probs = logits[row].float().log_softmax(-1).tolist()
-                choices = sorted(choices, key=lambda token: -row_log_probs[token])
-                by_token = {t: row_log_probs[t] for t in choices[: self.width]}
+            log_probs = all_log_probs[row].tolist()
+            if choices := beams.byte_choices.get(row):
+                by_token = _likeliest(choices, log_probs, self.width)
+            else:
+                by_token = dict(zip(tokens[row], top_log_probs[row], strict=True))
             by_token[EOS] = eos_log_probs[row]
-            by_token.update(_forced_token(beams, logits[row]))
-
-            # Copy tokens and terms are selected although other tokens are likelier.
-            selected = [
-                path[-1]
-                for path in fates
-                if path[:-1] == prefixes[beam] and path[-1] not in by_token
-            ]
-            if selected:
-                selected_log_probs = logits[row].float().log_softmax(-1)[selected]
-                by_token.update(zip(selected, selected_log_probs.tolist(), strict=True))
+            # Forced tokens, copy tokens and terms are selected although others are likelier.
+            for token in _forced_token(beams):
+                by_token[token] = log_probs[token]
+            for token in _last_tokens(fates, prefixes[beam]):
+                by_token.setdefault(token, log_probs[token])
 
             for token, log_prob in by_token.items():
                 fate = fates.get((*prefixes[beam], token), "pruned")
@@ -64,14 +59,24 @@ class SearchRecorder:
         self.steps.append(SearchStep(tuple(prefixes), tuple(candidates)))
 
 
-def _forced_token(beams: Beams, logits: Tensor) -> dict[int, float]:
-    """Return the token that the prefix forces, if any, with its log-probability."""
+def _likeliest(
+    choices: Iterable[int], log_probs: Sequence[float], width: int
+) -> dict[int, float]:
+    """Return the `width` likeliest of some tokens with their log-probabilities."""
+    ranked = sorted(choices, key=lambda token: -log_probs[token])
+    return {token: log_probs[token] for token in ranked[:width]}
+
+
+def _forced_token(beams: Beams) -> tuple[int, ...]:
+    """Return the token that the prefix forces, if any."""
     (task,) = beams.tasks
     length = int(beams.lengths[0])
-    if length >= len(task.prefix):
-        return {}
-    token = task.prefix[length]
-    return {token: float(logits.float().log_softmax(-1)[token])}
+    return task.prefix[length : length + 1]
+
+
+def _last_tokens(fates: Mapping[Prefix, Fate], prefix: Prefix) -> list[int]:
+    """Return the last tokens of the hypotheses that extend `prefix` by one token."""
+    return [tokens[-1] for tokens in fates if tokens[:-1] == prefix]
 
 
 def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:

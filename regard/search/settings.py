@@ -11,7 +11,7 @@ from regard.common.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 from regard.data.text import MAX_LINE
 
 MAX_COMPARED = 250
-"""Most hypotheses that beam search or minimum Bayes risk compares with each other."""
+"""Maximum number of hypotheses that beam search or minimum Bayes risk compares with each other."""
 SEVERAL = 1.5
 """Mean sentences of a training line from which on a model translates whole lines."""
 

@@ -19,7 +19,7 @@ from regard.common.errors import RegardError
 from regard.common.version import __version__
 from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
-from regard.serving.deaths import CallTable
+from regard.serving.crash_table import CallTable
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
 from regard.serving.fair_starts import FairStarts

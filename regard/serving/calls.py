@@ -21,7 +21,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.serving.deaths import DIGEST_BYTES, CallTable
+from regard.serving.crash_table import DIGEST_BYTES, CallTable
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.language_pairs import LanguagePairs

@@ -25,7 +25,7 @@ UNLIMITED = 1_000_000_000_000
 VARIANTS = {"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")}
 """Targets that DeepL's clients take only with a region; one model serves both."""
 _MOST_TAG_CHARACTERS = 10_000
-"""Most characters of all tags of a parameter together."""
+"""Maximum number of characters of all tags of a parameter together."""
 _REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
 
 

@@ -17,12 +17,14 @@ from regard.serving.service import ServedModel, ServedText
 from regard.text.text_format import PLAIN, TextFormat, lay_out
 
 AUTO = "auto"
-STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
+UNKNOWN_SOURCE = "src"
+UNKNOWN_TARGET = "tgt"
+PLACEHOLDER_CODES = (UNKNOWN_SOURCE, UNKNOWN_TARGET)
 """Placeholder codes for the languages of a model that does not name them."""
 PROBE = "test"
 """The text with which Weblate checks a server, from English to German, whatever its languages."""
 _DETECTED = 10_000
-"""Most characters of a text that are used to detect its language."""
+"""Maximum number of characters of a text that are used to detect its language."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ def _match(wanted: str, codes: Iterable[str]) -> str | None:
 
 @lru_cache
 def _code_index(codes: tuple[str, ...]) -> CodeIndex:
-    return CodeIndex(codes, STAND_INS)
+    return CodeIndex(codes, PLACEHOLDER_CODES)
 
 
 def select_models(

@@ -17,7 +17,8 @@ from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
 
 MINUTE = 60.0  # seconds
 MOST_ADDRESSES = 10_000
-"""Most addresses with a bucket; the least recently used one is evicted. Buckets of keys are kept.
+"""Maximum number of addresses with a bucket; the least recently used one is evicted. Buckets of
+keys are kept.
 """
 _MOST_NAME_CHARACTERS = 64
 """Characters that count of a client name that a proxy sends in the place of an address."""

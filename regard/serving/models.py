@@ -50,7 +50,7 @@ _LONG_CALLS = 4
 _PATIENCE = 5.0
 """Seconds that a check of a model, or a call for one that is still being opened, may wait."""
 _LONGEST_PAUSE = 60.0
-"""Most seconds between two attempts to open a model after a temporary error."""
+"""Maximum number of seconds between two attempts to open a model after a temporary error."""
 Log = Callable[[str], None]
 
 

@@ -29,15 +29,15 @@ from regard.common.settings import TOKENS
 from regard.serving.http_errors import CLIENT_GONE, HttpError, bad_request
 
 MOST_FIELDS = 100
-"""Most names of a request, and most fields of a form besides its texts."""
+"""Maximum number of names of a request, and most fields of a form besides its texts."""
 _LONG_FORM = 10_000
 """Bytes above which a form is parsed in a thread."""
 _MOST_MEDIA_CHARACTERS = 500
 """Characters of the media type of a multipart form, which Starlette parses in quadratic time."""
 _LISTED_TEXTS = 5
-"""Most wrong texts that an error lists."""
+"""Maximum number of wrong texts that an error lists."""
 _LISTED_PARAMETERS = 20
-"""Most wrong parameters that an error lists."""
+"""Maximum number of wrong parameters that an error lists."""
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"

@@ -39,7 +39,7 @@ _METHODS = frozenset(
 """Methods that appear in log and metrics; a client may send any word of any length."""
 _FRAMES = 12  # innermost stack frames of an unexpected exception that the log shows
 HEAD_BYTES = 1 << 18
-"""Most bytes of a request head; some clients send the text in the URL."""
+"""Maximum number of bytes of a request head; some clients send the text in the URL."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 

@@ -24,7 +24,7 @@ from regard.serving.application import create_app
 from regard.serving.calls import LOG
 from regard.serving.child_process import BEAT_SECONDS, shared_socket, status_pipe
 from regard.serving.connections import Connections
-from regard.serving.deaths import CallTable
+from regard.serving.crash_table import CallTable
 from regard.serving.models import Models, ServiceSettings
 from regard.serving.pytorch_process import PyTorchProcess
 from regard.serving.security import HEAD_BYTES

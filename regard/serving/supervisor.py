@@ -25,14 +25,14 @@ from regard.common.atomic import lock_folder
 from regard.common.errors import UsageError, WorkerError
 from regard.common.processes import module_command
 from regard.serving.child_process import BEAT_SECONDS, ChildProcess, Events
-from regard.serving.deaths import CallTable
+from regard.serving.crash_table import CallTable
 
 if TYPE_CHECKING:
     from regard.serving.unavailable import Unavailable
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CONNECTIONS = 2048
-"""Most connections in the queue of the socket until they are accepted."""
+"""Maximum number of connections in the queue of the socket until they are accepted."""
 COMMANDS = (
     module_command("regard.serving.serving_process"),
     module_command("regard.serving.pytorch_process"),

@@ -17,7 +17,7 @@ R = TypeVar("R")
 _MANY_TEXTS = 32
 """Number of texts above which their models are chosen in a thread."""
 _LISTED_LINES = 20
-"""Most refused lines that an error lists."""
+"""Maximum number of refused lines that an error lists."""
 
 
 async def translate_texts(

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable
 
 _MOST_CONNECTIONS = 512
-"""Most connections that are answered concurrently; further ones are closed."""
+"""Maximum number of connections that are answered concurrently; further ones are closed."""
 _HEAD_BYTES = 1 << 19
-"""Most bytes of a request head, more than the serving process accepts."""
+"""Maximum number of bytes of a request head, more than the serving process accepts."""
 _SECONDS = 5.0
 """Time limit of a client for sending its request."""
 _POLL_SECONDS = 0.05

@@ -29,7 +29,7 @@ _START = lazy_pattern(
 """The first word of a sentence and the next one, with the text before them."""
 _SPECIAL = lazy_pattern("<(?:0x[0-9A-F]{2}|/?s|unk)>")
 _CACHED = 10_000
-"""Most words in the cache of known spellings."""
+"""Maximum number of words in the cache of known spellings."""
 
 
 class KnownCase(NamedTuple):

@@ -16,7 +16,9 @@ from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.spans import KEPT, find_spans
 
 LONGEST, FEW_WORDS = 60, 3
-"""Most characters of a label, and most words of a line that is always taken for a label."""
+"""Maximum number of characters of a label, and most words of a line that is always taken for a
+label.
+"""
 _TITLE_WORDS = """
     a an and as at but by for from if in into is it its nor of off on onto or out over per than that
     the to up via vs when with without your

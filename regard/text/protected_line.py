@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
 
 MOST_COPIED = 2
-"""Most spans of a line that copy tokens stand for.
+"""Maximum number of spans of a line that copy tokens stand for.
 
 If there are more, models leave out most of them, and translate the remaining text less well.
 """

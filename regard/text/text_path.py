@@ -30,7 +30,7 @@ Keep = bool | Sequence[str]
 matches, too.
 """
 LONG = 2_000
-"""Most characters of a line that is translated again because it has lost numbers."""
+"""Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""Most objects of the wrong type that an error lists one by one."""
+"""Maximum number of objects of the wrong type that an error lists one by one."""
 SPLIT = (
     "the line is split, and its parts are translated by themselves; give one sentence, or a "
     "shorter one"

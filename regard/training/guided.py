@@ -23,7 +23,8 @@ class Guide:
     layer: str
     head: int
     weight: float
-    # True: a token's links guide the step that reads it, not the one that predicts it.
+    # If true, the links of a token supervise the decoder step whose input is the token, rather
+    # than the step that predicts it.
     shifted: bool = False
 
     @classmethod
@@ -45,9 +46,11 @@ class Guide:
                 "no_attention); set it to 0, or train a decoder with cross-attention"
             )
 
-        head = settings.guided_head
-        layer = max(1, len(layers) - 1)
-        if settings.guided_layer != "auto":
+        if settings.guided_layer == "auto":
+            layer = max(
+                1, len(layers) - 1
+            )  # the penultimate one, as in Garg et al. 2019
+        else:
             layer = settings.guided_layer
         if layer > len(layers):
             raise ConfigurationError(
@@ -55,6 +58,7 @@ class Guide:
                 f"{len(layers)} with cross-attention; give 1 to {len(layers)}, or auto"
             )
         name, heads = layers[layer - 1]
+        head = settings.guided_head
         if head > heads:
             raise ConfigurationError(
                 f"training.guided_head: head {head} was asked for, and layer {layer} has {heads}; "
@@ -67,7 +71,7 @@ class Guide:
     def loss(
         self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]
     ) -> Tensor:
-        """Return the divergence of the head's weights from the links, summed over linked tokens."""
+        """Return the divergence KL(links ‖ weights) of the head, summed over linked tokens."""
         head_weights = weights[:, self.head]
         if self.shifted:
             return guided_divergence(head_weights[:, 1:], links[:, :-1])
@@ -75,20 +79,21 @@ class Guide:
 
     def save_choice(self, folder: Path) -> None:
         """Choose this head for the folder's alignments, unless the user has chosen another."""
-        if _chosen_by_training(folder / ALIGNMENT):
+        if _may_choose_head(folder / ALIGNMENT):
             choice = {
                 "layer": self.layer,
                 "head": self.head,
                 "shifted": self.shifted,
                 "symmetry": None,
+                "guided": True,
             }
-            save_alignment(folder, {**choice, "guided": True})
+            save_alignment(folder, choice)
 
 
 def guided_divergence(
     weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]
 ) -> Tensor:
-    """Return the KL divergence of attention weights from word links, summed over target tokens.
+    """Return the divergence KL(links ‖ weights), summed over target tokens.
 
     It is Σ links · (log links − log weights); each row of links is a distribution over source
     tokens, or zero for a token without links. It differs by a constant from the cross-entropy of
@@ -98,8 +103,8 @@ def guided_divergence(
     return (torch.xlogy(links, links) - links * clamped.log()).sum()
 
 
-def _chosen_by_training(path: Path) -> bool:
-    """Return whether no head has been chosen yet, or guided training chose it."""
+def _may_choose_head(path: Path) -> bool:
+    """Return whether no head has been chosen yet, or guided training chose it and not the user."""
     try:
         return bool(parse_json(file_bytes(path)).get("guided"))
     except FileNotFoundError:

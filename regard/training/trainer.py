@@ -30,6 +30,7 @@ from regard.training.checkpoint import (
 )
 from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
+from regard.training.early_stopping import is_patience_over
 from regard.training.gradient_workers import out_of_memory
 from regard.training.journal import Journal, Report
 from regard.training.loss import Loss
@@ -414,8 +415,9 @@ class Trainer:
             return "all updates done"
         if self._is_time_up:
             return f"the rest of {self.settings.minutes:.3g} minutes is for the end of the run"
-        if progress.validations_since_best >= self.settings.patience:
-            return f"no better score in {counted(self.settings.patience, 'validation')}"
+        patience = self.settings.patience
+        if is_patience_over(progress.validations_since_best, patience):
+            return f"no better score in {counted(patience, 'validation')}"
         return None
 
     def _learning_rate(self) -> float:

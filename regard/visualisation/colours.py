@@ -1,6 +1,6 @@
 """Colours by role for light and dark themes, and a perceptually uniform colour scale for weights.
 
-A mark names its paint, never a colour. A paint is one of:
+The parts of a figure refer to colours by symbolic names, called paints. A paint is one of:
 
 - a role (`ink`, `muted`, …);
 - `w0` … `w100`, a shade of the weight scale, and `v0` … `v100`, the text on that shade;
@@ -8,8 +8,8 @@ A mark names its paint, never a colour. A paint is one of:
 - `s0` … `s7`, one of several series, and `t0` … `t7`, a tint of it.
 
 Lightness in Oklab is linear along the weight scale, so that equal steps of weight look equal. The
-hue stays blue, and links are vermilion, which no common colour blindness confuses with blue (Okabe
-and Ito 2008).
+hue stays blue. Links are vermilion, which remains distinguishable from blue in all common forms of
+colour blindness (Okabe and Ito 2008).
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Literal
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
-VEIL = (14, 17, 22)  # colour of the veil over images
-OPACITY = 0.62  # of the veil at a weight of zero
+VEIL = (14, 17, 22)
+"""Colour (RGB) of the dark veil over images."""
+OPACITY = 0.62
+"""Opacity of the veil at a weight of zero."""
 
 ROLES = ("paper", "ink", "muted", "grid", "rule", "link")
 _ROLES: dict[Theme, dict[str, str]] = {
@@ -105,7 +107,11 @@ def colour(paint: str, theme: Theme) -> str:
         return _tint(_SERIES[theme][number], theme)
     if kind in _SIGNED_HUES:
         return _signed_shade(number / LEVELS, _SIGNED_HUES[kind], theme)
-    return _text_on(number, theme) if kind == "v" else _shade(number, theme)
+    if kind == "v":
+        return _text_on(number, theme)
+    if kind != "w":
+        raise ValueError(f"unknown paint {paint!r}")
+    return _shade(number, theme)
 
 
 def _tint(hex_colour: str, theme: Theme) -> str:
@@ -146,11 +152,11 @@ def _interpolate(stops: tuple[float, ...], share: float) -> float:
 
 def _from_oklch(lightness: float, chroma: float, hue: float) -> str:
     """Convert Oklch to sRGB (Ottosson 2020); chroma is reduced if the colour is out of gamut."""
-    for share in range(100, -1, -1):
-        a, b = (
-            chroma * share / 100 * turn(math.radians(hue))
-            for turn in (math.cos, math.sin)
-        )
+    angle = math.radians(hue)
+    for percent in range(100, -1, -1):
+        reduced = chroma * percent / 100
+        a = reduced * math.cos(angle)
+        b = reduced * math.sin(angle)
         channels = _linear_rgb(lightness, a, b)
         if all(-1e-3 <= c <= 1.001 for c in channels):
             break

@@ -193,7 +193,7 @@ def decode(
     album: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Decode:
     """Return a function that decodes an album with a cache on disk, and says what it reports."""
-    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
+    monkeypatch.setattr(image_cache, "MAX_BYTES_IN_MEMORY", 200)
 
     def call(size: ImageSizeSettings) -> tuple[ImageCache, list[str]]:
         messages: list[str] = []
@@ -210,7 +210,7 @@ def test_the_cache_on_disk_equals_the_one_in_memory(
 ) -> None:
     album[3].write_bytes(b"")
     with monkeypatch.context() as patch:
-        patch.setattr(image_cache, "IN_MEMORY", 10**9)
+        patch.setattr(image_cache, "MAX_BYTES_IN_MEMORY", 10**9)
         in_memory, _ = decode(SIZE)
     assert not (tmp_path / "kept").exists(), "small images stay in memory"
     for _ in range(3):
@@ -270,7 +270,7 @@ def test_an_outdated_cache_is_made_again(album: list[Path], decode: Decode) -> N
 def test_a_cache_with_a_missing_image_is_not_reused_without_it(
     album: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
+    monkeypatch.setattr(image_cache, "MAX_BYTES_IN_MEMORY", 200)
     missing = [tmp_path / "gone.png", *album]
     assert [*cached_images(missing, SIZE, tmp_path / "kept").problems] == [0]
     assert not cached_images(album, SIZE, tmp_path / "kept").problems

@@ -18,8 +18,8 @@ from regard.search import (
     check_constraints,
     mbr_utility,
 )
+from regard.search.candidate_selection import Candidates, select_diverse, select_top
 from regard.search.constraints import ConstraintState, contains
-from regard.search.selection import Candidates, select_diverse, select_top
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from fake import Ask, FakeService
 from helpers.time_limits import wait_until
 
 from regard.serving.application import create_app
-from regard.serving.deaths import CallTable
+from regard.serving.crash_table import CallTable
 from regard.serving.server_settings import ServerSettings
 from regard.serving.serving_process import server_config
 from regard.serving.supervisor import listen

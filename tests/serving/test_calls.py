@@ -16,7 +16,7 @@ from helpers.time_limits import wait_until_async
 
 from regard.common.errors import RegardError
 from regard.serving.application import create_app
-from regard.serving.deaths import CallTable
+from regard.serving.crash_table import CallTable
 from regard.serving.server_settings import ServerSettings
 
 HELLO = {"text": "hello", "source": "en", "target": "ko"}

@@ -272,7 +272,7 @@ def test_published_weights_are_not_executed(
 def test_cached_images_are_not_executed(
     tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setattr("regard.data.image_cache.IN_MEMORY", 0)
+    monkeypatch.setattr("regard.data.image_cache.MAX_BYTES_IN_MEMORY", 0)
     from PIL import Image
 
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")

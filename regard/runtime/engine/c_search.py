@@ -22,8 +22,8 @@ from regard.search.logits_processors import LengthPenalty
 from regard.search.search_steps import SearchStep
 
 _CALL_REQUESTS = 512
-"""Most requests in one call of the library. Ctrl-C does not interrupt such a call, which continues
-in its thread.
+"""Maximum number of requests in one call of the library. Ctrl-C does not interrupt such a call,
+which continues in its thread.
 """
 _CALL_LENGTH, _BATCH_LENGTH = 16_384, 2_048
 """Approximate limits, in tokens, of the sources in one call and of those that PyTorch encodes

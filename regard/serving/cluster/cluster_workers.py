@@ -15,7 +15,9 @@ from regard.serving.cluster.cluster import cluster, cores_of, one_line
 from regard.serving.cluster.model_transfer import SentFiles, SentModel
 
 _AHEAD = 4
-"""Most chunks in memory per chunk in translation; finished ones wait for those before them."""
+"""Maximum number of chunks in memory per chunk in translation; finished ones wait for those before
+them.
+"""
 
 
 @contextlib.contextmanager

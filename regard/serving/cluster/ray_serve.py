@@ -25,7 +25,7 @@ from regard.serving.supervisor import Say, listen
 NAME = "regard"
 """Name of the application on the cluster; a later command replaces it."""
 ONGOING = 256
-"""Most concurrent requests of a replica; the engine batches them."""
+"""Maximum number of concurrent requests of a replica; the engine batches them."""
 TARGET = 32
 """Concurrent requests per replica above which Ray Serve starts another replica."""
 _DRAIN_SECONDS = 2.0

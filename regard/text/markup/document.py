@@ -61,7 +61,9 @@ source.
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
-"""Most words and characters of an element kept whole that is part of the line to translate."""
+"""Maximum number of words and characters of an element kept whole that is part of the line to
+translate.
+"""
 
 
 @dataclass(frozen=True)

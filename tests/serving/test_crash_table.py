@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from regard.common.errors import RegardError
-from regard.serving import deaths
-from regard.serving.deaths import CallTable
+from regard.serving import crash_table
+from regard.serving.crash_table import CallTable
 
-POISON = b"1" * deaths.DIGEST_BYTES
-NEIGHBOUR = b"2" * deaths.DIGEST_BYTES
+POISON = b"1" * crash_table.DIGEST_BYTES
+NEIGHBOUR = b"2" * crash_table.DIGEST_BYTES
 
 
 class Processes:
@@ -60,7 +60,7 @@ def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(
         False,
     )
     processes.die(is_death=False)
-    processes.now += deaths.REFUSED_SECONDS - 1
+    processes.now += crash_table.REFUSED_SECONDS - 1
     assert processes.is_refused(POISON)
     processes.now += 1
     assert not processes.is_refused(POISON)
@@ -109,7 +109,7 @@ def test_equal_calls_are_to_blame_once_for_a_death_of_another_process(
 
 def test_more_calls_than_there_are_rows(processes: Processes) -> None:
     digests = [
-        number.to_bytes(deaths.DIGEST_BYTES, "big") for number in range(1, 10_001)
+        number.to_bytes(crash_table.DIGEST_BYTES, "big") for number in range(1, 10_001)
     ]
     for _ in range(3):
         for digest in digests:

@@ -15,16 +15,17 @@ from pathlib import Path
 
 from regard.common.errors import RegardError
 
-MOST_DEATHS = 3
-"""Number of deaths at which a call was open, without an answer in between, before it is refused."""
+MAX_DEATHS = 3
+"""A call is refused after it was open at this many deaths without an answer in between."""
 REFUSED_SECONDS = 600.0
 _SAME_DEATH_SECONDS = 1.0
-"""Seconds in which all calls blame the same death of another process, which takes longer to start
-again.
+"""Reports of a death of another process within this time count as one.
+
+A process takes longer than this to start again.
 """
 DIGEST_BYTES = 16
 _ROWS = 4096
-"""Most calls in the table; further ones are not recorded."""
+"""Maximum number of calls in the table; further ones are not recorded."""
 _ROW = struct.Struct(f"{DIGEST_BYTES}sIId")
 """Digest of a call, number of its open requests, number of deaths, and time of the last death."""
 _EMPTY = bytes(DIGEST_BYTES)
@@ -67,13 +68,13 @@ class CallTable:
 
     def is_suspect(self, digest: bytes) -> bool:
         """Return whether one more death would make a call refused."""
-        return self._deaths(digest) == MOST_DEATHS - 1
+        return self._deaths(digest) == MAX_DEATHS - 1
 
     def begin(self, digest: bytes) -> None:
         """Record that a call is open. Raises RegardError if it is refused."""
-        if self._deaths(digest) >= MOST_DEATHS:
+        if self._deaths(digest) >= MAX_DEATHS:
             raise RegardError(
-                f"the server ended {MOST_DEATHS} times while it answered this; send something else"
+                f"the server ended {MAX_DEATHS} times while it answered this; send something else"
             )
         if digest not in self._calls and self._free:
             self._calls[digest] = _Call(self._free.pop())

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.system_marks import linux
 from helpers.time_limits import wait_until
-from tests.systems import linux
 
 from tests.training.runs import (
     arguments,

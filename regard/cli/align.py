@@ -188,8 +188,13 @@ def _choose(
     readings: _Readings,
     gold: list[Gold] | None,
 ) -> None:
-    """Choose the layer, head and row that align best, and store the choice in the model folders."""
-    from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
+    """Choose the layer, head and shift that align best, and store the choice."""
+    from regard.evaluation.aer import (
+        best_choice,
+        best_pair,
+        most_agreeing_pair,
+        most_consistent_choice,
+    )
     from regard.model_folder import save_alignment
 
     translator = forward.translator
@@ -203,15 +208,15 @@ def _choose(
         choice, scores = best_choice(forwards, gold)
         symmetry = f", {choice.symmetry}" if choice.symmetry else ""
         basis = f"gold links, AER {scores.aer:.1%} here"
+    elif reverse is not None and backwards is not None:
+        choice, reverse.choice, agreement = most_agreeing_pair(forwards, backwards)
+        symmetry = ""
+        basis = f"agreement of both directions, {agreement:.1%} of links"
     else:
-        choice, backward_choice, agreement = agreeing_choices(forwards, backwards)
+        choice, agreement = most_consistent_choice(forwards)
         symmetry = ""
         compared = "its links from source to target and from target to source"
-        if backwards:
-            compared = "both directions"
         basis = f"agreement of {compared}, {agreement:.1%} of links"
-        if reverse is not None:
-            reverse.choice = backward_choice
 
     translator.choice = choice
     say(f"chosen by {basis}: {_describe(choice, forwards)}{symmetry}")

@@ -30,9 +30,9 @@ from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import caption_examples, read_caption_corpus
 from regard.data.text import clean
 from regard.evaluation.aer import (
-    agreeing_choices,
     alignment_scores,
     extract_choice_links,
+    most_consistent_choice,
     read_all,
 )
 from regard.evaluation.calibration import Calibration, calibration
@@ -231,7 +231,9 @@ def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
     sources = [data.linked[row][0] for row in rows]
     targets = [data.linked[row][1] for row in rows]
     readings = read_all(pipeline, sources, targets)
-    choice = pipeline.choice or agreeing_choices(readings[:ALIGNED])[0]
+    choice = pipeline.choice
+    if choice is None:
+        choice, _ = most_consistent_choice(readings[:ALIGNED])
     links = extract_choice_links(readings, choice)
     scores = alignment_scores(links, [data.gold[row] for row in rows])
     description = describe_choice(choice, readings[0])

@@ -217,25 +217,33 @@ def _best(
     return min(scored, key=lambda pair: pair[1].aer)
 
 
-def agreeing_choices(
-    forward: Sequence[Readings], backward: Sequence[Readings] | None = None
-) -> tuple[AlignmentChoice, AlignmentChoice | None, float]:
+def most_consistent_choice(
+    readings: Sequence[Readings],
+) -> tuple[AlignmentChoice, float]:
+    """Choose, without gold links, the choice of one translator that agrees most with itself.
+
+    Its links by target word are compared with those by source word. Attention that is off by one
+    decoder step displaces both alike, so shifted choices are left out. Returns the choice and its
+    agreement.
+    """
+    scored = [
+        (_self_agreement(readings, choice), choice)
+        for choice in all_choices(readings[0])
+        if not choice.shifted
+    ]
+    agreement, choice = max(scored, key=lambda pair: pair[0])
+    return choice, agreement
+
+
+def most_agreeing_pair(
+    forward: Sequence[Readings], backward: Sequence[Readings]
+) -> tuple[AlignmentChoice, AlignmentChoice, float]:
     """Choose, without gold links, the choices of two opposite translators whose links agree most.
 
-    Returns also their agreement, 2·|A∩B| / (|A| + |B|) over all links. A link that both directions
-    find is seldom wrong. If the attention of both is off by one decoder step, their links are
-    displaced in opposite directions, and do not agree. With one translator, the links by target
-    word are compared with those by source word; these are displaced alike, so shifted choices are
-    left out.
+    A link that both directions find is seldom wrong. If the attention of both is off by one decoder
+    step, their links are displaced in opposite directions, and do not agree. Returns the choices
+    and their agreement, 2·|A∩B| / (|A| + |B|) over all links.
     """
-    if backward is None:
-        scored = [
-            (_self_agreement(forward, c), c)
-            for c in all_choices(forward[0])
-            if not c.shifted
-        ]
-        agreement, choice = max(scored, key=lambda pair: pair[0])
-        return choice, None, agreement
     forward_choices = all_choices(forward[0])
     backward_choices = all_choices(backward[0])
     forward_links = _link_matrix(forward, forward_choices, transposed=False)

@@ -27,6 +27,8 @@ A Marian model begins targets with `<pad>`, so the row of this token holds the e
 TYPICAL_LENGTH = 20
 """Target length in tokens at which our length penalty and Hugging Face's grow at the same rate."""
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+_FROM_MARIAN = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+"""Activation of each name that Marian configs have."""
 _PROJECTIONS = {
     "query": "q_proj",
     "key": "k_proj",
@@ -155,16 +157,37 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     """Return the model settings of a Marian config. Raises ExportError, with all causes, if it is
     not that of a supported Marian model.
     """
-    activations = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+    ExportError.raise_all(_config_problems(config))
+    sides = {
+        name: {
+            "kind": "transformer",
+            **{ours: config[f"{name}_{theirs}"] for ours, theirs in _SIZES.items()},
+            "size": config["d_model"],
+            "dropout": float(
+                0.1 if config.get("dropout") is None else config["dropout"]
+            ),
+            "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
+            "norm": "post",
+            "activation": _FROM_MARIAN[config.get("activation_function", "gelu")],
+            "scale_embedding": config.get("scale_embedding", False),
+        }
+        for name in ("encoder", "decoder")
+    }
+    share = "all" if config.get("share_encoder_decoder_embeddings", True) else "target"
+    return ModelSettings.parse({**sides, "share": share}, "config.json")
+
+
+def _config_problems(config: Mapping[str, Any]) -> list[str]:
+    """Return why a config is not that of a supported Marian model, a sentence for each cause."""
     causes = list[str]()
     if config.get("model_type") != "marian":
         causes.append(
             f"model_type is {config.get('model_type')!r}, only 'marian' can be imported"
         )
-    if config.get("activation_function", "gelu") not in activations:
+    if config.get("activation_function", "gelu") not in _FROM_MARIAN:
         causes.append(
             f"activation_function is {config['activation_function']!r}, known are "
-            f"{', '.join(activations)}"
+            f"{', '.join(_FROM_MARIAN)}"
         )
     if config.get("tie_word_embeddings", True) is not True:
         causes.append(
@@ -184,24 +207,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
         for name in unsupported
         if config.get(name)
     ]
-    ExportError.raise_all(causes)
-    sides = {
-        name: {
-            "kind": "transformer",
-            **{ours: config[f"{name}_{theirs}"] for ours, theirs in _SIZES.items()},
-            "size": config["d_model"],
-            "dropout": float(
-                0.1 if config.get("dropout") is None else config["dropout"]
-            ),
-            "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
-            "norm": "post",
-            "activation": activations[config.get("activation_function", "gelu")],
-            "scale_embedding": config.get("scale_embedding", False),
-        }
-        for name in ("encoder", "decoder")
-    }
-    share = "all" if config.get("share_encoder_decoder_embeddings", True) else "target"
-    return ModelSettings.parse({**sides, "share": share}, "config.json")
+    return causes
 
 
 def to_marian(

@@ -19,11 +19,12 @@ from regard.attention.alignment import (
 from regard.data.word_alignments import format_pharaoh, read_gold
 from regard.evaluation.aer import (
     Gold,
-    agreeing_choices,
     alignment_scores,
     argmax_accuracy,
     best_choice,
     extract_choice_links,
+    most_agreeing_pair,
+    most_consistent_choice,
 )
 from regard.pipeline import Translation
 
@@ -136,17 +137,16 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
         {"g": reverse_weights},
         {"g": "cross"},
     )
-    choice, other, agreement = agreeing_choices([forward], [reverse])
+    choice, other, agreement = most_agreeing_pair([forward], [reverse])
     assert (choice.layer, choice.head, choice.shifted) == ("f", 1, False)
-    assert other is not None
     assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
     assert extract_choice_links([forward], choice) == [[(1, 0), (0, 1)]]
 
 
 def test_with_one_model_a_head_agrees_with_itself() -> None:
     heads = np.stack([one_hot("0 0 0 3"), one_hot("1 1 0 3")])
-    choice, reverse, agreement = agreeing_choices([readings(f=heads)])
-    assert (choice.head, choice.shifted, reverse, agreement) == (1, False, None, 1.0)
+    choice, agreement = most_consistent_choice([readings(f=heads)])
+    assert (choice.head, choice.shifted, agreement) == (1, False, 1.0)
 
 
 def test_self_attention_is_merged_into_words_too() -> None:

@@ -60,12 +60,12 @@ class Plan:
     by_loss: bool = False
 
 
-RECURRENT = Plan(1000, (4e-3, 8e-3, 16e-3))
-SHORT = Plan(800, RECURRENT.rates)
-LONG = Plan(2000, RECURRENT.rates)
+RECURRENT = Plan(updates=1000, rates=(4e-3, 8e-3, 16e-3))
+SHORT = Plan(updates=800, rates=RECURRENT.rates)
+LONG = Plan(updates=2000, rates=RECURRENT.rates)
 """Recurrent models on sentences of all lengths; models without attention learn these slowly."""
-TRANSFORMER = Plan(800, (2e-3, 4e-3, 8e-3))
-DEEP = Plan(600, (2e-3, 4e-3, 8e-3))
+TRANSFORMER = Plan(updates=800, rates=(2e-3, 4e-3, 8e-3))
+DEEP = Plan(updates=600, rates=(2e-3, 4e-3, 8e-3))
 """Transformers with up to four layers in encoder and decoder."""
 
 

@@ -14,7 +14,7 @@ from regard.learn.lab.verdicts import above
 
 TEXTS = experiment_texts("captions", "names", "parts", "right")
 NAMES = TEXTS.table("names")
-PLAN = Plan(700, (2e-3, 4e-3, 8e-3))
+PLAN = Plan(updates=700, rates=(2e-3, 4e-3, 8e-3))
 
 
 def run(bench: Bench) -> Findings:

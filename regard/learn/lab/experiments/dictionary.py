@@ -41,7 +41,7 @@ TARGET = 2.0
 RATE = 0.5
 WORDS = ("나는", "집에", "빵을", "책을", "먹는다")
 NEAR = 3
-PLAN = Plan(900, (4e-3,), extra=0, seeds=1)
+PLAN = Plan(updates=900, rates=(4e-3,), extra=0, seeds=1)
 
 
 def run(bench: Bench) -> Findings:

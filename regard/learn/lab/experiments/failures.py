@@ -37,7 +37,7 @@ NAMES = {
     for start in ("warm", "cold")
     for norm, words in NORMS.items()
 }
-PLAN = Plan(240, (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3), extra=0, seeds=1)
+PLAN = Plan(updates=240, rates=(5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3), extra=0, seeds=1)
 SHARE = 0.5
 """Least share of the best score of all runs at which a run counts as one that learns."""
 

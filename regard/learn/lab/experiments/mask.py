@@ -15,7 +15,7 @@ from regard.learn.lab.verdicts import above
 
 TEXTS = experiment_texts("mask", "caption", "names", "parts")
 NAMES = TEXTS.table("names")
-PLAN = Plan(800, (2e-3, 4e-3, 8e-3), by_loss=True)
+PLAN = Plan(updates=800, rates=(2e-3, 4e-3, 8e-3), by_loss=True)
 
 
 def run(bench: Bench) -> Findings:

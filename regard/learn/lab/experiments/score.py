@@ -30,7 +30,14 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(arms, NAMES, SHORT, text_scores(bench))
 
     kinds = [
-        Kind(name, partial(SelfAttention, score=SCORES[name]), "n²d", "nd", "1", "1")
+        Kind(
+            name,
+            layer=partial(SelfAttention, score=SCORES[name]),
+            operations="n²d",
+            memory="nd",
+            sequential="1",
+            path="1",
+        )
         for name in NAMES
     ]
     rounds = [
@@ -50,7 +57,7 @@ def run(bench: Bench) -> Findings:
     text = TEXTS["quality"].fill(additive=additive, dot=dot, scaled=scaled)
 
     time_dots = tuple(
-        Curve(TEXTS["alone"], ((float(place), value),), 0)
+        Curve(TEXTS["alone"], points=((float(place), value),), paint=0)
         for place, values in enumerate(milliseconds.values())
         for value in values
     )

@@ -442,8 +442,8 @@ def _line(
     marker_step = -(-len(points) // MEAN_MARKERS) if width == THICK else 1
     for i, (x, y) in enumerate(points):
         x_value, y_value = series.points[i]
-        place = categories[round(x_value)] if categories else _short(x_value)
-        hint = f"{series.name}: {_short(y_value)} at {place}"
+        x_label = categories[round(x_value)] if categories else _short(x_value)
+        hint = f"{series.name}: {_short(y_value)} at {x_label}"
         if series.band is not None:
             low_value, high_value = series.band[i]
             low = y_axis.at(low_value)

@@ -21,10 +21,10 @@ def gradients(
     for output in outputs:
         direction = torch.randn(output.shape, generator=generator)
         total = total + (output * direction).sum()
-    found = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
+    computed = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
     return [
         torch.zeros_like(leaf) if gradient is None else gradient
-        for gradient, leaf in zip(found, leaves, strict=True)
+        for gradient, leaf in zip(computed, leaves, strict=True)
     ]
 
 

@@ -40,7 +40,9 @@ def run(bench: Bench) -> Findings:
         for kind in ("layer", "batch")
     )
     # The place of the norm is reported in a remark and does not count for the verdict.
-    place = above(sweep.dots("pre"), sweep.dots("post"), TEXTS["parts.place"])
+    pre_against_post = above(
+        sweep.dots("pre"), sweep.dots("post"), TEXTS["parts.place"]
+    )
 
     plots = (sweep.plot("chrF"), validation_plot(bench, sweep, LABELS["loss"], "loss"))
     tables = (sweep.table(LABELS["after_training"], QUALITY), _worked_example())
@@ -48,7 +50,7 @@ def run(bench: Bench) -> Findings:
         Verdict(parts),
         tables,
         Graph(plots, LABELS["dots"]),
-        (TEXTS["remark"], place.reason),
+        (TEXTS["remark"], pre_against_post.reason),
     )
 
 

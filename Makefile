@@ -17,7 +17,7 @@ quick: .venv/ready  ## units, of each test the first case
 affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch
 	$(BIN)/python tests/affected.py -n 2 $(OPTIONS)
 
-test: .venv/ready  ## all but the slow tests and those of `make check` and those of `make check` and those of `make check` and those of `make check`
+test: .venv/ready  ## all but the slow tests and those of `make check`
 	$(BIN)/pytest -n 2 --ignore tests/repository
 
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module

@@ -40,11 +40,6 @@ def numbers() -> Iterator[tuple[str, str]]:
 OPTIONS = sorted(numbers())
 
 
-def test_the_walk_meets_the_options() -> None:
-    assert ("translate", "--beam") in OPTIONS
-    assert ("lab", "--threads") in OPTIONS
-
-
 @pytest.mark.parametrize(
     "each", [1, pytest.param(len(NUMBERS), marks=pytest.mark.slow)]
 )
@@ -53,12 +48,12 @@ def test_a_number_beyond_its_bounds_is_refused(
     regard: Command, command: str, each: int
 ) -> None:
     """Every option has one of the numbers in turn, or all of them."""
+    assert ("lab", "--threads") in OPTIONS
     turns = itertools.cycle(NUMBERS)
     for option in (option for name, option in OPTIONS if name == command):
         for number in itertools.islice(turns, each):
-            done = regard.ended(
-                f"{command} {NEEDED.get(command, '')} {option}={number}"
-            )
+            needed = NEEDED.get(command, "")
+            done = regard.ended(f"{command} {needed} {option}={number}")
             assert done.status in (1, 2), f"{option}={number[:30]}"
             assert "internal error" not in done.err
             assert "Traceback" not in done.err

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 import typer
 from command import TRANSFORMER, Command, sets
+from helpers.small_models import folder
 from helpers.system_marks import posix
 
 import regard as package
@@ -22,6 +22,7 @@ from regard.cli import doctor
 from regard.cli.app import app
 from regard.common.errors import DataError
 from regard.common.reading import MAGIC
+from regard.interchange.runtime import export
 from regard.runtime import native
 
 COMMANDS = """
@@ -31,18 +32,8 @@ walkthrough
 WITHOUT_DEVICE = ("doctor", "export", "import", "lab", "sample", "serve")
 
 
-def run_process(
-    *arguments: object, **options: Any
-) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in a separate process."""
-    command = [sys.executable, "-m", "regard", *map(str, arguments)]
-    environment = {**ENVIRONMENT, **options.pop("env", {})}
-    return subprocess.run(
-        command, capture_output=True, env=environment, check=False, **options
-    )
-
-
 def start_process(*arguments: object) -> subprocess.Popen[str]:
+    """Run the command in a separate process."""
     command = [sys.executable, "-m", "regard", *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -57,22 +48,24 @@ ENVIRONMENT = {
 }
 
 
+@pytest.fixture(scope="module")
+def runtime_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a model for processes that need not wait for PyTorch."""
+    path = folder(tmp_path_factory.mktemp("model") / "run")
+    export(path, path.with_suffix(".regard"))
+    return path.with_suffix(".regard")
+
+
 # Help and misuse
 
 
 def test_help_lists_the_commands_and_their_options(regard: Command) -> None:
-    done = run_process("--help")
-    assert (done.returncode, done.stderr) == (0, b"")
-
     shown = regard("--help")
-    assert done.stdout.decode() == shown.out
+    with start_process("--help") as process:
+        assert process.communicate() == (shown.out, "")
     assert regard() == shown
 
-    listed = [
-        line.split()[0]
-        for line in shown.lines
-        if line.startswith("  ") and line.strip()
-    ]
+    listed = re.findall(r"^  (\w+)", shown.out, re.MULTILINE)
     commands = COMMANDS.split()
     assert [name for name in listed if name in commands] == commands
     assert len(app.registered_commands) == len(commands)
@@ -84,29 +77,6 @@ def test_help_lists_the_commands_and_their_options(regard: Command) -> None:
         options = {word for word in page.out.split() if word.startswith("--")}
         assert {"--threads", "--quiet", "--debug"} <= options
         assert command in WITHOUT_DEVICE or {"--device", "--seed"} <= options
-
-
-@pytest.mark.parametrize(
-    ("command", "because"),
-    [
-        (
-            "trian",
-            "no such command 'trian'. Did you mean 'train'? – see `regard --help`",
-        ),
-        ("--verbose", "no such option: --verbose"),
-        ("translate", "missing argument"),
-        ("translate run --beam", "--beam"),
-        ("doctor --threads none", "--threads"),
-        ("doctor --threads 99999", "--threads"),
-        ("demo --device gpu", "--device gpu: wanted auto, cpu, cuda or mps"),
-    ],
-)
-def test_misuse_is_reported_in_a_sentence(
-    regard: Command, command: str, because: str
-) -> None:
-    done = regard.fails(command, because=because)
-    assert done.out == ""
-    assert done.err.count("\n") == 1
 
 
 # Errors
@@ -129,13 +99,7 @@ INTERNAL = "internal error (ZeroDivisionError: by zero); run again with --debug 
     [
         (DataError("one", "two"), 1, ["one", "two"]),
         (KeyboardInterrupt(), 130, ["stopped"]),
-        (
-            FULL,
-            1,
-            [
-                "big: No space left on device; check the path, its permissions and the free"
-            ],
-        ),
+        (FULL, 1, ["big: No space left on device; check the path, its permissions"]),
         (ZeroDivisionError("by zero"), 1, [INTERNAL]),
     ],
     ids=lambda value: type(value).__name__,
@@ -148,14 +112,10 @@ def test_exceptions_become_statuses_and_messages(
     status: int,
     causes: list[str],
 ) -> None:
-    def fail(*_: object) -> None:
-        raise problem
-
-    monkeypatch.setattr("regard.pipeline.load_translator", fail)
+    load = Mock(side_effect=problem)
+    monkeypatch.setattr("regard.pipeline.load_translator", load)
     done = regard.ended(f"translate {transformer}")
     assert (done.status, done.out) == (status, "")
-    assert len(done.causes) == len(causes)
-
     for cause, expected in zip(done.causes, causes, strict=True):
         assert cause.startswith(expected)
     assert "Traceback" not in done.err
@@ -165,19 +125,17 @@ def test_exceptions_become_statuses_and_messages(
 
 
 def test_lines_flow_through_a_pipe_in_utf8(
-    regard: Command, transformer: Path, data: Path
+    regard: Command, runtime_file: Path, data: Path
 ) -> None:
     text = (data / "test.ko").read_bytes()
-    options = ["translate", transformer, "--format", "jsonl", "--threads", 1]
-    done = run_process(
-        *options, input=text, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    options = ["translate", runtime_file, "--format", "jsonl", "--threads", 1]
+    command = [sys.executable, "-X", "utf8=0", "-m", "regard", *map(str, options)]
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        command, input=text, capture_output=True, env=environment, check=True
     )
     here = regard(*options, stdin=text)
-    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (
-        0,
-        here.out,
-        here.err,
-    )
+    assert (done.stdout.decode(), done.stderr.decode()) == (here.out, here.err)
     assert not done.stdout.isascii()
 
 
@@ -193,19 +151,14 @@ def test_a_closed_pipe_ends_the_command_quietly(transformer: Path, data: Path) -
 
 @posix
 @pytest.mark.parametrize(
-    ("closed", "status", "said"),
-    [
-        pytest.param("<&-", 0, "", marks=pytest.mark.slow),
-        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
-        (">&-", 1, "regard: Bad file descriptor"),
-        ("<&- >&- 2>&-", 1, ""),
-    ],
+    ("closed", "message"),
+    [(">&-", "regard: Bad file descriptor"), ("<&- >&- 2>&-", "")],
 )
 def test_closed_streams_give_no_traceback(
-    transformer: Path, closed: str, status: int, said: str
+    runtime_file: Path, closed: str, message: str
 ) -> None:
     """Nor does a file get the number of one, to be written into by whoever prints."""
-    command = f"'{sys.executable}' -m regard doctor '{transformer}' {closed}"
+    command = f"'{sys.executable}' -m regard doctor '{runtime_file}' {closed}"
     done = subprocess.run(
         ["sh", "-c", command],
         capture_output=True,
@@ -213,9 +166,9 @@ def test_closed_streams_give_no_traceback(
         env=ENVIRONMENT,
         check=False,
     )
-    assert done.returncode == status
-    assert done.stderr.startswith(said)
-    assert done.stderr.count("\n") == bool(said)
+    assert done.returncode == 1
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == bool(message)
 
 
 @posix
@@ -239,11 +192,12 @@ def test_names_that_are_not_utf8_give_sentences(
     because = "the name is not UTF-8, and weights cannot be read by such names"
     regard.fails("translate", name, status=1, because=because)
 
-    Path(f"{name}.ko").write_text("나는 집에 간다\n", encoding="utf-8")
-    regard("translate", transformer, f"{name}.ko", "--output", f"{name}.en")
+    file = Path(f"{name}.ko")
+    file.write_text("나는 집에 간다\n", encoding="utf-8")
+    regard("translate", transformer, file, "--output", f"{name}.en")
     assert Path(f"{name}.en").read_bytes().count(b"\n") == 1
 
-    files = ["--source", f"{name}.ko", "--target", f"{name}.ko", *corpus[4:]]
+    files = ["--source", file, "--target", file, *corpus[4:]]
     done = regard.ended("train", *files, "--out", "run")
     assert "a name that is not UTF-8 cannot be written or shown here" in done.causes[-1]
 
@@ -271,12 +225,8 @@ def test_messages_name_commands_that_exist() -> None:
 
 
 @posix
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)],
-)
 def test_an_interrupted_training_is_saved_and_resumes(
-    regard: Command, corpus: list[str], number: signal.Signals, status: int
+    regard: Command, corpus: list[str]
 ) -> None:
     endless = (
         "training.updates=1000000 training.log_every=1 training.validate_every=1000000"
@@ -286,21 +236,18 @@ def test_an_interrupted_training_is_saved_and_resumes(
         assert command.stderr is not None
         assert command.stdout is not None
         next(line for line in command.stderr if line.startswith("update 3/"))
-        command.send_signal(number)
+        command.send_signal(signal.SIGTERM)
         stderr = command.stderr.read()
-        assert command.wait() == status
+        assert command.wait() == 143
         assert command.stdout.read() == ""
 
     resume = "to resume: regard train --out run --resume --threads 1"
-    assert f"stopped by {number.name}\n{resume}\n" in stderr
+    assert f"stopped by SIGTERM\n{resume}\n" in stderr
     assert "Traceback" not in stderr
 
     (checkpoint,) = Path("run/checkpoints").iterdir()
     updates = int(checkpoint.name.removeprefix("update-"))
     assert updates >= 3
-
-    state = json.loads((checkpoint / "state.json").read_text())["state"]
-    assert state["update"] == updates
     assert not list(Path("run").rglob("*.part*"))
 
     more = sets(f"training.updates={updates + 2} training.validate_with=1")
@@ -319,27 +266,25 @@ def test_doctor_passes_on_this_machine(regard: Command) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("1\n", "autogroup is on, so nice counts only within a session"),
-        ("0\n", "autogroup is off"),
-        (None, "nobody groups"),
-    ],
-)
-def test_doctor_says_how_the_processor_is_shared_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None, expected: str
+def test_doctor_says_how_the_processor_is_shared_out_and_names_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "sched_autogroup_enabled"
-    if content is not None:
-        file.write_text(content)
     monkeypatch.setattr(doctor, "AUTOGROUP", file)
-    works, line = doctor._scheduling()
-    assert works
-    assert line.startswith(f"beside other work: {expected}")
+    lines = [doctor._scheduling()[1]]
+    for content in ("0\n", "1\n"):
+        file.write_text(content)
+        lines.append(doctor._scheduling()[1])
+    parts = ("nobody groups", "autogroup is off", "autogroup is on")
+    for line, part in zip(lines, parts, strict=True):
+        assert line.startswith(f"beside other work: {part}")
 
-    is_told = "/proc/PID/autogroup" in line
-    assert is_told == (content == "1\n"), "what to write is said where it helps"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert doctor._devices() == (True, "GPU: Apple (--device mps)")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "H200")
+    assert doctor._devices() == (True, "GPU: H200 (--device cuda)")
 
 
 def test_doctor_reports_what_is_broken_and_goes_on(
@@ -347,23 +292,14 @@ def test_doctor_reports_what_is_broken_and_goes_on(
 ) -> None:
     # Pydantic looks at the version of Python while settings are defined.
     doctor._learning()
-
-    def unreadable() -> tuple[bool, str]:
-        raise RuntimeError("not here")
-
-    def full(**_: object) -> None:
-        raise FULL
-
-    monkeypatch.setattr(doctor, "_font", unreadable)
-    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
+    why = "there is no C compiler"
+    toml = sys.modules.get("tomllib", sys.modules.get("tomli"))
+    monkeypatch.setattr(doctor, "_font", Mock(__name__="font", side_effect=KeyError))
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", Mock(side_effect=FULL))
     monkeypatch.setattr(doctor.os, "sysconf", lambda _: 1, raising=False)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 9))
-    monkeypatch.setitem(
-        sys.modules, "tomli", sys.modules.get("tomllib", sys.modules.get("tomli"))
-    )
-    monkeypatch.setattr(
-        "regard.runtime.native.why_unavailable", lambda: "there is no C compiler"
-    )
+    monkeypatch.setitem(sys.modules, "tomli", toml)
+    monkeypatch.setattr("regard.runtime.native.why_unavailable", lambda: why)
     done = regard.ended("doctor --threads 1")
     assert done.status == 1
 
@@ -371,32 +307,14 @@ def test_doctor_reports_what_is_broken_and_goes_on(
     assert "Python 3.10 or newer is needed" in python
     assert disk.startswith("BAD disk: ")
     assert "No space left on device" in disk
-    assert font == "BAD unreadable: RuntimeError: not here"
-    assert (
-        "ok  memory: 0.0 GiB free; close other programs, or train with --set"
-        in done.out
-    )
-    assert "ok  no native kernels: there is no C compiler" in done.out
+    assert font == "BAD font: KeyError: "
+    memory = "ok  memory: 0.0 GiB free; close other programs, or train with --set"
+    assert memory in done.out
+    assert f"ok  no native kernels: {why}" in done.out
     assert done.lines[-1].startswith("ok  training: "), (
         "the checks after a broken one are made too"
     )
 
-    def unknown(_: str) -> int:
-        raise ValueError
-
+    unknown = Mock(side_effect=ValueError)
     monkeypatch.setattr(doctor.os, "sysconf", unknown, raising=False)
     assert doctor._memory() == (True, "memory: unknown")
-
-
-@pytest.mark.parametrize(
-    ("device", "expected"), [("cuda", "GPU: H200 (--device cuda)"), ("mps", "mps)")]
-)
-def test_doctor_names_the_gpu(
-    monkeypatch: pytest.MonkeyPatch, device: str, expected: str
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "H200")
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: device == "mps")
-    works, line = doctor._devices()
-    assert works
-    assert line.endswith(expected)

@@ -22,6 +22,7 @@ from helpers.small_models import SENTENCES, folder
 from helpers.system_marks import posix
 
 import regard as package
+from regard.interchange.runtime import export
 from regard.pipeline.bulk import OutputMark
 
 ENVIRONMENT = {
@@ -49,10 +50,13 @@ main(sys.argv[3:])
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a model folder with random weights; its translations are long and meaningless."""
-    return folder(
-        tmp_path_factory.mktemp("random") / "run", end=3.0, score_threshold=None
-    )
+    """Write a runtime file with random weights, whose translations are long and meaningless.
+
+    A process that translates with it does not wait for PyTorch.
+    """
+    path = tmp_path_factory.mktemp("random") / "run"
+    export(folder(path, end=3.0, score_threshold=None), path.with_suffix(".regard"))
+    return path.with_suffix(".regard")
 
 
 @pytest.fixture(scope="session")
@@ -61,10 +65,8 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = random.Random(3)
     words = " ".join(SENTENCES).split()
     path = tmp_path_factory.mktemp("long") / "long.ko"
-    lines = [
-        " ".join(rng.choices(words, k=rng.randint(0, 5))) for _ in range(12 * CHUNK + 2)
-    ]
-    write_lines(path, lines)
+    counts = [rng.randint(0, 5) for _ in range(12 * CHUNK + 2)]
+    write_lines(path, (" ".join(rng.choices(words, k=count)) for count in counts))
     return path
 
 
@@ -119,21 +121,12 @@ def _paused(
 
 
 @posix
-@pytest.mark.parametrize(
-    "kills",
-    [
-        [(2, "before"), (9, "after")],
-        pytest.param(
-            [(1, "after"), (5, "before"), (9, "after")], marks=pytest.mark.slow
-        ),
-    ],
-)
 def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
-    regard: Command, run: Path, long: Path, whole: bytes, kills: list[tuple[int, str]]
+    regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
     output = Path("out")
     resumed = _command(run, long, output, "--resume")
-    for chunks, stage in kills:
+    for chunks, stage in ((2, "before"), (9, "after")):
         with _paused(chunks, resumed, stage) as process:
             process.kill()
         assert process.returncode == -signal.SIGKILL
@@ -147,25 +140,16 @@ def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
 
 
 @posix
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
-)
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
-    regard: Command,
-    run: Path,
-    long: Path,
-    whole: bytes,
-    number: signal.Signals,
-    status: int,
+    regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
     output = Path("out")
     with _paused(5, _command(run, long, output)) as process:
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
         assert process.stderr is not None
         stderr = process.stderr.read()
-        assert process.wait() == status, stderr
+        assert process.wait() == 130, stderr
 
     done = _mark(output).lines
     advice = "the same command with --resume continues after them"
@@ -173,8 +157,7 @@ def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     assert "Traceback" not in stderr
     assert sorted(os.listdir()) == ["out.part", "out.part.json"]
 
-    done_again = regard(_command(run, long, output, "--resume"))
-    assert f"continuing after line {done}\n" in done_again.err
+    assert f"line {done}\n" in regard(_command(run, long, output, "--resume")).err
     assert output.read_bytes() == whole
 
 
@@ -192,27 +175,22 @@ def stopped(regard: Command, run: Path, long: Path) -> Path:
 def test_a_bad_line_is_named_and_earlier_results_are_kept(
     regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
 ) -> None:
-    bad = (
-        b"".join(long.read_bytes().splitlines(keepends=True)[: 4 * CHUNK]) + b"a \xff\n"
-    )
+    lines = long.read_bytes().splitlines(keepends=True)
+    bad = b"".join([*lines[: 4 * CHUNK], b"a \xff\n"])
     done = regard.ended(_command(run, "-", stopped, "--resume"), stdin=bad)
     assert done.status == 1
 
     because = f"line {4 * CHUNK + 1} is not UTF-8"
-    assert done.causes[0].startswith(
-        f"standard input: {because} (byte 0xFF, the line's byte"
-    )
+    assert done.causes[0].startswith(f"standard input: {because} (byte 0xFF, the line")
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
 
     Path("bad.ko").write_bytes(bad)
     # Before any line is translated.
-    regard.fails(
-        _command(run, "bad.ko", "other"), status=1, because=f"bad.ko: {because}"
-    )
+    because = f"bad.ko: {because}"
+    regard.fails(_command(run, "bad.ko", "other"), status=1, because=because)
 
-    Path("long.ko.gz").write_bytes(
-        gzip.compress(long.read_bytes().replace(b"\n", b"\r\n"))
-    )
+    content = long.read_bytes().replace(b"\n", b"\r\n")
+    Path("long.ko.gz").write_bytes(gzip.compress(content))
     regard(_command(run, "long.ko.gz", stopped, "--resume"))
     assert stopped.read_bytes() == whole, "the file may be longer and compressed"
 
@@ -229,12 +207,11 @@ def test_resume_without_an_earlier_run_starts_one(
 def test_interrupted_work_is_not_overwritten_without_resume(
     regard: Command, run: Path, whole: bytes, stopped: Path
 ) -> None:
-    because = (
-        f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add"
-    )
-    regard.fails(_command(run, "long.ko", stopped), because=because)
+    command = _command(run, "long.ko", stopped)
+    held = f"out.part holds lines 1 to {3 * CHUNK} of interrupted work; add"
+    regard.fails(command, because=f"--output out: {held}")
     Path("out.part").unlink()
-    assert regard(_command(run, "long.ko", stopped)).err == ""
+    assert regard(command).err == ""
     assert stopped.read_bytes() == whole
     assert sorted(os.listdir()) == ["long.ko", "out"]
 
@@ -245,11 +222,8 @@ def test_interrupted_work_is_not_overwritten_without_resume(
 def test_changed_options_are_refused_all_at_once(
     regard: Command, run: Path, stopped: Path
 ) -> None:
-    changed = (
-        f"--resume --beam 2 --nbest 2 --format text --alignments --chunk {CHUNK + 1}"
-    )
+    changed = f"--resume --beam 2 --format text --alignments --chunk {CHUNK + 1}"
     causes = [
-        "--resume: option --nbest: was 1, is 2",
         "--resume: option --alignments: was False, is True",
         "--resume: option --beam: was 1, is 2",
         "--resume: option --format: was jsonl, is text",
@@ -264,42 +238,24 @@ def test_another_model_is_refused(
 ) -> None:
     done = regard.ended(_command(other, "long.ko", stopped, "--resume"))
     assert done.status == 2
-    for cause, name in zip(
-        done.causes, ("config.json", "model.safetensors"), strict=False
-    ):
+    for cause, name in zip(done.causes, (run.name, "config.json"), strict=False):
         assert cause.startswith(f"--resume: file {name}:")
-    shutil.copytree(run, "same")
-    Path("same/README.md").write_text("a description of the model changes nothing")
-    regard(_command(Path("same"), "long.ko", stopped, "--resume"))
 
 
 CHANGED = f"long.ko: lines 1 to {3 * CHUNK} are translated already, and have changed since; give"
 DAMAGED = "out.part: damaged, or not what out.part.json describes; delete both"
-NO_JOURNAL = (
-    "out.part.json: damaged, not a journal; delete it and begin again without --resume"
-)
+NO_JOURNAL = "out.part.json: damaged, not a journal; delete it and begin again without"
 
 
 @pytest.mark.parametrize(
     ("file", "change", "because"),
     [
-        ("long.ko", lambda data: b"\n" + data, CHANGED),
         ("long.ko", lambda data: data[:9], CHANGED),
         ("out.part", lambda data: data[:-1], DAMAGED),
         ("out.part", lambda data: b"x" + data[1:], DAMAGED),
-        ("out.part", lambda _: b"", DAMAGED),
-        ("out.part.json", lambda _: b"{", NO_JOURNAL),
         ("out.part.json", lambda _: b"[]", NO_JOURNAL),
-        (
-            "out.part.json",
-            lambda _: b'{"mark": {"chunk": 1}, "conditions": {}}',
-            NO_JOURNAL,
-        ),
-        (
-            "out.part.json",
-            lambda _: b'{"format": 2, "mark": {}, "conditions": {}}',
-            NO_JOURNAL,
-        ),
+        ("out.part.json", lambda data: data.replace(b": 3,", b": -3,"), NO_JOURNAL),
+        ("out.part.json", lambda data: data.replace(b": 1,", b": 2,", 1), NO_JOURNAL),
     ],
 )
 def test_changed_files_are_refused(
@@ -311,24 +267,10 @@ def test_changed_files_are_refused(
     because: str,
 ) -> None:
     Path(file).write_bytes(change(Path(file).read_bytes()))
-    regard.fails(
-        _command(run, "long.ko", stopped, "--resume"), status=1, because=because
-    )
+    command = _command(run, "long.ko", stopped)
+    regard.fails(f"{command} --resume", status=1, because=because)
     if because == NO_JOURNAL:
-        regard.fails(_command(run, "long.ko", stopped), status=1, because=because)
-
-
-def test_only_a_regular_file_can_be_resumed(
-    regard: Command, run: Path, long: Path
-) -> None:
-    because = (
-        "--resume: only an --output that is a regular file can be continued; give it as"
-    )
-    regard.fails(f"translate {run} --resume", stdin="I\n", because=because)
-    command = _command(run, "-", os.devnull, "--resume")
-    regard.fails(command, stdin="I\n", because=because)
-    because = "--workers 2: threads of one process translate a file; say how many with --threads"
-    regard.fails(_command(run, long, "out", "--workers 2"), because=because)
+        regard.fails(command, status=1, because=because)
 
 
 # The disk
@@ -351,14 +293,8 @@ def test_a_full_disk_keeps_finished_chunks(
 
     mark = _mark(output)
     assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
-    assert (
-        "regard: out.part: cannot be written (File too large); make room on the disk"
-        in stderr
-    )
-    assert (
-        f"out.part holds lines 1 to {mark.lines}; the same command with --resume"
-        in stderr
-    )
+    assert "out.part: cannot be written (File too large); make room on" in stderr
+    assert f"out.part holds lines 1 to {mark.lines}; the same command" in stderr
 
     regard(_command(run, long, output, "--resume"))
     assert output.read_bytes() == whole
@@ -372,14 +308,11 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path) -> None:
     lines[4] = "나는 집에 " * 30
     lines[7] = "我们今天去公园吧"
     write_lines("file", lines)
-    done = regard(f"translate {run} file --chunk 3 --beam 1")
-    assert "warning: file, line 5: a sentence of " in done.err
-    assert "warning: file, line 8: most characters were never seen" in done.err
-
-    *named, last = done.warnings
-    assert all(
-        warning.startswith(("file, line 5:", "file, line 8:")) for warning in named
-    )
+    *named, last = regard(f"translate {run} file --chunk 3 --beam 1").warnings
+    starts = ("file, line 5:", "file, line 8:")
+    assert all(warning.startswith(starts) for warning in named)
+    assert any(warning.startswith("file, line 5: a sentence of ") for warning in named)
+    assert any("line 8: most characters were never seen" in text for text in named)
     assert last.startswith("file: 1 of 10 lines is doubtful: ")
 
 
@@ -406,26 +339,14 @@ def test_a_pipe_is_answered_before_more_lines_come(
     """A named one, as a shell makes for <(…), or standard input; it is stopped while it waits."""
     named = tmp_path / "pipe"
     os.mkfifo(named)
-    file = str(named) if source == "pipe" else "-"
-    command = [
-        sys.executable,
-        "-m",
-        "regard",
-        "translate",
-        str(run),
-        file,
-        "--chunk",
-        "2",
-    ]
+    file = named if source == "pipe" else "-"
+    command = f"{sys.executable} -m regard translate {run} {file} --chunk 2".split()
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ENVIRONMENT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        with (
-            named.open("wb", buffering=0)
-            if source == "pipe"
-            else process.stdin as stream
-        ):
+        stream = process.stdin if source == "-" else named.open("wb", buffering=0)
+        with stream:
             for _ in range(3):
                 stream.write(b"I go\nI go\n")
                 stream.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import warnings
 from pathlib import Path
@@ -96,38 +95,6 @@ def test_the_parts_joined_are_the_line(translator: FolderTranslator, line: str) 
         assert message.endswith(f": {clean(line)[:40]}…")
 
 
-def test_words_are_split_only_if_necessary(translator: FolderTranslator) -> None:
-    parts, _ = split_line(translator, LONG_SENTENCE)
-    assert all(part.endswith(" ") for part in parts[:-1])
-
-    for part, following in itertools.pairwise(parts):
-        longer = part + following.split(" ")[0]
-        assert len(translator.encode(part)) <= LONGEST < len(translator.encode(longer))
-
-    parts, _ = split_line(translator, LONG_WORD)
-    assert parts[0] == "나는 "
-    assert parts[-1].endswith("집에 간다"), (
-        "the rest of the word is joined with the next words"
-    )
-
-
-def test_a_sentence_up_to_twice_as_long_stays_whole(
-    translator: FolderTranslator,
-) -> None:
-    line = "나는"
-    while (length := len(translator.encode(line))) <= 2 * LONGEST:
-        parts, messages = split_line(translator, line)
-        assert parts == [line]
-        assert len(messages) == (length > LONGEST)
-        for message in messages:
-            longer = (
-                f"a sentence of {length} tokens is longer than any in training (12)"
-            )
-            assert f"{longer}; it is translated whole" in message
-        line += " 집에"
-    assert len(split_line(translator, line)[0]) > 1
-
-
 def test_a_split_line_is_streamed_in_groups_of_parts(
     translator: FolderTranslator,
 ) -> None:
@@ -135,27 +102,25 @@ def test_a_split_line_is_streamed_in_groups_of_parts(
     parts, _ = split_line(translator, line)
     assert len(parts) > WORD_BY_WORD + 2
 
-    expected = translate_line(translator, line, beam=1).text
-    sampled = translate_line(translator, line, sample=True, seed=3).text
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        increments = list(translator.stream(line))
-        assert "".join(translator.stream(line, sample=True, seed=3)) == sampled
-    assert "".join(increments) == expected
+    for search in ({"beam": 1}, {"sample": True, "seed": 3}):
+        expected = translate_line(translator, line, **search).text
+        options = {name: value for name, value in search.items() if name != "beam"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            increments = list(translator.stream(line, **options))
+        assert "".join(increments) == expected
 
+    increments = list(translator.stream(line))
     last = translate_line(translator, parts[-1], beam=1).text
-    assert last
     assert increments[-1] == f" {last}", (
         "the last parts are decoded together and yielded whole"
     )
 
 
-@pytest.mark.parametrize(
-    "line", [("나는 빵을 먹고 " * 2_400)[:MAX_LINE], "A\u0301" * 10_000]
-)
 def test_a_line_of_as_many_characters_as_allowed_is_translated(
-    regard: Command, other: Path, line: str
+    regard: Command, other: Path
 ) -> None:
+    line = ("나는 빵을 먹고 " * 2_400)[:MAX_LINE]
     write_lines("long", ["나는 집에 간다", line, "나는 집에 간다"])
     with time_limit(300):  # a few seconds on a quiet machine
         done = regard(f"translate {other} long --beam 1 --format jsonl")
@@ -169,28 +134,14 @@ def test_a_line_of_as_many_characters_as_allowed_is_translated(
     assert len(long["tokens"]) > parts
 
 
-def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
+def test_a_line_beyond_a_limit_is_refused_by_its_number(
     regard: Command, transformer: Path
 ) -> None:
-    translate = f"translate {transformer}"
-    write_lines("long", ["나는 집에 간다", "가" * 101])
-    because = "long: line 2 has more than 100 characters; break it at the ends of sentences, or"
-    regard.fails(
-        f"{translate} long --max-line 100 --output out", status=1, because=because
-    )
-    typed = because.replace("long", "standard input", 1)
-    content = Path("long").read_bytes()
-    regard.fails(f"{translate} --max-line 100", stdin=content, status=1, because=typed)
-    assert len(regard(f"{translate} long --max-line 101 --beam 1").lines) == 2
-
-    rows = [{"text": "가" * 101}, {"text": "나는 집에", "terms": ["I"] * 30}]
-    write_lines("rows", map(json.dumps, rows))
-    causes = [
-        "rows, line 1: text has more than 100 characters",
-        "rows, line 2: term: wanted at most 20 tokens in all",
-    ]
-    limits = "--max-line 100 --max-required 20"
-    regard.fails(f"{translate} rows --input jsonl {limits}", status=1, because=causes)
+    translate = f"translate {transformer} --beam 1"
+    stdin = f"나는 집에 간다\n{'가' * 101}\n"
+    because = "standard input: line 2 has more than 100 characters; break it at the"
+    regard.fails(f"{translate} --max-line 100", stdin=stdin, status=1, because=because)
+    assert len(regard(f"{translate} --max-line 101", stdin=stdin).lines) == 2
 
     rows = [{"text": "나는 집에 간다"}, {"text": "나는 " * 600, "terms": ["I"]}]
     write_lines("rows", map(json.dumps, rows))
@@ -198,11 +149,3 @@ def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
     whole = "a line with terms is translated whole, up to 500 tokens"
     assert done.status == 1
     assert done.causes[0].startswith(f"rows: line 2 has 601 tokens, and {whole}")
-
-    write_lines("source", ["나는 " * 600])
-    write_lines("target", ["I go"])
-    because = (
-        "source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens"
-    )
-    command = f"align {transformer} --source source --target target"
-    regard.fails(command, status=1, because=because)

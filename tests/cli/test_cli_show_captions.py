@@ -30,18 +30,17 @@ def image_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name", ["a.html", "a.svg", "a.png", pytest.param("a.gif", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png"])
 def test_the_suffix_determines_the_format(
     regard: Command, captioner: Path, image_path: Path, name: str
 ) -> None:
-    done = regard(f"show {captioner} {image_path} --out {name}")
+    show = f"show {captioner} {image_path} --out {name}"
+    done = regard(show)
     assert done.out == load_captioner(captioner).caption(image_path)[0].text + "\n"
     assert done.err == f"wrote {name}\n"
     assert os.listdir() == [name]
 
-    if name in ("a.png", "a.gif"):
+    if name == "a.png":
         with Image.open(name) as image:
             assert min(image.size) > 50
         return
@@ -53,34 +52,8 @@ def test_the_suffix_determines_the_format(
 
     if name == "a.svg":
         ElementTree.fromstring(text)
-        regard(f"show {captioner} {image_path} --out a.svg --view player")
+        regard(f"{show} --view player")
         assert "@keyframes" in text_of("a.svg")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "because"),
-    [
-        ("IMAGE --view heads", 2, "--view heads: only for translations"),
-        ("IMAGE --faithfulness", 2, "--faithfulness: only for translations"),
-        ("none.png", 1, "none.png: no such file"),
-        (
-            "'나는 간다'",
-            2,
-            "나는 간다: not an image; this model captions images, and a translator",
-        ),
-    ],
-)
-def test_what_captions_lack_is_refused(
-    regard: Command,
-    captioner: Path,
-    image_path: Path,
-    arguments: str,
-    status: int,
-    because: str,
-) -> None:
-    arguments = arguments.replace("IMAGE", str(image_path))
-    command = f"show {captioner} {arguments} --out a.svg"
-    regard.fails(command, status=status, because=because)
 
 
 def test_the_explanation_of_a_caption_has_every_layer_and_step(
@@ -94,13 +67,8 @@ def test_the_explanation_of_a_caption_has_every_layer_and_step(
     assert data.image.grid == (3, 5)
 
     np.testing.assert_array_equal(data.image.pixels, loaded.model_view(image_path))
-    assert data.target == tuple(caption.text.split())
-    assert [layer.role for layer in data.layers] == [
-        "cross",
-        "cross",
-        "decoder",
-        "decoder",
-    ]
+    roles = [layer.role for layer in data.layers]
+    assert roles == ["cross", "cross", "decoder", "decoder"]
 
     steps = len(caption.tokens) + 1
     assert data.layers[0].weights.shape == (2, steps, 15)

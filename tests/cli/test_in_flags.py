@@ -10,31 +10,21 @@ from regard.cli.app import _status_and_causes, flags_of, in_flags
 from regard.cli.translate import _open_output
 from regard.common.errors import UsageError
 
-AS_FLAGS = {
-    "add `resume=True`, or choose another `out=`": "add --resume, or choose another --out",
-    "`out=runs/a b`: taken; leave `parent=` out": "--out runs/a b: taken; leave --from out",
-    "set `training.minutes=30`, not `training.updates`": "set --set training.minutes=30, not training.updates",
-    "give `reads=` and `regard train` a file `3`": "give `reads=` and `regard train` a file `3`",
-}
+AS_FLAGS = [
+    ("train", "add `resume=True` or another `out=`", "add --resume or another --out"),
+    ("train", "`out=runs/a b`, `parent=`", "--out runs/a b, --from"),
+    ("train", "`training.minutes=30`", "--set training.minutes=30"),
+    ("train", "give `reads=` a file `3`", "give `reads=` a file `3`"),
+    ("doctor", "`training.minutes=3` or `out=`", "training.minutes=3 or `out=`"),
+    ("translate", "set `no_repeat_ngram=4`", "set --no-repeat-ngram 4"),
+]
 
 
-@pytest.mark.parametrize("message", AS_FLAGS)
-def test_arguments_are_rewritten_as_options_of_the_command(message: str) -> None:
-    assert in_flags(message, flags_of(("train", "config.toml"))) == AS_FLAGS[message]
-
-
-def test_arguments_without_an_option_are_kept() -> None:
-    assert (
-        in_flags("`training.minutes=30` or `parent=`", flags_of(("doctor",)))
-        == "training.minutes=30 or `parent=`"
-    )
-
-
-def test_search_settings_are_options_too() -> None:
-    assert (
-        in_flags("set `no_repeat_ngram=4`", flags_of(("translate",)))
-        == "set --no-repeat-ngram 4"
-    )
+@pytest.mark.parametrize(("command", "message", "expected"), AS_FLAGS)
+def test_arguments_are_rewritten_as_options_of_the_command(
+    command: str, message: str, expected: str
+) -> None:
+    assert in_flags(message, flags_of((command, "config.toml"))) == expected
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,9 @@ def test_the_commands_of_the_page_run(regard: Command) -> None:
         pytest.skip(f"{CORPUS} is not there: it may not be shipped")
     Path("app.en-hsb.tsv").write_bytes(gzip.decompress(CORPUS.read_bytes()))
     text = re.sub(r" \\\n *", " ", PAGE)
-    commands = re.findall(r"^    (regard .*)$", text, re.MULTILINE)
-    names = [command.split()[1] for command in commands]
-    assert names == ["train", "train", "evaluate", "export", "export"]
-
-    for command in commands:
+    for command in re.findall(r"^    regard (.*)$", text, re.MULTILINE):
         quick = command.replace("12m", "60s").replace("updates=5000", "updates=200")
-        regard(*shlex.split(quick, comments=True)[1:])
+        regard(*shlex.split(quick, comments=True))
     assert "chrF" in text_of("runs/hsb/report.html")
     assert "MPL-2.0" in text_of("runs/hsb/README.md")
     assert regard("translate hsb.regard", stdin="Open the file\n").lines

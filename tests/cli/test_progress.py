@@ -19,9 +19,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_plain_lines_are_printed_every_thirty_seconds(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Short work prints nothing."""
+    with LineReporter(100, 0, hidden=False) as report:
+        clock[0] += 20
+        report(100)
+    assert capsys.readouterr().err == ""
+
     with LineReporter(10_000, 2_000, hidden=False) as report:
         for second in range(1, 81):
-            clock[0] = 100.0 + second
+            clock[0] += 1
             report(2_000 + 100 * second)
         report.warn("in, line 5: long")
     assert capsys.readouterr().err.splitlines() == [
@@ -30,15 +36,6 @@ def test_plain_lines_are_printed_every_thirty_seconds(
         "warning: in, line 5: long",
         "10,000 lines in 1 min 20 s · 100 sentences/s",
     ]
-
-
-def test_short_work_prints_nothing(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with LineReporter(100, 0, hidden=False) as report:
-        clock[0] += 20
-        report(100)
-    assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_shows_a_live_line(

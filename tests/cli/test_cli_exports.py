@@ -163,11 +163,10 @@ def test_an_export_is_of_the_files_as_they_are(
     assert find_export(path, "int8")[1] is None
 
     content = (cache / name).read_bytes()
-    for spoilt in (content[:-9], content[:-1] + bytes([content[-1] ^ 1])):
-        (cache / name).write_bytes(spoilt)
-        assert find_export(path) == (name, None)
-        keep(path)
-        assert find_export(path)[1] is not None, "it is made again"
+    (cache / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert find_export(path) == (name, None)
+    keep(path)
+    assert find_export(path)[1] is not None, "it is made again"
 
     other = folder(tmp_path / "other", end=0.1)
     (cache / export_name(other, "float32")).write_bytes((cache / name).read_bytes())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,20 +66,13 @@ BYTES = {
 FOLDERS = ("empty", "project", "theirs", "folder.svg")
 
 
-def refusals() -> Iterator[tuple[int, str, list[str]]]:
-    """Yield exit status, command and causes of each entry of the table."""
-    for paragraph in text_of(TABLE).split("\n\n"):
-        lines = [line for line in paragraph.splitlines() if not line.startswith("#")]
-        for number, line in enumerate(lines):
-            if line.startswith(" "):
-                continue
-            status, command = line.split(" ", 1)
-            causes = []
-            for cause in lines[number + 1 :]:
-                if not cause.startswith(" "):
-                    break
-                causes.append(cause.strip())
-            yield int(status), command, causes
+def refusals() -> list[tuple[int, str, list[str]]]:
+    """Return exit status, command and causes of each entry of the table."""
+    entries = re.findall(r"^(\d) (.*)\n((?: .*\n)+)", text_of(TABLE), re.MULTILINE)
+    return [
+        (int(status), command, [cause.strip() for cause in causes.splitlines()])
+        for status, command, causes in entries
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +102,7 @@ def given(
 
 
 @posix
-@pytest.mark.parametrize(("status", "command", "causes"), [*refusals()])
+@pytest.mark.parametrize(("status", "command", "causes"), refusals())
 def test_a_command_is_refused_for_all_causes(
     regard: Command,
     given: Path,
@@ -118,11 +111,8 @@ def test_a_command_is_refused_for_all_causes(
     command: str,
     causes: list[str],
 ) -> None:
-    access = os.access
-
-    def is_allowed(path: Path, mode: int) -> bool:
-        return access(path, mode) and (mode != os.W_OK or path.name != "theirs")
-
-    monkeypatch.setattr("os.access", lambda path, mode: is_allowed(Path(path), mode))
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs"
+    )
     monkeypatch.chdir(given)
     assert regard.fails(command, status=status, because=causes).out == ""

@@ -182,6 +182,8 @@ def test_all_heads_of_a_word_and_of_a_layer(
     assert "head 2: " in one
     assert "head 1: " not in one
 
+    regard(f"{heads} --word {word} --out arcs.html")
+
 
 def test_figures_without_a_run(regard: Command) -> None:
     done = regard("show --view positions --size 20 --position 20")

@@ -47,6 +47,7 @@ def test_what_is_there_is_not_overwritten(regard: Command) -> None:
     because = "test.ko: is there already with other content, and nothing was written"
     regard.fails("sample .", because=because)
     assert os.listdir() == ["test.ko"]
+    regard.fails("sample test.ko", because="is a file; give a folder")
 
 
 def test_images_are_written_and_described(

@@ -25,7 +25,9 @@ TEXTS = {
     "lines": "나는 집에 간다\n나는 빵을 먹고 있었다\n",
     "lines.txt": "",
     "long": "나는 " * 600 + "\n",
-    "long.jsonl": '{"text": "나는 집에", "terms": ["' + "I " * 30 + '"]}\n',
+    "long.jsonl": '{"text": "나는 집에 간다 나는"}\n{"text": "나는", "terms": ["'
+    + "I " * 30
+    + '"]}\n',
     "a.part": "나는\n",
     "nothing": "\ufeff",
     "nothing.html": "",

@@ -150,6 +150,7 @@ def test_probes_are_paths_of_the_server() -> None:
         name: container[f"{name}Probe"]["httpGet"]["path"]
         for name in ("liveness", "readiness", "startup")
     }
+
     assert paths == {"liveness": "/health", "readiness": "/ready", "startup": "/ready"}
 
     server = create_app(Models(ServiceSettings()), ServerSettings())

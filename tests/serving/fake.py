@@ -161,10 +161,7 @@ class FakeService:
     async def caption(
         self, model: str, image: bytes, search: SearchRequest, deadline: float
     ) -> list[ServedHypothesis]:
-        if not image.startswith(b"\x89PNG"):
-            raise DataError(
-                "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
-            )
+        _refuse_other_images(image)
         return served_hypotheses(self._line("a dog runs", search), search)
 
     async def explain(
@@ -172,15 +169,10 @@ class FakeService:
     ) -> Mapping[str, Any]:
         self.explanations.append((model, text, options))
         await self._trouble(text)
-        return EXPLANATION
+        return {**EXPLANATION, "score": float("nan")}  # none of JSON's numbers
 
     async def continuations(
-        self,
-        model: str,
-        text: str,
-        prefix: str | Sequence[int],
-        count: int,
-        deadline: float,
+        self, model: str, text: str, prefix: object, count: int, deadline: float
     ) -> list[Continuation]:
         await self._trouble(text)
         first = Continuation(
@@ -197,20 +189,15 @@ class FakeService:
     async def explain_image(
         self, model: str, image: bytes, deadline: float
     ) -> Mapping[str, Any]:
-        if not image.startswith(b"\x89PNG"):
-            raise DataError(
-                "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
-            )
+        _refuse_other_images(image)
         return {"target": ["a", "dog", "runs"]}
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         if self.shares or not text:
             return self.shares
-        letters = [letter for letter in text if letter.isalpha()]
-        korean = sum("가" <= letter <= "힣" for letter in letters)
-        share = 0.98 * korean / max(len(letters), 1)
-        shares = [("ko", share), ("en", 0.98 - share), ("de", 0.01)]
-        return sorted(shares, key=lambda share: -share[1])
+        is_korean = re.search("[가-힣]", text)
+        likely, other = ("ko", "en") if is_korean else ("en", "ko")
+        return [(likely, 0.98), ("de", 0.01), (other, 0.0)]
 
     async def _trouble(self, line: str) -> None:
         if line in TROUBLE:
@@ -251,6 +238,13 @@ class FakeService:
             source_tokens=tokens,
             notes=("repeated",) if "again again" in line else (),
             doubtful="unlearnt" in line,
+        )
+
+
+def _refuse_other_images(image: bytes) -> None:
+    if not image.startswith(b"\x89PNG"):
+        raise DataError(
+            "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
         )
 
 

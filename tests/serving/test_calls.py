@@ -71,11 +71,16 @@ def test_calls_are_open_until_they_are_answered(
     assert table.open == []
 
 
-def test_a_service_that_is_late_is_cancelled(ask: Ask, service: FakeService) -> None:
+def test_a_service_that_is_late_is_cancelled(
+    ask: Ask, table: Table, service: FakeService
+) -> None:
     late = {"X-Deadline-Ms": "50"}
     answer = ask("/v1/translate", json={**HELLO, "text": "slow"}, headers=late)
     assert answer.status_code == 504
     assert service.cancelled == ["slow"]
+
+    ((_, is_completed),) = table.ended
+    assert not is_completed
 
 
 def test_equal_requests_have_equal_digests(ask: Ask, table: Table) -> None:
@@ -128,6 +133,7 @@ def test_suspects_are_answered_one_after_the_other(
         await wait_until_async(lambda: table.open, "the first is open")
         second = asyncio.create_task(ask())
         late = await ask(deadline_ms=50)
+
         assert len(table.open) == 1
 
         service.released.set()

@@ -55,6 +55,7 @@ def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(
             processes.table.begin(digest)
         processes.table.end(NEIGHBOUR, completed=True)
         processes.die()
+
     assert (processes.is_refused(POISON), processes.is_refused(NEIGHBOUR)) == (
         True,
         False,
@@ -129,6 +130,7 @@ def test_a_table_that_a_death_has_torn_does_no_harm(processes: Processes) -> Non
         file.seek(100)
         file.write(random.Random(1).randbytes(20_000))
     processes.die()
+
     assert not processes.is_refused(POISON)
 
     for _ in range(3):

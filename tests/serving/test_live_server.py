@@ -112,6 +112,7 @@ def test_an_answer_that_nobody_reads_ends(
         connection.connect((address.hostname, address.port))
         request = head("/v1/translate", f"Content-Length: {len(asked)}") + asked
         connection.sendall(request)
+
         assert is_lost.wait(60)
 
         answer = received(connection)
@@ -189,7 +190,6 @@ def test_whole_requests_that_wait_for_the_server_are_all_answered(
     """While an answer is awaited no limit of time and connections holds; for the next request on
     the connection, one does again.
     """
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.1)
     address = serve(waiting_connections=2)
     body = json.dumps({**HELLO, "q": "slow"}).encode()
@@ -201,7 +201,6 @@ def test_whole_requests_that_wait_for_the_server_are_all_answered(
             clients[-1].sendall(request)
             wait_until(lambda: len(service.calls) == len(clients), "the request begins")
         clients[0].settimeout(0.5)
-
         with pytest.raises(TimeoutError):
             clients[0].recv(1)
 
@@ -218,6 +217,7 @@ def test_requests_that_are_sent_at_once_are_all_answered(address: str) -> None:
     with connect(address) as connection:
         connection.sendall(30 * asked + last)
         *answers, languages = received(connection).split(b"HTTP/1.1 200 OK")[1:]
+
     assert len(answers) == 30
     assert all(answer.endswith(b'{"status":"ok"}') for answer in answers)
     assert b"Korean" in languages

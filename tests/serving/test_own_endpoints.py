@@ -1,17 +1,11 @@
-"""The endpoints under /v1 beyond plain answers: searches, streams, images, explanations, models,
-deadlines.
-"""
+"""The endpoints under /v1 beyond their answers: searches, images, explanations, deadlines."""
 
 from __future__ import annotations
 
-import json
-import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import httpx
 import pytest
 from fake import Ask, FakeService
 
@@ -20,61 +14,22 @@ from regard.serving.service import ExplanationRequest
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 
 
-def translate(ask: Ask, **asked: Any) -> Any:
-    values = {"text": "hello", "source": "en", "target": "ko", **asked}
-    return ask("/v1/translate", json=values).json()["translations"]
-
-
-def events(answer: httpx.Response) -> list[tuple[str, Any]]:
-    """Parse server-sent events."""
-    events = re.findall("event: (.*)\ndata: (.*)\n\n", answer.text)
-    return [(name, json.loads(data)) for name, data in events]
-
-
-def test_a_stream_ends_with_the_whole(ask: Ask) -> None:
-    def stream(text: Any) -> httpx.Response:
-        asked = {"text": text, "source": "en", "target": "ko", "stream": True}
-        return ask("/v1/translate", json=asked)
-
-    answer = stream(["One two. Three", ""])
-    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-
-    *deltas, (last, result) = events(answer)
-    assert {name for name, _ in deltas} == {"delta"}
-
-    grown = [(data["line"], data["delta"]) for _, data in deltas]
-    assert grown == [(0, "ONE"), (0, " TWO."), (1, "THREE")]
-    assert last == "result"
-    assert result["translations"] == translate(ask, text=["One two. Three", ""])
-
-    ((last, result),) = events(stream(" "))
-    assert last == "result"
-    assert result["translations"] == translate(ask, text=" ")
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("asked", "status", "detail"),
-    [
-        ({"text": ["fine", "\nlong"]}, 400, "text 2, line 1 is too long; shorten it"),
-        ({"text": "fine slow", "deadline_ms": 500}, 504, "not done within"),
-    ],
-)
-def test_an_error_after_the_first_word_is_the_last_event(
-    ask: Ask, asked: dict[str, Any], status: int, detail: str
-) -> None:
-    values = {"source": "en", "target": "ko", "stream": True, **asked}
-    (first, _), (last, error) = events(ask("/v1/translate", json=values))
-    assert (first, last) == ("delta", "error")
-    assert error["status"] == status
-    assert detail in error["detail"]
-
-
 def test_the_search_is_that_asked_for(ask: Ask, service: FakeService) -> None:
     wanted = {"nbest": 2, "alignments": True, "attention": "cross", "max_length": 9}
-    translate(ask, **wanted)
+    asked = {"text": "hello", "source": "en", "target": "ko", **wanted}
+    assert ask("/v1/translate", json=asked).status_code == 200
+
     _, _, search, _ = service.calls[0]
     assert search.model_dump(include={*wanted}) == wanted
+
+
+def test_a_stream_that_is_late_ends_with_an_error(ask: Ask) -> None:
+    asked = {"text": "fine slow", "source": "en", "target": "ko", "stream": True}
+    answer = ask("/v1/translate", json={**asked, "deadline_ms": 500})
+    first, last, _ = answer.text.split("\n\n")
+    assert first.startswith("event: delta")
+    assert last.startswith("event: error")
+    assert '"status":504' in last
 
 
 def test_images_come_in_forms_and_stay_in_memory(
@@ -100,26 +55,16 @@ def test_options_of_explanations(ask: Ask, service: FakeService) -> None:
     ask("/v1/explain", json=asked)
     ask("/v1/explain", json={**asked, **options})
     (_, _, default), (model, line, given) = service.explanations
+
     assert default.model_dump(include={*options}) == ExplanationRequest().model_dump()
     assert (model, line) == ("many", ">>por<< hello")
     assert given.model_dump(include={*options}) == options
 
-    without_attention = ask("/v1/explain", json={"text": "a", "model": "unnamed"})
-    assert without_attention.status_code == 200
 
-    several = ask("/v1/continuations", json={"text": "hello", "target": "ko"}).json()
-    assert len(several["continuations"]) == 7
-
-
-def test_models(ask: Ask, service: FakeService) -> None:
-    models = ask("/v1/models", "GET").json()["models"]
-    assert [model["name"] for model in models] == list(service.models)
-    assert models[0]["pairs"] == [{"source": "ko", "target": "en"}]
-    assert ask("/v1/models/ko-en", "GET").json() == {**models[0], "readme": "# ko-en\n"}
-
+def test_the_name_of_a_model_may_be_no_utf_8(ask: Ask, service: FakeService) -> None:
     service.models = {"\udcff": replace(service.models["en-ko"], name="\udcff")}
     (model,) = ask("/v1/models", "GET").json()["models"]
-    assert model["name"] == "\udcff", "the name of a file may be no UTF-8"
+    assert model["name"] == "\udcff"
 
 
 def test_deadlines_are_those_asked_for_up_to_the_servers(

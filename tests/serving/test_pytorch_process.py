@@ -47,6 +47,7 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
             return
         command = module_command("regard.serving.pytorch_process")
         started = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+
         assert started.stdin is not None
 
         configuration = {
@@ -74,6 +75,7 @@ def test_a_model_of_another_process_is_the_model(
     model = process.open(given)
     request = TextRequest(SearchRequest(beam=2, attention="all"))
     texts = model.translate(SENTENCES, request, 60.0)
+
     assert texts[0].lines[0].hypotheses[0].attention
 
     expected = load_translator(run).translate(SENTENCES, beam=2)
@@ -122,6 +124,7 @@ def test_calls_go_on_while_another_version_of_their_folder_is_opened(
         wait_until(lambda: len(opened) == 2, "it is being opened")
         during = threads.submit(folders.get, old)
         wait_until(during.done, "the call has its model")
+
         assert during.result() == "version 0"
 
         released.set()

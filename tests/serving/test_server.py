@@ -84,6 +84,7 @@ def test_what_cannot_be_served_ends_in_a_sentence(
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=60
     )
+
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert all(message in done.stderr for message in messages)
 

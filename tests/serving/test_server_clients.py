@@ -63,6 +63,7 @@ def test_deepl_python(address: str) -> None:
     marked = client.translate_text(
         page, target_lang="KO", tag_handling="html", **options
     )
+
     assert marked.text == "<p>HELLO <x>A</x></p>"
 
     german = client.get_source_languages()[0]
@@ -97,6 +98,7 @@ def test_keys_and_quotas(serve: Callable[..., str], tmp_path: Path) -> None:
     key = add_key(file, "one")
     address = serve(key_file=str(file), require_key=True, character_quota=10)
     known = LibreTranslator("en", "ko", key, custom_url=f"{address}/")
+
     assert known.translate("hello") == "HELLO"
 
     unknown = LibreTranslator("en", "ko", "any", custom_url=f"{address}/")

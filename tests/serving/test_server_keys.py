@@ -31,6 +31,7 @@ def test_a_key_fits_and_no_other(file: Path) -> None:
     keys = KeyFile(file)
     two = add_key(file, "two")
     first, second = list_keys(file)
+
     assert (first.name, second.name) == ("one", "two")
     assert (keys.check(one), keys.check(two)) == (first, second)
 

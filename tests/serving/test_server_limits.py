@@ -76,6 +76,7 @@ def test_addresses_are_forgotten_and_keys_are_not(
     bucket.take_characters("key 1", 5)
     for number in range(300):
         bucket.take_characters(f"10.0.0.{number}", 5)
+
     assert bucket.used("key 1") == 5
     assert bucket.used("10.0.0.0") == 0
     assert bucket.used("10.0.0.299") == 5

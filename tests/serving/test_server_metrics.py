@@ -58,6 +58,7 @@ def test_counts(make_ask: Callable[..., Ask], service: FakeService) -> None:
     ask(f"/v1/models/{SECRET}", "GET")
     ask("/health", "BREW")
     answer = ask("/metrics", "GET", headers={"Authorization": "Bearer token"})
+
     assert answer.headers["content-type"].startswith("text/plain; version=")
     assert SECRET not in answer.text
 

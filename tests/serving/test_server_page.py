@@ -95,6 +95,7 @@ def test_its_policy_allows_its_own_script_and_server_alone(ask: Ask) -> None:
     rules = dict(part.split(" ", 1) for part in policy.split("; "))
     for name in ("default-src", "form-action", "base-uri", "frame-ancestors"):
         assert rules[name] == "'none'"
+
     assert rules["connect-src"] == "'self'"
     assert rules["script-src"].startswith("'sha256-")
     assert rules["style-src"].startswith("'sha256-")
@@ -117,6 +118,7 @@ def test_browsers_keep_it_and_ask_again(
     ask = make_ask(require_key=True, key_file=str(file))
     tag = ask("/", "GET").headers["etag"]
     again = ask("/", "GET", headers={"If-None-Match": f"W/{tag}"})
+
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["cache-control"] == "no-cache"
     assert ask("/", "GET", headers={"If-None-Match": '"other"'}).status_code == 200
@@ -181,6 +183,7 @@ def test_it_translates_what_is_typed_and_explains_it(
     translator = RuntimeTranslator(models["ko-en"], threads=1)
     (translation,) = translator.translate(LINE, readings=True)
     readings = translation.readings
+
     assert readings is not None
 
     page.click("summary[data-text=numbers]")
@@ -203,6 +206,7 @@ def test_it_translates_what_is_typed_and_explains_it(
     _, steps = translator.trace(LINE)
     page.fill("#step", "2")  # after two layers of the encoder
     candidates = min(6, len(steps[0].candidates))
+
     assert page.locator("#mechanism .candidate").count() == candidates
 
 
@@ -221,6 +225,7 @@ def test_models_and_directions(page: Any, models: dict[str, Path]) -> None:
     page.click("#switch")
     until(page, "title => document.title === title", arg="English → Korean")
     page.wait_for_selector(DONE)
+
     assert page.input_value("#model") == "1"
     assert page.input_value("#input") == before[0]
 
@@ -289,6 +294,7 @@ def test_the_server_goes_and_comes_back(
         page.wait_for_selector("#choice", state="hidden")
         send(page, "drop", image_bytes())
         notice = "This server has no model for captions of images."
+
         assert page.inner_text("#notice") == notice
 
 
@@ -308,6 +314,7 @@ def test_what_is_overtaken_refused_or_too_much_spoils_no_other_sentence(
     page.fill("#input", "slow")
     wait_until(lambda: service.calls, "the request arrives")
     put(page, "quick")
+
     assert shown(page) == ["QUICK"]
 
     wait_until(lambda: service.cancelled, "the work is given up")
@@ -337,6 +344,7 @@ def test_a_key_is_asked_for(
     key = add_key(file, "somebody")
     address = serve(require_key=True, key_file=str(file))
     page = open_page(address, "#key-form:not([hidden])")
+
     assert page.inner_text("#notice") == "This server wants an API key."
 
     page.wait_for_selector("#key:focus")
@@ -398,6 +406,7 @@ def test_the_history_is_kept_once_it_is_on(page: Any) -> None:
     page.reload()
     page.wait_for_selector(LOADED)
     page.click("#history summary")
+
     assert page.is_checked("#history-on")
     assert page.locator(".past").count() == 1
 
@@ -443,6 +452,7 @@ def test_an_image_is_captioned(page: Any, models: dict[str, Path]) -> None:
     page.wait_for_selector("#caption.done")
     captioner = load_captioner(models["captions"])
     (caption,) = captioner.caption(image, readings=True)
+
     assert page.inner_text("#caption") == caption.text
     assert page.title() == "Captions in English"
 

@@ -54,6 +54,7 @@ def test_detection_keeps_to_what_can_be_translated() -> None:
     pairs = LanguagePairs(MODELS)
     service.shares = [("xx", 0.5), ("de", 0.3), ("ko", 0.1), ("fr", 0.05)]
     chosen = pairs.choose(service, "text", "auto", "en")
+
     assert (chosen.source, chosen.confidence) == ("de", 0.3)
     assert chosen.model is MODELS[2]
 

@@ -65,6 +65,7 @@ def test_the_log_has_neither_texts_nor_keys(
     ask("/hidden/path", "GET")
     ask("/v1/models/hidden", "GET")
     ask("/translate", json={**HELLO, "q": "bug"})
+
     assert "hidden" not in "".join(log)
     assert "secret words" not in "".join(log)  # the message of the exception
     assert [line.split()[:3] for line in log if "failed" not in line] == [

@@ -265,6 +265,7 @@ def test_a_process_that_hangs_is_replaced(
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.1)
     with supervised(tmp_path, "report(ready=True); report(beat=1)") as (_, lines):
         wait_until((tmp_path / "serving-2").exists, "two have been replaced")
+
     assert "has ended with status -9; another is started" in lines[1]
 
 

@@ -19,7 +19,7 @@ def test_the_search_is_that_asked_for(ask: Ask, service: FakeService) -> None:
     asked = {"text": "hello", "source": "en", "target": "ko", **wanted}
     assert ask("/v1/translate", json=asked).status_code == 200
 
-    _, _, search, _ = service.calls[0]
+    search = service.calls[0][2]
     assert search.model_dump(include={*wanted}) == wanted
 
 

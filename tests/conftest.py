@@ -70,8 +70,7 @@ SYSTEM = {
     "samples": set[str](),
     "serving": {
         "test_answers.py",
-        "test_deepl.py",
-        "test_libretranslate.py",
+        "test_exchanges.py",
         "test_own_endpoints.py",
         "test_server_docs.py",
         "test_server_keys.py",

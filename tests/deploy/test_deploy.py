@@ -19,6 +19,9 @@ from helpers.system_marks import linux
 from typer.main import get_command
 
 from regard.cli.app import app
+from regard.serving.application import create_app
+from regard.serving.keys import add_key, list_keys
+from regard.serving.models import Models, ServiceSettings
 from regard.serving.server_settings import ServerSettings
 from regard.serving.supervisor import LOOPBACK
 
@@ -26,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
 UNIT_TEXT = (DEPLOY / "regard.service").read_text(encoding="utf-8")
+UNIT = dict(re.findall(r"^(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE))
+"""Settings of the unit; of a name that occurs more than once, the last."""
 
 
 def _documents(name: str) -> list[Any]:
@@ -41,14 +46,13 @@ def _pod() -> Any:
     return _objects()["Deployment"]["spec"]["template"]["spec"]
 
 
+def _container() -> Any:
+    return _pod()["containers"][0]
+
+
 def _compose() -> Any:
     (document,) = _documents("compose.yaml")
     return document["services"]["regard"]
-
-
-def _unit() -> list[tuple[str, str]]:
-    """Return the settings of the unit; some names occur more than once."""
-    return re.findall(r"^(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE)
 
 
 def _serve(*arguments: str) -> dict[str, Any]:
@@ -59,30 +63,29 @@ def _serve(*arguments: str) -> dict[str, Any]:
     return dict(command.commands["serve"].make_context("serve", list(arguments)).params)
 
 
-def _docker_command(options: str) -> list[str]:
+def _docker_command(options: str) -> str:
     (shell,) = re.findall(
         r'^CMD \["sh", "-c", "exec (.*)"\]$', DOCKERFILE, re.MULTILINE
     )
-    return shlex.split(
-        shell.replace("$REGARD_OPTIONS", options).replace("*", "translator")
-    )
+    return str(shell.replace("$REGARD_OPTIONS", options).replace("*", "translator"))
+
+
+def _unit_command() -> str:
+    start = UNIT["ExecStart"]
+    for name, value in re.findall(r"^Environment=(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE):
+        start = start.replace(f"${name}", value)
+    assert "$" not in start, "every variable has a default"
+
+    return str(start)
 
 
 def _command(kind: str) -> list[str]:
-    if kind == "docker":
-        return _docker_command("")
-    if kind == "compose":
-        return _docker_command(_compose()["environment"]["REGARD_OPTIONS"])
+    if kind == "kubernetes":
+        return [*_container()["command"], *_container()["args"]]
     if kind == "systemd":
-        settings = dict(_unit())
-        variables = re.findall(r"^Environment=(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE)
-        start = settings["ExecStart"]
-        for name, value in variables:
-            start = start.replace(f"${name}", value)
-        assert "$" not in start, "every variable has a default"
-        return shlex.split(start)
-    container = _pod()["containers"][0]
-    return [*container["command"], *container["args"]]
+        return shlex.split(_unit_command())
+    options = _compose()["environment"]["REGARD_OPTIONS"] if kind == "compose" else ""
+    return shlex.split(_docker_command(options))
 
 
 @pytest.mark.parametrize("kind", ["docker", "compose", "systemd", "kubernetes"])
@@ -99,28 +102,26 @@ def test_the_server_has_the_options(kind: str) -> None:
 
 
 def test_ports_agree() -> None:
-    container = _pod()["containers"][0]
     port = _serve("m")["port"]
-
     assert f"EXPOSE {port}\n" in DOCKERFILE
     assert f"http://127.0.0.1:{port}/health" in DOCKERFILE
-    assert _compose()["ports"] == [f"127.0.0.1:{port}:{port}"], (
-        "reachable from this machine alone"
-    )
-    assert container["ports"] == [{"name": "http", "containerPort": port}]
-    assert _objects()["Service"]["spec"]["ports"] == [
-        {"name": "http", "port": port, "targetPort": "http"}
-    ]
+
+    ports = _compose()["ports"]
+    assert ports == [f"127.0.0.1:{port}:{port}"], "reachable from this machine alone"
+    assert _container()["ports"] == [{"name": "http", "containerPort": port}]
+
+    service = {"name": "http", "port": port, "targetPort": "http"}
+    assert _objects()["Service"]["spec"]["ports"] == [service]
 
 
-def test_folders_agree() -> None:
-    container = _pod()["containers"][0]
-    pod = _pod()
-
+def test_folders_agree(tmp_path: Path) -> None:
+    """The secret has the file of keys, which lets nobody in until a key is added."""
     assert _compose()["volumes"] == ["./models:/models:ro"]
 
-    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    assert set(mounted) == {volume["name"] for volume in pod["volumes"]}
+    mounts = _container()["volumeMounts"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in mounts}
+    volumes = {volume["name"]: volume for volume in _pod()["volumes"]}
+    assert mounted.keys() == volumes.keys()
 
     options = _serve(*_command("kubernetes")[2:])
     assert options["models"][0].parent == Path(mounted["models"])
@@ -128,34 +129,23 @@ def test_folders_agree() -> None:
     assert options["require_key"]
 
     secret = _objects()["Secret"]
-    (volume,) = (volume for volume in pod["volumes"] if volume["name"] == "keys")
+    used = volumes["keys"]["secret"]
+    assert used["secretName"] == secret["metadata"]["name"]
 
-    assert volume["secret"]["secretName"] == secret["metadata"]["name"]
-
-    keys = {item["key"] for item in volume["secret"]["items"]}
-    keys |= {entry["valueFrom"]["secretKeyRef"]["key"] for entry in container["env"]}
-
-    assert keys == set(secret["stringData"])
-
-
-def test_the_secret_lets_nobody_in(tmp_path: Path) -> None:
-    from regard.serving.keys import add_key, list_keys
+    names = {item["key"] for item in used["items"]}
+    for entry in _container()["env"]:
+        names.add(entry["valueFrom"]["secretKeyRef"]["key"])
+    assert names == secret["stringData"].keys()
 
     file = tmp_path / "keys.json"
-    file.write_text(_objects()["Secret"]["stringData"]["keys.json"], encoding="utf-8")
-
+    file.write_text(secret["stringData"]["keys.json"], encoding="utf-8")
     assert list_keys(file) == ()
 
     add_key(file, "phone")
-    assert [key.name for key in list_keys(file)] == ["phone"]
 
 
 def test_probes_are_paths_of_the_server() -> None:
-    pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
-    from regard.serving.application import create_app
-    from regard.serving.models import Models, ServiceSettings
-
-    container = _pod()["containers"][0]
+    container = _container()
     paths = {
         name: container[f"{name}Probe"]["httpGet"]["path"]
         for name in ("liveness", "readiness", "startup")
@@ -164,86 +154,63 @@ def test_probes_are_paths_of_the_server() -> None:
     assert paths == {"liveness": "/health", "readiness": "/ready", "startup": "/ready"}
 
     server = create_app(Models(ServiceSettings()), ServerSettings())
-    assert set(paths.values()) <= set(server.openapi()["paths"])
+    assert {*paths.values()} <= server.openapi()["paths"].keys()
 
 
 def test_open_requests_have_the_time_they_may_take() -> None:
-    deadline = _serve("m")["deadline"]
-    pod = _pod()
-    unit = dict(_unit())
-    (_, pause) = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
-
-    assert pod["terminationGracePeriodSeconds"] >= deadline + int(pause) + 5
-    assert int(_compose()["stop_grace_period"].removesuffix("s")) >= deadline + 5
-    assert int(unit["TimeoutStopSec"]) >= deadline + 5
-    assert unit["KillMode"] == "mixed", (
-        "SIGTERM would end the processes that translate open requests"
-    )
-    assert unit["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    """SIGTERM ends no process that translates open requests, as it would without mixed mode."""
+    longest = _serve("m")["deadline"] + 5
+    (_, pause) = _container()["lifecycle"]["preStop"]["exec"]["command"]
+    assert _pod()["terminationGracePeriodSeconds"] >= longest + int(pause)
+    assert int(_compose()["stop_grace_period"].removesuffix("s")) >= longest
+    assert int(UNIT["TimeoutStopSec"]) >= longest
+    assert UNIT["KillMode"] == "mixed"
+    assert UNIT["ExecReload"] == "/bin/kill -HUP $MAINPID"
 
 
 def test_nothing_runs_as_root_or_can_write() -> None:
-    pod = _pod()
-    compose = _compose()
-    unit = _unit()
     (user,) = re.findall(r"^USER (\d+):\1$", DOCKERFILE, re.MULTILINE)
-
     assert f"--uid {user} " in DOCKERFILE
-    assert (
-        pod["securityContext"]["runAsUser"],
-        pod["securityContext"]["runAsNonRoot"],
-    ) == (
-        int(user),
-        True,
-    )
-    assert pod["containers"][0]["securityContext"] == {
+
+    context = _pod()["securityContext"]
+    assert context["runAsUser"] == int(user)
+    assert context["runAsNonRoot"] is True
+    assert _container()["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert (compose["read_only"], compose["cap_drop"]) == (True, ["ALL"])
+
+    compose = _compose()
+    assert compose["read_only"] is True
+    assert compose["cap_drop"] == ["ALL"]
     assert compose["security_opt"] == ["no-new-privileges:true"]
-    assert {
-        ("DynamicUser", "yes"),
-        ("ProtectSystem", "strict"),
-        ("NoNewPrivileges", "yes"),
-    } <= set(unit)
+    assert UNIT["DynamicUser"] == "yes"
+    assert UNIT["ProtectSystem"] == "strict"
+    assert UNIT["NoNewPrivileges"] == "yes"
 
 
-def _validate(*command: str) -> None:
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow  # before a release, where these programs are
-@pytest.mark.system
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("hadolint", f"{DEPLOY / 'Dockerfile'}"),
-        (
-            "check-jsonschema",
-            "--builtin-schema",
-            "vendor.compose-spec",
-            f"{DEPLOY / 'compose.yaml'}",
-        ),
-        ("kubernetes-validate", "--strict", f"{DEPLOY / 'kubernetes.yaml'}"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_validators(command: tuple[str, ...]) -> None:
-    _validate(*command)
+VALIDATORS = {
+    "hadolint": "hadolint Dockerfile",
+    "compose": "check-jsonschema --builtin-schema vendor.compose-spec compose.yaml",
+    "kubernetes": "kubernetes-validate --strict kubernetes.yaml",
+    "systemd": "systemd-analyze verify ./regard.service",
+}
 
 
 @linux
-@pytest.mark.system
-def test_the_unit_is_verified_by_systemd(tmp_path: Path) -> None:
-    copy = tmp_path / "regard.service"  # with a program that is there
-    copy.write_text(
-        UNIT_TEXT.replace("/opt/regard/bin/regard", "/bin/true"), encoding="utf-8"
+@pytest.mark.slow  # before a release, where these programs are
+@pytest.mark.parametrize("name", VALIDATORS)
+def test_validators(name: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(DEPLOY, tmp_path / "deploy")
+    # With a program that is there.
+    unit = UNIT_TEXT.replace("/opt/regard/bin/regard", "/bin/true")
+    (folder / "regard.service").write_text(unit, encoding="utf-8")
+    command = VALIDATORS[name].split()
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
-    _validate("systemd-analyze", "verify", f"{copy}")
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -5,25 +5,21 @@ interface.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import os
-import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from fake import Ask, FakeService
-from helpers.time_limits import wait_until
+from helpers.browser import NODE_MODULES
+from running_server import serving
 
 from regard.serving.application import create_app
 from regard.serving.crash_table import CallTable
 from regard.serving.server_settings import ServerSettings
-from regard.serving.serving_process import server_config
-from regard.serving.supervisor import listen
 
 
 @pytest.fixture
@@ -71,25 +67,9 @@ def ask(make_ask: Callable[..., Ask]) -> Ask:
 @pytest.fixture
 def serve(service: FakeService) -> Iterator[Callable[..., str]]:
     """Return a function that starts a server in a thread and returns its address."""
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def start(**settings: Any) -> str:
-        given = ServerSettings(**settings)
-        server = uvicorn.Server(server_config(create_app(service, given), given))
-        thread = threading.Thread(target=server.run, args=([listen("127.0.0.1", 0)],))
-        thread.start()
-        running.append((server, thread))
-        wait_until(lambda: server.started, "the server starts")
-        port = server.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}"
-
-    yield start
-    service.released.set()
-    for server, _ in running:
-        server.should_exit = True
-    for _, thread in running:
-        thread.join(60)
-        assert not thread.is_alive()
+    with contextlib.ExitStack() as running:
+        yield lambda **settings: running.enter_context(serving(service, **settings))
+        service.released.set()
 
 
 @pytest.fixture
@@ -102,13 +82,9 @@ def address(serve: Callable[..., str]) -> str:
 def log() -> Iterator[list[str]]:
     """Return the lines that the server writes to its log."""
     lines: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(record.getMessage())
-
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("regard.serving")
-    handler = Keep()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -118,22 +94,12 @@ def log() -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="session")
-def node_modules() -> Path:
+def node_modules(node: str) -> Path:
     """Return the folder of node packages that package.json beside this file lists: `npm install`
     makes it.
     """
-    if shutil.which("node") is None:
-        pytest.skip("node is not installed")
-    folder = Path(
-        os.environ.get("NODE_MODULES", Path(__file__).parent / "node_modules")
-    )
-    missing = [
-        name
-        for name in ("libretranslate", "deepl-node")
-        if not (folder / name).is_dir()
-    ]
-    if missing:
+    if not (NODE_MODULES / "deepl-node").is_dir():
         pytest.skip(
-            f"{folder} lacks {', '.join(missing)}: npm install in tests/serving, or set NODE_MODULES"
+            f"{NODE_MODULES} lacks clients: npm install in tests/serving, or set NODE_MODULES"
         )
-    return folder
+    return NODE_MODULES

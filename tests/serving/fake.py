@@ -7,10 +7,13 @@ want goes wrong.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,7 +21,6 @@ import numpy as np
 
 from regard.attention.alignment import Readings
 from regard.common.errors import DataError, LineError, RegardError, UsageError
-from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.results import served_hypotheses, served_text
 from regard.serving.service import (
@@ -37,6 +39,9 @@ from regard.text.text_format import lay_out, stream_text, texts_path
 from regard.text.text_path import PathRules, Request, Wanted
 from regard.text.translation import Translation
 
+EXPLANATION = json.loads(
+    Path(__file__).with_name("explanation.json").read_text("utf-8")
+)
 READER = CaseReader(("", ""), lambda text: [*map(ord, text)])
 Ask = Callable[..., httpx.Response]  # sends a request to the application
 KOREAN = ServedModel(
@@ -72,7 +77,7 @@ TROUBLE = {
 @dataclass
 class FakeService:
     """A line that is a key of `TROUBLE` raises its error; "slow" takes until the test releases it,
-    "long" is refused as a line, and "late" in one places no copy token.
+    and "long" is refused as a line.
     """
 
     models: Mapping[str, ServedModel] = field(
@@ -89,7 +94,6 @@ class FakeService:
     cancelled: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
-    copies: str = ""
 
     async def check(self) -> None:
         pass
@@ -101,7 +105,7 @@ class FakeService:
         search = request.search
         has_links = search.alignments or request.form.kind != "text"
         wanted = Wanted(search.nbest, has_links, search.attention != "none")
-        rules = PathRules(READER, self.copies, request.keep or True, wanted)
+        rules = PathRules(READER, "", request.keep or True, wanted)
         path = texts_path(texts, request.form, rules, request.sentences, request.code)
         advance: Callable[[], Request] = partial(next, path)
         while True:
@@ -157,10 +161,7 @@ class FakeService:
     async def caption(
         self, model: str, image: bytes, search: SearchRequest, deadline: float
     ) -> list[ServedHypothesis]:
-        if not image.startswith(b"\x89PNG"):
-            raise DataError(
-                "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
-            )
+        _refuse_other_images(image)
         return served_hypotheses(self._line("a dog runs", search), search)
 
     async def explain(
@@ -168,75 +169,35 @@ class FakeService:
     ) -> Mapping[str, Any]:
         self.explanations.append((model, text, options))
         await self._trouble(text)
-        words = translation(text).split()
-        hypothesis = {
-            "text": translation(text),
-            "score": float("nan"),
-            "tokens": [f"▁{word}" for word in words],
-            "ids": list(range(10, 10 + len(words))),
-            "logProbs": [-0.1] * len(words),
-            "targetWords": {"texts": words, "ofTokens": [*range(len(words)), -1]},
-            "alignments": None,
-            "attention": [],
-            "repetition": None,
-            "isComplete": True,
-        }
-        part = {
-            "source": text,
-            "text": translation(text),
-            "score": -1.0,
-            "doubtful": False,
-        }
-        source = {"texts": text.split(), "ofTokens": [*range(len(words)), -1]}
-        rest = {"nbest": [hypothesis], "parts": [part], "notes": [], "steps": []}
-        return {
-            **hypothesis,
-            "sourceTokens": text.split(),
-            "sourceWords": source,
-            **rest,
-        }
+        return {**EXPLANATION, "score": float("nan")}  # none of JSON's numbers
 
     async def continuations(
-        self,
-        model: str,
-        text: str,
-        prefix: str | Sequence[int],
-        count: int,
-        deadline: float,
+        self, model: str, text: str, prefix: object, count: int, deadline: float
     ) -> list[Continuation]:
         await self._trouble(text)
-        before = [1] * len(prefix) if isinstance(prefix, str) else prefix
-        return [
-            Continuation(
-                prefix=(*before, 10 + number),
-                log_prob=-0.5 - number,
-                text=f"{translation(text)}{number}",
-                score=-1.0,
-                tokens=("▁a",),
-                log_probs=(-0.1,),
-                words=(0,),
-            )
-            for number in range(count)
-        ]
+        first = Continuation(
+            prefix=(5, 10),
+            log_prob=-0.5,
+            text=text.upper(),
+            score=-1.0,
+            tokens=("▁a",),
+            log_probs=(-0.1,),
+            words=(0,),
+        )
+        return [first] * count
 
     async def explain_image(
         self, model: str, image: bytes, deadline: float
     ) -> Mapping[str, Any]:
-        if not image.startswith(b"\x89PNG"):
-            raise DataError(
-                "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
-            )
+        _refuse_other_images(image)
         return {"target": ["a", "dog", "runs"]}
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         if self.shares or not text:
             return self.shares
-        letters = [letter for letter in text if letter.isalpha()]
-        korean = sum("가" <= letter <= "힣" for letter in letters) / max(
-            len(letters), 1
-        )
-        shares = [("ko", 0.98 * korean), ("en", 0.98 * (1 - korean)), ("de", 0.01)]
-        return sorted(shares, key=lambda share: -share[1])
+        is_korean = re.search("[가-힣]", text)
+        likely, other = ("ko", "en") if is_korean else ("en", "ko")
+        return [(likely, 0.98), ("de", 0.01), (other, 0.0)]
 
     async def _trouble(self, line: str) -> None:
         if line in TROUBLE:
@@ -250,49 +211,49 @@ class FakeService:
                 raise
 
     def _line(self, line: str, search: SearchRequest) -> Translation:
-        code = int(line.startswith(">>"))
-        words = range(len(line.split()) - code)
-        links = (
-            ((0, 0),) * code + tuple((word + code, word) for word in words)
-            if search.alignments
-            else None
-        )
         tokens = tuple(line.split())
+        code = int(line.startswith(">>"))
+        links = [(0, 0)] * code
+        links += [(word, word - code) for word in range(code, len(tokens))]
         weights = {"cross": np.ones((1, 1, 1))}
-        readings = Readings(
-            tokens, (*tokens, "</s>"), (), (), weights, {"cross": "cross"}
+        target = (*tokens, "</s>")
+        readings = Readings(tokens, target, (), (), weights, {"cross": "cross"})
+        text = translation(line)
+        best = Translation(
+            text,
+            tokens,
+            score=-0.5,
+            alignments=tuple(links) if search.alignments else None,
+            readings=readings if search.attention != "none" else None,
+            ids=tuple(range(len(tokens))),
+            log_probs=(-0.5,) * len(tokens),
         )
-        ranked = [
-            Translation(
-                translation(line) if rank == 0 else f"{translation(line)}{rank}",
-                tokens,
-                -0.5 - rank,
-                links,
-                readings if search.attention != "none" else None,
-                is_complete=not ("late" in line and set(line) & set(COPY_CHARACTERS)),
-                ids=tuple(range(len(tokens))),
-                log_probs=(-0.5,) * len(tokens),
-            )
-            for rank in range(search.nbest)
+        others = [
+            replace(best, text=f"{text}{rank}", score=-0.5 - rank)
+            for rank in range(1, search.nbest)
         ]
         return replace(
-            ranked[0],
-            nbest=tuple(ranked) if search.nbest > 1 else (),
+            best,
+            nbest=(best, *others) if others else (),
             source_tokens=tokens,
             notes=("repeated",) if "again again" in line else (),
             doubtful="unlearnt" in line,
         )
 
 
+def _refuse_other_images(image: bytes) -> None:
+    if not image.startswith(b"\x89PNG"):
+        raise DataError(
+            "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
+        )
+
+
 def _refuse_long(lines: Sequence[str]) -> None:
-    long = [number for number, line in enumerate(lines) if line.lower() == "long"]
-    if long:
-        raise LineError(*[(number, "is too long; shorten it") for number in long])
+    for number, line in enumerate(lines):
+        if line.lower() == "long":
+            raise LineError((number, "is too long; shorten it"))
 
 
 def translation(line: str) -> str:
-    """Translate a line as the fake models do; codes of target languages are no words of it, numbers
-    are if not odd.
-    """
-    line = line.replace("2027", "2026")
-    return line.partition("<< ")[2].upper() if line.startswith(">>") else line.upper()
+    """Translate a line as the fake models do; codes of target languages are no words of it."""
+    return re.sub("^>>.*<< ", "", line).upper()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ class PlantedService(FakeService):
     def __init__(self, _: Any, log: Any, *__: Any) -> None:
         super().__init__()
         self.log = log
-        self.kept = bytearray()
-        self.backlog = dict[str, tuple[int, int]]()
 
     async def start(self, paths: Sequence[Path], *_: Any) -> None:
         for path in paths:
@@ -42,10 +39,6 @@ class PlantedService(FakeService):
         harm, _, value = line.partition(" ")
         if harm == "poison":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif harm == "hang":
-            threading.Event().wait()
-        elif harm == "grow":
-            self.kept = bytearray(b"x") * (350 << 20)
         elif harm == "wait":  # until there is a file of this name
             Path(f"{value}.begun").touch()
             while not Path(value).exists():

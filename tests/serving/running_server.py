@@ -1,15 +1,40 @@
-"""A server in processes of its own, and what it writes."""
+"""Servers: in a thread, and in processes of their own, with what these write."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
+import uvicorn
 from helpers.time_limits import wait_until
+
+from regard.serving.application import create_app
+from regard.serving.server_settings import ServerSettings
+from regard.serving.serving_process import server_config
+from regard.serving.supervisor import listen
+
+
+@contextlib.contextmanager
+def serving(service: Any, port: int = 0, **settings: Any) -> Iterator[str]:
+    """Run the application over a service in a thread; yield its address."""
+    given = ServerSettings(**settings)
+    listener = listen("127.0.0.1", port)
+    address = listener.getsockname()
+    server = uvicorn.Server(server_config(create_app(service, given), given))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{address[1]}"
+    finally:
+        server.force_exit = True
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 class RunningServer:
@@ -27,7 +52,9 @@ class RunningServer:
             "the server starts",
         )
         address = re.search(r"listening at (http://127\.0\.0\.1:(\d+))", self.text)
+
         assert address is not None, self.text
+
         self.address = address[1]
         self.port = int(address[2])
 
@@ -53,4 +80,5 @@ class RunningServer:
         status = self.process.wait(60)
         self.reader.join(60)
         assert not self.reader.is_alive()
+
         return status

@@ -41,12 +41,15 @@ def test_answers_wait_until_there_is_room() -> None:
     with room.holding(6):
         waiting.start()
         assert not begun.wait(0.2)
+
     assert begun.wait(60)
+
     waiting.join()
     stop = threading.Event()
     stop.set()
     with room.holding(10), stopped_by(stop), pytest.raises(Stopped), room.holding(1):
         pass
+
     with room.holding(10):
         pass
 
@@ -57,6 +60,7 @@ def test_weights_are_written_with_five_digits() -> None:
         msgspec.json.encode({"a": weights_json(weights)})
         == b'{"a":[[[0.12346,1.0],[0.0,0.0]]]}'
     )
+
     long = np.random.default_rng(1).random((2, 70, 90), np.float32)
     for array in (long, long[:0]):
         written = np.array(json.loads(bytes(weights_json(array)))).reshape(array.shape)

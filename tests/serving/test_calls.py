@@ -14,7 +14,6 @@ import pytest
 from fake import Ask, FakeService
 from helpers.time_limits import wait_until_async
 
-from regard.common.errors import RegardError
 from regard.serving.application import create_app
 from regard.serving.crash_table import CallTable
 from regard.serving.server_settings import ServerSettings
@@ -23,20 +22,17 @@ HELLO = {"text": "hello", "source": "en", "target": "ko"}
 
 
 class Table(CallTable):
-    """Notes what begins and ends, and refuses calls that it is told to refuse."""
+    """Notes what begins and ends."""
 
     def __init__(self) -> None:
         self.open = list[bytes]()
         self.ended = list[tuple[bytes, bool]]()
-        self.refuses = False
         self.suspects = False
 
     def is_suspect(self, _: bytes) -> bool:
         return self.suspects
 
     def begin(self, digest: bytes) -> None:
-        if self.refuses:
-            raise RegardError("the server ended 3 times while it answered this")
         self.open.append(digest)
 
     def blame(self, _: bytes) -> None:
@@ -64,8 +60,6 @@ def ask(make_ask: Callable[..., Ask], table: Table) -> Ask:
         ({"stream": True}, 200, [True]),
         ({"text": "one bug", "stream": True}, 200, [False]),
         ({"text": "bug"}, 500, [False]),
-        ({"text": "slow", "deadline_ms": 50}, 504, [False]),
-        ({"text": "gone"}, 503, [False]),
         ({"nbest": 0}, 400, []),
     ],
 )
@@ -77,6 +71,18 @@ def test_calls_are_open_until_they_are_answered(
     assert table.open == []
 
 
+def test_a_service_that_is_late_is_cancelled(
+    ask: Ask, table: Table, service: FakeService
+) -> None:
+    late = {"X-Deadline-Ms": "50"}
+    answer = ask("/v1/translate", json={**HELLO, "text": "slow"}, headers=late)
+    assert answer.status_code == 504
+    assert service.cancelled == ["slow"]
+
+    ((_, is_completed),) = table.ended
+    assert not is_completed
+
+
 def test_equal_requests_have_equal_digests(ask: Ask, table: Table) -> None:
     ask("/v1/translate", json=HELLO)
     ask("/v1/translate", json=HELLO)
@@ -84,23 +90,14 @@ def test_equal_requests_have_equal_digests(ask: Ask, table: Table) -> None:
     ask("/v1/explain", json=HELLO)
     ask("/v1/translate?model=en-ko", json=HELLO)
     digests = [digest for digest, _ in table.ended]
+
     assert digests[0] == digests[1]
     assert len(set(digests)) == 4
 
 
-def test_a_call_that_brings_the_process_down_is_refused(
-    ask: Ask, table: Table, service: FakeService
-) -> None:
-    table.refuses = True
-    answer = ask("/v1/translate", json=HELLO)
-    assert (answer.status_code, service.calls) == (503, [])
-    assert "3 times" in answer.json()["detail"]
-    assert answer.headers["retry-after"]
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
-    make_ask: Callable[..., Ask], tmp_path: Path, stream: bool
+    make_ask: Callable[..., Ask], service: FakeService, tmp_path: Path, stream: bool
 ) -> None:
     """One that only finds it away is not; one whose answer has begun is, too."""
     clock = partial(next, count(1000.0, 2.0))
@@ -109,9 +106,10 @@ def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
     def is_refused(word: str) -> bool:
         text = f"one {word}" if stream else word
         answer = ask("/v1/translate", json={**HELLO, "text": text, "stream": stream})
-        return "ended 3 times" in answer.text
+        return "ended 3 times" in answer.text and "retry-after" in answer.headers
 
     assert [is_refused("died") for _ in range(5)] == [False, False, False, True, True]
+    assert len(service.calls) == 3
     assert not any(is_refused("gone") for _ in range(5))
 
 
@@ -135,7 +133,9 @@ def test_suspects_are_answered_one_after_the_other(
         await wait_until_async(lambda: table.open, "the first is open")
         second = asyncio.create_task(ask())
         late = await ask(deadline_ms=50)
+
         assert len(table.open) == 1
+
         service.released.set()
         return [late, await first, await second]
 

@@ -55,13 +55,16 @@ def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(
             processes.table.begin(digest)
         processes.table.end(NEIGHBOUR, completed=True)
         processes.die()
+
     assert (processes.is_refused(POISON), processes.is_refused(NEIGHBOUR)) == (
         True,
         False,
     )
+
     processes.die(is_death=False)
     processes.now += crash_table.REFUSED_SECONDS - 1
     assert processes.is_refused(POISON)
+
     processes.now += 1
     assert not processes.is_refused(POISON)
 
@@ -116,6 +119,7 @@ def test_more_calls_than_there_are_rows(processes: Processes) -> None:
             if not processes.is_refused(digest):
                 processes.table.begin(digest)
         processes.die()
+
     assert processes.is_refused(digests[0])
     assert not processes.is_refused(digests[-1])
 
@@ -126,7 +130,9 @@ def test_a_table_that_a_death_has_torn_does_no_harm(processes: Processes) -> Non
         file.seek(100)
         file.write(random.Random(1).randbytes(20_000))
     processes.die()
+
     assert not processes.is_refused(POISON)
+
     for _ in range(3):
         processes.table.begin(POISON)
         processes.die()

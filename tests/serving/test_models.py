@@ -9,9 +9,8 @@ import io
 import json
 import os
 import shutil
-import threading
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,6 @@ from regard.serving.service import (
     ServedLine,
     TextRequest,
 )
-from tests.runtime.pairs import maker
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -120,18 +118,6 @@ def served(
         return asyncio.run(run())
 
 
-@contextlib.asynccontextmanager
-async def client_of(service: Models) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of the server over a service."""
-    transport = httpx.ASGITransport(
-        create_app(service, ServerSettings(deadline=DEADLINE))
-    )
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://localhost", timeout=DEADLINE
-    ) as client:
-        yield client
-
-
 async def streamed(service: Models, model: str, text: str, request: TextRequest) -> Any:
     """Have a text translated as a stream; return the whole, which is its last part."""
     *_, whole = [part async for part in service.stream(model, text, request, DEADLINE)]
@@ -168,11 +154,7 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
 
     results, _ = served([file], use)
     for search, texts in zip(searches * 3, results, strict=True):
-        options = {
-            "beam": search.beam,
-            "nbest": search.nbest,
-            "alignments": search.alignments,
-        }
+        options = search.model_dump(include={"beam", "nbest", "alignments"})
         expected = translator.begin(sentences, **options).run()
         for text, translation in zip(texts, expected, strict=True):
             ranked = text.lines[0].hypotheses
@@ -183,46 +165,6 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
             assert bool(best.attention) == (search.attention == "cross")
             assert text.warnings == translation.notes
             assert len(ranked) == search.nbest
-
-
-NEIGHBOURS = (
-    "I go home",
-    "&I go home",
-    "I GO HOME",
-    "I go {0} home",
-    "I go <b>home</b>",
-    "I go home. You read a book!\nI was eating bread",
-    "",
-    "2026-11-28",
-    "나는 <b>집</b>에 간다. 너는 책을 읽는다",
-)
-"""Texts of every kind that is translated in a way of its own."""
-
-
-@pytest.mark.parametrize("asked", [{"nbest": 3, "beam": 3}, {"format": "html"}])
-def test_a_translation_does_not_depend_on_the_texts_beside_it(
-    tmp_path: Path, asked: dict[str, Any]
-) -> None:
-    """Each text alone = in mixtures with every other kind of text; scores are rounded by the
-    batch.
-    """
-    path = write_file(tmp_path / "model.regard", copy_tokens=2)
-    mixtures = [NEIGHBOURS, NEIGHBOURS[::-1], NEIGHBOURS[3:5], NEIGHBOURS[1:3]]
-
-    async def use(service: Models) -> None:
-        async with client_of(service) as client:
-
-            async def translations(texts: Sequence[str]) -> list[Any]:
-                values = {"text": texts, "source": "ko", "target": "en", **asked}
-                answer = await client.post("/v1/translate", json=values)
-                assert answer.status_code == 200, answer.text
-                return [{**text, "lines": ()} for text in answer.json()["translations"]]
-
-            alone = {text: (await translations([text]))[0] for text in NEIGHBOURS}
-            for mixture in mixtures:
-                assert await translations(mixture) == [alone[text] for text in mixture]
-
-    served([path], use)
 
 
 def test_a_stream_restores_spans_and_capitals_and_ends_with_doubt_and_warnings(
@@ -241,9 +183,11 @@ def test_a_stream_restores_spans_and_capitals_and_ends_with_doubt_and_warnings(
     first = "".join(words for line, words in parts if line == 0)
     second = "".join(words for line, words in parts if line == 1)
     (translation,) = RuntimeTranslator(path).translate("I GO {0} HOME", beam=1)
+
     assert first == translation.text == translation.text.upper()
     assert "{0}" in first
     assert (whole.text, whole.doubtful) == (f"{first}\n{second}", True)
+
     (warning,) = whole.warnings
     assert "lacks 'F5', '2026' of its source" in warning
 
@@ -260,6 +204,7 @@ def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
     )
     served = ServedFile(RuntimeTranslator(file), 10**7)
     (text,) = served.translate(["Press F5 2026"], TextRequest(), 100.0)
+
     assert ("2026" in text.text, bool(text.warnings)) == (not is_late, is_late)
 
 
@@ -292,11 +237,7 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
         ):
             with pytest.raises(UsageError, match="`answer_limit` is 100,000"):
                 await call
-        explained = [
-            service.explain("ko-en", SENTENCES[0], explanation, DEADLINE)
-            for _ in range(20)
-        ]
-        assert len({bytes(answer) for answer in await asyncio.gather(*explained)}) == 1
+        assert await service.explain("ko-en", SENTENCES[0], explanation, DEADLINE)
         assert len(await lines_of(service, [line] * 8)) == 8
 
     served([file], use, answer_limit=100_000)
@@ -310,31 +251,38 @@ def test_a_call_that_is_given_up_frees_its_place(file: Path) -> None:
         with pytest.raises(DeadlineExceeded, match=r"0\.01 seconds"):
             await lines_of(service, long, SearchRequest(beam=20), deadline=0.01)
         assert service.backlog == {"ko-en": (0, 0)}
+
         call = asyncio.create_task(lines_of(service, long, SearchRequest(beam=20)))
         await wait_until_async(lambda: service.backlog["ko-en"][0], "the call is open")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
+
         async with contextlib.aclosing(
             service.stream("ko-en", "\n".join(long), TextRequest(), DEADLINE)
         ) as parts:
             await anext(parts)
+
         assert service.backlog == {"ko-en": (0, 0)}
         assert await lines_of(service, SENTENCES[:1])
 
     served([file], use)
 
 
-def test_what_has_no_room_is_refused(file: Path) -> None:
+def test_what_has_no_room_or_cannot_be_done_is_refused(file: Path) -> None:
     async def use(service: Models) -> None:
         first = asyncio.create_task(lines_of(service, SENTENCES * 3))
         await asyncio.sleep(0)
         with pytest.raises(Overloaded) as caught:
             await lines_of(service, SENTENCES)
         assert 1 <= caught.value.retry_after <= 60
-        assert len(await first) == 3 * len(SENTENCES), (
-            "alone it is let in, however long"
-        )
+
+        lines = await first
+        assert len(lines) == 18, "alone it is let in, however long"
+        with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
+            await lines_of(service, SENTENCES, SearchRequest(beam=1000))
+        with pytest.raises(UsageError, match="line 2 "):
+            await lines_of(service, ["x", "y" * 200_000])
 
     served([file], use, most_lines=3)
 
@@ -348,23 +296,15 @@ def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
         backlog.admit(1, 90, deadline=20)
         with pytest.raises(Overloaded) as caught:
             backlog.admit(1, 100, deadline=20)
+
     assert caught.value.retry_after == 1, (
         "a second after which 2,100 characters are 2,000"
     )
+
     backlog.admit(1, 10**6, deadline=20)  # alone: the deadline will tell
     with backlog.holding(10_000, 10**6):
         # Short calls do not wait for long ones, with which they take turns.
         backlog.admit(1, 100, deadline=20)
-
-
-def test_options_and_lines_that_are_refused(file: Path) -> None:
-    async def use(service: Models) -> None:
-        with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
-            await lines_of(service, SENTENCES, SearchRequest(beam=1000))
-        with pytest.raises(UsageError, match="line 2 "):
-            await lines_of(service, ["x", "y" * 200_000])
-
-    served([file], use)
 
 
 def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
@@ -380,19 +320,24 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     translator = RuntimeTranslator(file)
     (translation,) = translator.translate(SENTENCES[:1], readings=True, nbest=3)
     readings = translation.readings
+
     assert readings is not None
     assert explanation["sourceTokens"] == list(readings.source)
     assert [*explanation["tokens"], "</s>"] == list(readings.target)
+
     texts = [item["text"] for item in explanation["nbest"]]
     assert texts == [item.text for item in translation.nbest]
+
     (line,) = translator.model.translate(SENTENCES[:1], translator.model.options())
     assert explanation["logProbs"] == pytest.approx(
         line.hypotheses[0].log_probs, abs=1e-5
     )
     assert explanation["steps"] == []
+
     for layer in explanation["attention"]:
         check_layer(layer, np.array(layer["weights"]), readings)
     assert packed["attention"] == []
+
     best, second = packed["nbest"]
     for layer in best["attention"]:
         check_layer(layer, unpacked(layer["weights"], "<u2") / 65535, readings)
@@ -402,6 +347,7 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
         "decoder",
     }
     assert {layer["role"] for layer in second["attention"]} == {"cross", "decoder"}
+
     candidates = packed["steps"][0]["candidates"]
     kept = [candidate["id"] for candidate in candidates if candidate["fate"] == "kept"]
     _, (step, *_) = translator.trace(SENTENCES[0])
@@ -418,6 +364,7 @@ def check_layer(layer: dict[str, Any], weights: Any, readings: Any) -> None:
     """Check weights, and scores: these are the logarithms of weights, plus the sums of rows."""
     expected = readings.weights[layer["name"]]
     assert weights.tolist() == pytest.approx(expected.ravel().tolist(), abs=1e-5)
+
     if layer["role"] == "cross":
         sums = np.reshape(layer["logSums"], (layer["heads"], layer["rows"], 1))
         scores = np.log(expected) + sums
@@ -427,30 +374,38 @@ def check_layer(layer: dict[str, Any], weights: Any, readings: Any) -> None:
 
 
 def test_states_of_a_recurrent_model_are_packed(tmp_path: Path) -> None:
-    _, runtime = maker(lambda: tmp_path / "run")("recurrent", "recurrent")
-    options = runtime.model.options()
+    runtime = RuntimeTranslator(write_file(tmp_path / "a.regard", "recurrent"))
+    model = runtime.model
+    options = model.options()
     options.attention = 1
     options.states = 1
-    (line,) = runtime.model.translate(SENTENCES[:1], options)
-    explainer = Explainer(runtime.model, runtime.doubts, is_packed=True)
-    content = json.loads(msgspec.json.encode(explainer.explanation(line)))
-    states = content["nbest"][0]["states"]
+    (line,) = model.translate(SENTENCES[:1], options)
+    explanation = Explainer(model, runtime.doubts, is_packed=True).explanation(line)
+    states = json.loads(msgspec.json.encode(explanation))["nbest"][0]["states"]
     expected = line.hypotheses[0].states
+
     assert expected is not None
     assert expected.encoder is not None
+
     for name, part in (("encoder", expected.encoder), ("decoder", expected.decoder)):
         numbers = unpacked(states[name], "i1") / 127
         np.testing.assert_allclose(numbers, part[..., :64].ravel(), atol=0.005)
         assert states[f"{name}Size"] == min(part.shape[-1], 64)
+
     assert states["directions"] == expected.encoder.shape[1]
     assert states["attendsFirst"]
 
 
 def test_continuations_are_those_of_the_library(file: Path) -> None:
     model = RuntimeTranslator(file).model
-    options = model.options()
-    (line,) = model.translate(SENTENCES[:1], options)
-    prefix = line.hypotheses[0].ids[:2]
+
+    def translated(prefix: Sequence[int], options: Any) -> Any:
+        (line,) = model.translate(
+            SENTENCES[:1], options, [Constraints.of_prefix(prefix)]
+        )
+        return line
+
+    prefix = translated((), model.options()).hypotheses[0].ids[:2]
 
     async def use(service: Models) -> Any:
         asked = ExplanationRequest(prefix=prefix)
@@ -462,21 +417,20 @@ def test_continuations_are_those_of_the_library(file: Path) -> None:
         )
 
     (continuations, explanation), _ = served([file], use)
+
     assert tuple(json.loads(bytes(explanation))["ids"][:2]) == prefix
+
     greedy = model.options()
-    greedy.trace = greedy.beam = 1
-    (line,) = model.translate(SENTENCES[:1], greedy, [Constraints.of_prefix(prefix)])
-    candidates = [
-        candidate for candidate in line.steps[2].candidates if candidate.token != 3
-    ]
-    likely = sorted(candidates, key=lambda candidate: -candidate.log_prob)[:4]
-    for item, candidate in zip(continuations, likely, strict=True):
-        assert item.prefix == (*prefix, candidate.token)
-        assert item.log_prob == pytest.approx(candidate.log_prob, abs=1e-4)
-        constraint = Constraints.of_prefix(item.prefix)
-        (line,) = model.translate(SENTENCES[:1], options, [constraint])
-        expected = line.hypotheses[0]
+    greedy.trace = 1
+    greedy.beam = 1
+    candidates = translated(prefix, greedy).steps[2].candidates
+    likely = sorted(candidates, key=lambda candidate: -candidate.log_prob)
+    tokens = [candidate.token for candidate in likely if candidate.token != 3]
+    for item, token in zip(continuations, tokens[:4], strict=True):
+        assert item.prefix == (*prefix, token)
+        expected = translated(item.prefix, model.options()).hypotheses[0]
         assert item.text == expected.text
+        assert item.log_prob == pytest.approx(expected.log_probs[2], abs=1e-4)
         assert item.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
         assert item.words == list(model.word_indices(expected.ids, True))
 
@@ -486,31 +440,30 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
     other = write_file(tmp_path / "other.regard", "recurrent")
     damaged = tmp_path / "damaged"
     damaged.write_bytes(b"REGARD\r\ndamaged")
-    old = [t.text for t in RuntimeTranslator(path).translate(SENTENCES, beam=3)]
-    new = [t.text for t in RuntimeTranslator(other).translate(SENTENCES, beam=3)]
-    assert old != new
 
     async def use(service: Models) -> None:
         async def texts(count: int = 1) -> list[str]:
-            lines = await lines_of(
-                service, SENTENCES * count, SearchRequest(beam=3), "model"
-            )
+            lines = await lines_of(service, SENTENCES * count, model="model")
             return [line.hypotheses[0].text for line in lines]
 
-        assert await texts() == old
+        old = await texts()
         long = asyncio.create_task(texts(100))
         await wait_until_async(lambda: service.backlog["model"][0], "the call is open")
-        rename_over(other, path)
+        os.replace(other, path)
+        await service.reload()
+        new = await texts()
+
+        assert new != old
+
+        os.replace(damaged, path)
         await service.reload()
         assert await texts() == new
-        rename_over(damaged, path)
-        await service.reload()
-        assert await texts() == new
-        assert await long == old * 100, (
-            "it is finished by the model that it was begun with"
-        )
+
+        finished = await long
+        assert finished == old * 100, "by the model that it was begun with"
 
     _, messages = served([path], use)
+
     assert "loaded again" in messages[0]
     assert "cannot be opened, so the model stays as it was" in messages[1]
 
@@ -534,44 +487,16 @@ def test_a_model_that_is_away_is_tried_again_unless_its_files_are_to_blame(
         for _ in range(3):
             await service.reload()
         assert (service.is_ready, len(problems)) == (is_passing, int(not is_passing))
+
         (run / "README.md").write_text("# Another\n", "utf-8")
         problems.clear()
         await service.reload()
         assert service.is_ready
 
     _, (first, *rest) = served([run], use, open_pytorch=open_pytorch, strict=False)
+
     assert f"run: cannot be opened, so the model is away: {run}: " in first
     assert rest == ["run: loaded again"] * (2 if is_passing else 1)
-
-
-def test_a_model_that_takes_long_to_open_holds_up_no_other(tmp_path: Path) -> None:
-    stuck = folder(tmp_path / "stuck", end=0.5)
-    other = folder(tmp_path / "other", end=0.5)
-    release = threading.Event()
-    opening = list[Path]()
-
-    def open_pytorch(opened: Folder) -> Any:
-        opening.append(opened.path)
-        if opened.path == stuck:
-            release.wait()
-        return open_folder(*opened[:-1])
-
-    async def use(service: Models) -> None:
-        await wait_until_async(lambda: service.models["other"].is_ready, "one is open")
-        (other / "README.md").write_text("# Another\n", "utf-8")
-        reloads = [asyncio.create_task(service.reload()) for _ in range(3)]
-        try:
-            await wait_until_async(
-                lambda: service.models["other"].readme, "it is open again"
-            )
-            assert not service.is_ready
-        finally:
-            release.set()
-        await asyncio.gather(*reloads)
-        assert service.is_ready
-        assert sorted(opening) == [other, other, stuck]
-
-    served([stuck, other], use, open_pytorch=open_pytorch, strict=False)
 
 
 def flip_and_set_back(path: Path) -> None:
@@ -583,25 +508,8 @@ def flip_and_set_back(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def rename_over(good: Path, path: Path) -> None:
-    shutil.copy(good, path.with_suffix(".new"))
-    os.replace(path.with_suffix(".new"), path)
-
-
 @linux
-@pytest.mark.parametrize(
-    ("change", "put_back"),
-    [
-        (flip_and_set_back, shutil.copyfile),
-        (lambda path: os.truncate(path, 1000), rename_over),
-    ],
-)
-def test_readiness_is_that_of_the_file_that_is_open(
-    tmp_path: Path,
-    file: Path,
-    change: Callable[[Path], object],
-    put_back: Callable[[Path, Path], object],
-) -> None:
+def test_readiness_is_that_of_the_file_that_is_open(tmp_path: Path, file: Path) -> None:
     """While every translation of a model is refused the server is not ready; once a whole file is
     there it is again.
     """
@@ -609,29 +517,33 @@ def test_readiness_is_that_of_the_file_that_is_open(
     other = Path(shutil.copy(file, tmp_path / "second.regard"))
 
     async def use(service: Models) -> None:
-        async with client_of(service) as client:
+        app = create_app(service, ServerSettings(deadline=DEADLINE))
+        transport = httpx.ASGITransport(app)
+        client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
-            async def check(is_whole: bool) -> None:
-                ready = await client.get("/ready")
-                assert ready.status_code == (200 if is_whole else 503)
-                assert ready.json().get("away") == (None if is_whole else ["first"])
-                for name, is_ready in (("first", is_whole), ("second", True)):
-                    about = await client.get(f"/v1/models/{name}")
-                    assert about.json()["is_ready"] == is_ready
-                    asked = {"text": "I go home", "model": name}
-                    answer = await client.post("/v1/translate", json=asked)
-                    assert answer.status_code == (200 if is_ready else 503)
+        async def check(is_whole: bool) -> None:
+            ready = await client.get("/ready")
+            assert ready.status_code == (200 if is_whole else 503)
+            assert ready.json().get("away") == (None if is_whole else ["first"])
 
-            await check(is_whole=True)
-            change(path)
-            await check(is_whole=False)  # before anybody has looked at the files
-            await service.reload()
-            await check(is_whole=False)
-            put_back(other, path)
-            await service.reload()
-            await check(is_whole=True)
+            for name, is_ready in (("first", is_whole), ("second", True)):
+                about = await client.get(f"/v1/models/{name}")
+                assert about.json()["is_ready"] == is_ready
+                asked = {"text": "I go home", "model": name}
+                answer = await client.post("/v1/translate", json=asked)
+                assert answer.status_code == (200 if is_ready else 503)
+
+        await check(is_whole=True)
+        flip_and_set_back(path)
+        await check(is_whole=False)  # before anybody has looked at the files
+        await service.reload()
+        await check(is_whole=False)
+        shutil.copy(other, path)
+        await service.reload()
+        await check(is_whole=True)
 
     _, messages = served([path, other], use, languages=())
+
     assert "loaded again" in messages[-1]
 
 
@@ -674,101 +586,69 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(
         before = await state_of(service)
         export.unlink()
         await service.reload()
+
         assert export.exists()
         assert await state_of(service) == before
+
         save_alignment(run, {**head, "head": 1})
-        save_language_id(
-            run, LanguageId.learn({"ja": SENTENCES[:2], "de": SENTENCES[2:4]})
-        )
+        learnt = LanguageId.learn({"ja": SENTENCES[:2], "de": SENTENCES[2:4]})
+        save_language_id(run, learnt)
         languages = {"source": "ja", "target": "de"}
         change_settings(run, languages=languages, search={"score_threshold": -0.001})
         (run / "README.md").write_text("# Another\n", "utf-8")
         await service.reload()
         about, detected, texts = await state_of(service)
+
         assert about.alignment["head"] == 1
         assert about.pairs == (("ja", "de"),)
         assert about.readme == "# Another\n"
         assert {language for language, _ in detected} == {"de", "ja"}
         assert all(text.doubtful for text in texts)
+
         return about, detected, texts
 
-    settings = {"precision": "float32", "languages": ()}
-    changed, messages = served([run], use, **settings)
+    options: dict[str, Any] = {"precision": "float32", "languages": ()}
+    changed, messages = served([run], use, **options)
+
     assert messages == ["run: loaded again"] * 2
-    kept = sorted(exports.glob("model-*"))
+
+    kept = {*exports.glob("model-*")}
     assert len(kept) == 2
-    assert changed == served([run], state_of, **settings)[0]
-    assert sorted(exports.glob("model-*")) == kept, (
-        "an export of the folder as it is stays"
-    )
+    assert changed == served([run], state_of, **options)[0]
+    assert {*exports.glob("model-*")} == kept, "an export of the folder as it is stays"
+
+    fresh = shutil.copytree(run, tmp_path / "fresh" / "run")
     for path in kept:
         path.unlink()
-    fresh = shutil.copytree(run, tmp_path / "fresh" / "run")
-    assert changed == served([fresh], state_of, **settings)[0]
+    assert changed == served([fresh], state_of, **options)[0]
 
 
-def test_without_exports_a_folder_runs_on_pytorch(tmp_path: Path, cache: Path) -> None:
-    text = "Press F5 2026"
-
-    async def use(service: Models) -> None:
-        assert service.models["run"].facts["engine"] == "pytorch"
-        (whole,) = await service.translate("run", [text], TextRequest(), DEADLINE)
-        assert not whole.warnings
-        stream = await streamed(service, "run", text, TextRequest())
-        assert stream.warnings, "what a stream has lost is not translated again"
-
-    served([folder(tmp_path / "run", end=0.5)], use)
-    assert not list(cache.glob("model-*"))
-
-
-def test_folders_are_exported_once_and_captioners_run_on_pytorch(
-    tmp_path: Path, exports: Path
-) -> None:
-    run = folder(tmp_path / "first", "transformer", "transformer", end=0.5)
+def test_captioners_run_on_pytorch(tmp_path: Path, exports: Path) -> None:
     images = captioner_folder(tmp_path / "images")
     content = image_bytes()
 
     async def use(service: Models) -> None:
-        assert service.models["first"].kind == "translation"
         assert service.models["images"].kind == "captions"
-        (exported,) = exports.glob("model-*")
-        lines = await lines_of(service, SENTENCES[:2], model="first")
-        translations = RuntimeTranslator(exported).translate(SENTENCES[:2])
-        assert [line.hypotheses[0].text for line in lines] == [
-            t.text for t in translations
-        ]
+        assert not list(exports.glob("model-*"))
         with pytest.raises(RegardError, match="image"):
             await service.caption("images", b"no image", SEARCH, DEADLINE)
+
         search = SearchRequest(attention="all")
         (caption, *_) = await service.caption("images", content, search, DEADLINE)
         (expected,) = load_captioner(images).caption(content, readings=True)
         assert caption.text == expected.text
         assert caption.attention
+
         explained = await service.explain_image("images", content, DEADLINE)
         assert json.loads(bytes(explained))["image"]["url"].startswith("data:image/")
 
-    served([run, images], use, precision="float32")
+    served([images], use, languages=(), precision="float32")
 
 
 def image_bytes() -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (60, 40), "green").save(file, "PNG")
     return file.getvalue()
-
-
-def test_all_models_that_cannot_be_opened_are_named(tmp_path: Path, file: Path) -> None:
-    damaged = tmp_path / "damaged.regard"
-    missing = tmp_path / "missing"
-    damaged.write_bytes(b"no model")
-
-    async def use(service: Models) -> None:
-        raise AssertionError("it has started")
-
-    with pytest.raises(ModelFolderError) as caught:
-        served([file, damaged, missing], use)
-    first, second = caught.value.causes
-    assert str(damaged) in first
-    assert str(missing) in second
 
 
 def test_a_process_that_takes_the_place_of_another_knows_its_models(
@@ -779,32 +659,29 @@ def test_a_process_that_takes_the_place_of_another_knows_its_models(
     """
     first = Path(shutil.copy(file, tmp_path / "first.regard"))
     run = folder(tmp_path / "run", end=0.5)
-    options: dict[str, Any] = {
-        "languages": (),
-        "descriptions": tmp_path / "descriptions",
-    }
+    kept = tmp_path / "descriptions"
 
     def states(service: Models) -> list[bool]:
         return [model.is_ready for model in service.models.values()]
 
     async def use(service: Models) -> Any:
-        pairs = service.models["run"].pairs
-        lines = [
-            await lines_of(service, SENTENCES[:1], model=name)
-            for name in ("first", "run")
-        ]
-        return pairs, lines
+        about = service.models["run"]
+        assert about.facts["engine"] == "pytorch", "no export is made"
+        return about.pairs, await lines_of(service, SENTENCES[:1], model="run")
 
     async def use_again(service: Models) -> Any:
         assert states(service) == [True, False, False]
+
         result = await use(service)
         assert states(service) == [True, True, False]
         with pytest.raises(RegardError, match="is away"):
             await lines_of(service, SENTENCES[:1], model="gone", deadline=0.01)
+
         return result
 
-    expected, _ = served([first, run], use, **options)
+    expected, _ = served([first, run], use, (), descriptions=kept)
     paths = [first, run, tmp_path / "gone"]
-    again, messages = served(paths, use_again, strict=False, **options)
+    again, messages = served(paths, use_again, (), strict=False, descriptions=kept)
+
     assert again == expected
     assert "no such file" in "".join(messages)

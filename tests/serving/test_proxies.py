@@ -39,6 +39,7 @@ def test_limits_are_not_gone_round(
             {"X-Forwarded-For": second},
         )
     ]
+
     assert statuses == [200, 429, 429, status]
 
 

@@ -39,25 +39,26 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
     The first does not wait for its calls when it is to end.
     """
     address = str(tmp_path / "pytorch")
-    key = b"known to nobody"
-    running = list[subprocess.Popen[bytes]]()
+    key = "0123"
+    running = list[subprocess.Popen[str]]()
 
     def start() -> None:
         if running and running[-1].poll() is None:
             return
-        started = subprocess.Popen(
-            module_command("regard.serving.pytorch_process"), stdin=subprocess.PIPE
-        )
+        command = module_command("regard.serving.pytorch_process")
+        started = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+
         assert started.stdin is not None
+
         configuration = {
-            "pytorch": {"address": address, "authkey": key.hex()},
+            "pytorch": {"address": address, "authkey": key},
             "end_seconds": 60 if running else 0,
         }
-        started.stdin.write(json.dumps(configuration).encode() + b"\n")
+        started.stdin.write(json.dumps(configuration) + "\n")
         started.stdin.flush()
         running.append(started)
 
-    one = PyTorchProcess(address, key.hex(), start)
+    one = PyTorchProcess(address, key, start)
     one.running = running  # type: ignore[attr-defined]
     yield one
     for started in running:
@@ -73,17 +74,13 @@ def test_a_model_of_another_process_is_the_model(
     given = Folder(run, "float32", 1, 10**7, ())
     model = process.open(given)
     request = TextRequest(SearchRequest(beam=2, attention="all"))
-    expected = [
-        translation.text
-        for translation in load_translator(run).translate(SENTENCES, beam=2)
-    ]
+    texts = model.translate(SENTENCES, request, 60.0)
 
-    def check_translations(model: RemoteModel) -> None:
-        texts = model.translate(SENTENCES, request, 60.0)
-        assert [text.text for text in texts] == expected
-        assert texts[0].lines[0].hypotheses[0].attention
+    assert texts[0].lines[0].hypotheses[0].attention
 
-    check_translations(model)
+    expected = load_translator(run).translate(SENTENCES, beam=2)
+    assert [text.text for text in texts] == [one.text for one in expected]
+
     *parts, whole = model.stream(SENTENCES[0], TextRequest())
     assert isinstance(whole, ServedText)
     assert "".join(words for _, words in parts) == whole.text
@@ -91,6 +88,7 @@ def test_a_model_of_another_process_is_the_model(
         model.translate(SENTENCES, TextRequest(SearchRequest(beam=1000)), 60.0)
     with pytest.raises(ModelFolderError):
         process.open(given._replace(path=tmp_path / "missing"))
+
     stop = threading.Event()
     stop.set()
     with stopped_by(stop), pytest.raises(Stopped):
@@ -98,8 +96,9 @@ def test_a_model_of_another_process_is_the_model(
     assert isinstance(end_during_a_call(process, model), ProcessDied)
     with pytest.raises(ProcessAway):
         model.translate(SENTENCES, TextRequest(), 60.0)
+
     again = process.open(given)
-    check_translations(again)
+    assert again.translate(SENTENCES, request, 60.0)
     assert isinstance(end_during_a_call(process, again), ServedText)
 
 
@@ -117,15 +116,20 @@ def test_calls_go_on_while_another_version_of_their_folder_is_opened(
     monkeypatch.setattr(pytorch_models, "open_folder", open_folder)
     folders = _OpenFolders()
     old = Folder(Path("run"), "float32", 1, 10**7, (), version=1)
+
     assert folders.get(old) == "version 0"
+
     with ThreadPoolExecutor(8) as threads:
         later = [threads.submit(folders.get, old._replace(version=2)) for _ in range(4)]
         wait_until(lambda: len(opened) == 2, "it is being opened")
         during = threads.submit(folders.get, old)
         wait_until(during.done, "the call has its model")
+
         assert during.result() == "version 0"
+
         released.set()
         assert {call.result() for call in later} == {"version 1"}
+
     assert folders.get(old) == "version 1"
 
 

@@ -10,25 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from fake import FakeService
 from fuzz.exchanges import ask as exchange
 from helpers.system_marks import posix
+from running_server import serving
 
 from regard.serving.application import create_app
 from regard.serving.keys import add_key
 from regard.serving.server_settings import ServerSettings
-from regard.serving.serving_process import server_config
-from regard.serving.supervisor import listen
 
 RECORD = Path(__file__).with_name("refusals.jsonl")
-SHOWN = ("retry-after", "connection", "allow", "www-authenticate")
+SHOWN = (
+    "retry-after",
+    "connection",
+    "allow",
+    "www-authenticate",
+    "access-control-allow-origin",
+)
 SHAPES = {"error", "message", "detail"}
 
 
@@ -39,10 +42,10 @@ def cases() -> list[dict[str, Any]]:
 
 
 def seen(answer: httpx.Response) -> dict[str, Any]:
-    """Return what the record says of an answer; of one that takes the request, the status alone."""
+    """Return what the record says of an answer; of one that takes the request, status and headers."""
     headers = {name: answer.headers[name] for name in SHOWN if name in answer.headers}
     if answer.status_code < 400:
-        return {"status": answer.status_code}
+        return {"status": answer.status_code, **headers}
     if "allow" in headers:
         headers["allow"] = ", ".join(sorted(headers["allow"].split(", ")))
     try:
@@ -59,62 +62,51 @@ def written(text: str | list[tuple[str, int]]) -> bytes:
     return "".join(part * count for part, count in parts).encode("latin-1")
 
 
-async def answers(folder: Path) -> list[dict[str, Any]]:
+def answers(folder: Path) -> list[dict[str, Any]]:
     """Send all requests: those of a connection to a server, the others to an application."""
-    settings = ServerSettings(deadline=0.5)
-    listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(
-        server_config(create_app(FakeService(), settings), settings)
-    )
-    running = asyncio.create_task(server.serve([listener]))
     add_key(folder / "keys.json", "a")
     plain = create_app(FakeService(), ServerSettings())
-    found = list[httpx.Response]()
-    for case in cases():
-        if "raw" in case:
-            address = listener.getsockname()
-            sent = written(case["raw"])
-            answer = await asyncio.to_thread(exchange, address, sent, "127.0.0.1", 60.0)
-            assert answer is not None
-            found.append(
-                httpx.Response(
-                    answer.status, headers=answer.headers, content=answer.body
-                )
-            )
-            continue
-        own = case.get("settings", {})
-        if "require_key" in own:
-            own["key_file"] = str(folder / "keys.json")
-        app = create_app(FakeService(), ServerSettings(**own)) if own else plain
-        found.append(await send(app, case))
-    server.should_exit = True
-    await running
-    return [seen(answer) for answer in found]
+    found = list[dict[str, Any]]()
+    with serving(FakeService(), deadline=0.5) as address:
+        server = ("127.0.0.1", int(address.rpartition(":")[2]))
+        for case in cases():
+            if "raw" in case:
+                raw = exchange(server, written(case["raw"]), "127.0.0.1", 60.0)
+                assert raw is not None
+                headers = raw.headers
+                answer = httpx.Response(raw.status, headers=headers, content=raw.body)
+            else:
+                settings = case.get("settings", {})
+                if "require_key" in settings:
+                    settings["key_file"] = str(folder / "keys.json")
+                app = plain
+                if settings:
+                    app = create_app(FakeService(), ServerSettings(**settings))
+                answer = asyncio.run(send(app, case))
+            found.append(seen(answer))
+    return found
 
 
 async def send(app: Any, case: dict[str, Any]) -> httpx.Response:
     """Send a request to an application, so often as the case says; return the last answer."""
     headers = [
-        (name.encode(), value.encode("latin-1"))
-        for name, value in case["headers"].items()
+        (name, value.encode("latin-1")) for name, value in case["headers"].items()
     ]
     path = written(case["path"]).decode()
     content = written(case["content"])
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://localhost"
-    ) as client:
-        for _ in range(case.get("times", 1)):
-            answer = await client.request(
-                case.get("method", "POST"), path, headers=headers, content=content
-            )
+    client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+    for _ in range(case.get("times", 1)):
+        answer = await client.request(
+            case.get("method", "POST"), path, headers=headers, content=content
+        )
     return answer
 
 
 @posix
 def test_refusals_are_those_of_the_record(tmp_path: Path) -> None:
     """Each is a sentence; none is an internal error unless the fake service has one."""
-    for case, answer in zip(cases(), asyncio.run(answers(tmp_path)), strict=True):
+    for case, answer in zip(cases(), answers(tmp_path), strict=True):
         assert (case["name"], answer) == (case["name"], case["answer"])
         *_, sentence = answer.values()
         is_refused = answer["status"] >= 400 and case.get("method") != "HEAD"
@@ -124,10 +116,9 @@ def test_refusals_are_those_of_the_record(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        pairs = zip(cases(), asyncio.run(answers(Path(temporary))), strict=True)
-        lines = [
-            json.dumps({**case, "answer": answer}, ensure_ascii=False)
-            for case, answer in pairs
-        ]
-    RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{len(lines)} requests\n")
+        pairs = list(zip(cases(), answers(Path(temporary)), strict=True))
+    with RECORD.open("w", encoding="utf-8") as file:
+        for case, answer in pairs:
+            file.write(
+                json.dumps({**case, "answer": answer}, ensure_ascii=False) + "\n"
+            )

@@ -31,6 +31,7 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
     address = serve()
     (tmp_path / "dog.png").write_bytes(b"\x89PNG")
     assert len(LINES) > 6
+
     for line in LINES:
         command = line.replace("http://localhost:5000", address)
         command = command.replace("curl ", "curl -sS --fail-with-body ", 1)
@@ -59,6 +60,7 @@ def test_the_python_of_keys_runs(
 def test_defaults() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
     assert len(rows) == 7
+
     for name, value in rows.items():
         assert getattr(ServerSettings(), name) == int(value.replace(",", ""))
     for name in {*ServerSettings.model_fields} - {"key_file"}:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fake import Ask
 
 from regard.serving import limits
 from regard.serving.http_errors import HttpError
@@ -38,8 +37,10 @@ def test_requests_come_back_steadily() -> None:
     bucket = Limits(6, 0, clock=clock)
     assert [waits(bucket.take_request, "a") for _ in range(8)] == [0] * 6 + [10, 10]
     assert waits(bucket.take_request, "b") == 0
+
     clock.now = 10
     assert [waits(bucket.take_request, "a") for _ in range(2)] == [0, 10]
+
     clock.now = 1e6
     assert [waits(bucket.take_request, "a") for _ in range(7)] == [0] * 6 + [10]
 
@@ -49,6 +50,7 @@ def test_a_text_larger_than_the_bucket_passes_once_it_is_full() -> None:
     bucket = Limits(0, 100, clock=clock)
     assert waits(bucket.take_characters, "a", 300) == 0
     assert waits(bucket.take_characters, "a", 1) == 121
+
     clock.now = 60
     assert waits(bucket.take_characters, "a", 1) == 61
 
@@ -61,6 +63,7 @@ def test_the_quota_is_kept_exactly_and_refusals_are_not_counted() -> None:
     ) as refused:
         bucket.take_characters("a", 4)
     assert refused.value.status == 456
+
     bucket.take_characters("a", 3)
     assert (bucket.used("a"), bucket.used("b")) == (10, 0)
 
@@ -73,10 +76,10 @@ def test_addresses_are_forgotten_and_keys_are_not(
     bucket.take_characters("key 1", 5)
     for number in range(300):
         bucket.take_characters(f"10.0.0.{number}", 5)
-    used = {
-        client: bucket.used(client) for client in ("key 1", "10.0.0.0", "10.0.0.299")
-    }
-    assert used == {"key 1": 5, "10.0.0.0": 0, "10.0.0.299": 5}
+
+    assert bucket.used("key 1") == 5
+    assert bucket.used("10.0.0.0") == 0
+    assert bucket.used("10.0.0.299") == 5
 
 
 def test_addresses() -> None:
@@ -88,26 +91,3 @@ def test_addresses() -> None:
         "testclient": "testclient",
     }
     assert {address: address_group(address) for address in groups} == groups
-
-
-def test_prefixes_are_charged(make_ask: Callable[..., Ask]) -> None:
-    ask = make_ask(character_quota=30, char_limit=0)
-    for path in ("/v1/explain", "/v1/continuations"):
-        for prefix in ("a" * 26, [1] * 26):
-            asked = {"text": "hello", "source": "en", "target": "ko", "prefix": prefix}
-            assert ask(path, json=asked).status_code == 456
-
-
-def test_sizes_of_requests(make_ask: Callable[..., Ask]) -> None:
-    ask = make_ask(char_limit=8, batch_limit=3, requests_per_minute=3)
-    assert ask("/translate", json={**HELLO, "q": ["1234", "5678"]}).status_code == 200
-    assert ask("/translate", json={**HELLO, "q": ["1234", "56789"]}).status_code == 413
-    many = ask("/translate", json={**HELLO, "q": list("abcd")})
-    assert (many.status_code, many.json()["error"]) == (
-        413,
-        "4 texts; send at most 3 at once",
-    )
-    assert ask("/translate", json=HELLO).status_code == 429
-    assert ask("/health", "GET").status_code == 200, (
-        "questions about the server are not counted"
-    )

@@ -41,6 +41,7 @@ def test_codes_of_clients_choose_the_model() -> None:
         with pytest.raises(HttpError, match=sentence) as refused:
             pairs.choose(service, "text", "en", target)
         assert refused.value.status == 400
+
     with pytest.raises(HttpError, match=r'the source language "sr-Latn" is not served'):
         pairs.choose(service, "text", "sr-Latn", "en")
     assert pairs.choose(service, "text", "zh", "zh-CN").model is None, (
@@ -53,25 +54,26 @@ def test_detection_keeps_to_what_can_be_translated() -> None:
     pairs = LanguagePairs(MODELS)
     service.shares = [("xx", 0.5), ("de", 0.3), ("ko", 0.1), ("fr", 0.05)]
     chosen = pairs.choose(service, "text", "auto", "en")
+
     assert (chosen.source, chosen.confidence) == ("de", 0.3)
     assert chosen.model is MODELS[2]
+
     service.shares = [("xx", 0.9)]
     assert pairs.choose(service, "text", "auto", "en").confidence == 0
+
     service.shares = [("fr", 0.9)]
     assert pairs.choose(service, "text", "auto", "fr").model is None
 
 
 def test_models_without_languages_have_stand_ins() -> None:
+    service = FakeService()
     pairs = LanguagePairs(model for model in MODELS if model.name == "unnamed")
     assert pairs.languages == {"src": ["src", "tgt"], "tgt": ["tgt"]}
-    assert pairs.choose(FakeService(), "x", "auto", "").model is MODELS[4]
+    assert pairs.choose(service, "x", "auto", "").model is MODELS[4]
     with pytest.raises(HttpError, match=r'"en" is not served; there are: tgt'):
-        pairs.choose(FakeService(), "x", "auto", "en")
-
-
-def test_without_models_there_is_no_service() -> None:
+        pairs.choose(service, "x", "auto", "en")
     with pytest.raises(HttpError, match="no model") as refused:
-        LanguagePairs([]).choose(FakeService(), "x", "a", "b")
+        LanguagePairs([]).choose(service, "x", "a", "b")
     assert refused.value.status == 503
 
 

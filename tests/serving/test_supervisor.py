@@ -5,7 +5,6 @@ a test says it.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import queue
@@ -14,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -41,7 +39,7 @@ PLANTED = [sys.executable, str(Path(__file__).with_name("planted.py"))]
 class Running(RunningServer):
     """A planted server."""
 
-    def __init__(self, folder: Path, *models: str, max_memory: int = 0) -> None:
+    def __init__(self, folder: Path, *models: str) -> None:
         self.folder = folder
         configuration = {
             "models": models,
@@ -54,7 +52,6 @@ class Running(RunningServer):
             "configuration": configuration,
             "host": "127.0.0.1",
             "port": 0,
-            "max_memory": max_memory,
             "commands": [PLANTED, PLANTED],
         }
         with tempfile.TemporaryFile("w+") as file:
@@ -67,46 +64,20 @@ class Running(RunningServer):
                 cwd=folder,
             )
 
-    def ask(self, *texts: str) -> httpx.Response:
-        return self.post(texts, "en", "ko")
+    def ask(self, text: str) -> httpx.Response:
+        return self.post([text], "en", "ko")
 
-    def is_refused(self) -> httpx.Response | None:
-        """Return the answer to a request if it is 503."""
-        # It came at the moment of the change.
-        with contextlib.suppress(httpx.TransportError):
-            answer = self.ask("hello")
-            return answer if answer.status_code == 503 else None
-        return None
-
-    def answer(self, *texts: str) -> list[str]:
+    def asked(self, text: str) -> httpx.Response:
         """Ask until there is an answer, as clients do whose connection was lost."""
         while True:
             with contextlib.suppress(httpx.TransportError):
-                answer = self.ask(*texts)
-                assert answer.status_code == 200, answer.text
-                translated: list[str] = answer.json()["translatedText"]
-                return translated
+                return self.ask(text)
 
     def wait_for(self, name: str) -> None:
         """Wait until a call that waits for this file is open."""
         begun = self.folder / f"{name}.begun"
         wait_until(begun.exists, "the call is open")
         begun.unlink()
-
-    @property
-    def serving(self) -> int:
-        """The serving process, as soon as there is one."""
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return int(
-            wait_until(lambda: path.read_text().split(), "there is a serving process")[
-                0
-            ]
-        )
-
-    def kill_serving(self) -> None:
-        serving = self.serving
-        os.kill(serving, signal.SIGKILL)
-        wait_until(lambda: self.serving != serving, "there is another one")
 
     def is_closed(self) -> bool:
         try:
@@ -117,13 +88,19 @@ class Running(RunningServer):
 
 
 @contextlib.contextmanager
-def running(folder: Path, *models: str, max_memory: int = 0) -> Iterator[Running]:
-    server = Running(folder, *models, max_memory=max_memory)
+def running(folder: Path, *models: str) -> Iterator[Running]:
+    server = Running(folder, *models)
     try:
         yield server
     finally:
         server.process.terminate()
         server.ended()
+
+
+def translated(answer: httpx.Response) -> str:
+    assert answer.status_code == 200, answer.text
+    (text,) = answer.json()["translatedText"]
+    return str(text)
 
 
 @pytest.fixture(scope="module")
@@ -133,36 +110,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     model.touch()
     with running(folder, str(model)) as started:
         yield started
-
-
-@linux
-def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(
-    server: Running,
-) -> None:
-    is_over = threading.Event()
-
-    def ask(client: int) -> int:
-        answered = 0
-        # Never the same again: it would be taken for what kills.
-        for number in itertools.count():
-            texts = [f"text {client} of {number}", f"more of {client}"]
-            with contextlib.suppress(httpx.TransportError):
-                translated = server.ask(*texts).json()["translatedText"]
-                assert translated == [text.upper() for text in texts]
-                answered += 1
-            if is_over.is_set() and answered >= 3:
-                break
-        return answered
-
-    with ThreadPoolExecutor(4) as clients:
-        counts = [clients.submit(ask, client) for client in range(4)]
-        try:
-            for _ in range(2):
-                server.kill_serving()
-                assert server.answer("hello") == ["HELLO"]
-        finally:
-            is_over.set()
-        assert all(count.result() >= 3 for count in counts)
 
 
 @linux
@@ -179,41 +126,21 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(
             with pytest.raises(httpx.TransportError):
                 beside.result()
         (server.folder / "go").touch()
-        assert server.answer("wait go") == ["WAIT GO"], (
-            "asked again, the neighbour is answered"
-        )
+        again = server.asked("wait go")
+        assert translated(again) == "WAIT GO", "asked again, the neighbour is answered"
         (server.folder / "go").unlink()
         server.wait_for("go")
     refused = server.ask("poison")
+
     assert refused.status_code == 503
     assert "ended 3 times while it answered this" in refused.json()["error"]
-    assert server.answer("hello") == ["HELLO"]
+    assert translated(server.ask("hello")) == "HELLO"
     assert server.text.count("has ended") == before + 3
 
 
-@linux
-def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> None:
-    with (
-        running(tmp_path, max_memory=300 << 20) as server,
-        ThreadPoolExecutor(1) as client,
-    ):
-        before = server.serving
-        open_call = client.submit(server.ask, "wait go")
-        server.wait_for("go")
-        assert server.answer("grow") == ["GROW"]
-        refused = wait_until(server.is_refused, "it is full")
-        assert refused.headers["Retry-After"] == "1"
-        assert httpx.get(f"http://127.0.0.1:{server.port}/health").status_code == 200
-        (tmp_path / "go").touch()
-        assert open_call.result().json() == {"translatedText": ["WAIT GO"]}, (
-            "what was begun is finished"
-        )
-        wait_until(lambda: server.serving != before, "another process takes its place")
-        wait_until(lambda: not server.is_refused(), "it answers")
-        assert "more memory than it may" in server.text
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -224,7 +151,7 @@ def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
         wait_until(server.is_closed, "no connection is accepted any more")
         if number == signal.SIGTERM:
             (tmp_path / "go").touch()
-            assert answer.result().json() == {"translatedText": ["WAIT GO"]}
+            assert translated(answer.result()) == "WAIT GO"
             assert server.ended() == 128 + number
             assert "Traceback" not in server.text
         else:
@@ -236,23 +163,22 @@ def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
 
 
 @linux
-def test_the_folder_of_a_server_is_locked_against_those_who_tidy_up(
-    server: Running,
-) -> None:
-    """As tmpfiles.d(5) has it: what lies in a folder that is locked is left alone, however old."""
-    (folder,) = server.folder.glob("regard-*")
-    with pytest.raises(BlockingIOError), lock_folder(folder, wait=False):
-        pass
-
-
 def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
+    """Its folder was locked, so that nobody who tidies up, as tmpfiles.d(5) does, removed it
+    before.
+    """
     with running(tmp_path) as server:
+        (folder,) = tmp_path.glob("regard-*")
+        with pytest.raises(BlockingIOError), lock_folder(folder, wait=False):
+            pass
+
         server.process.kill()
         server.ended()
         assert server.is_closed()
-        assert not list(tmp_path.glob("regard-*")), "nothing is left behind"
+        assert not folder.exists(), "nothing is left behind"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_started(
     tmp_path: Path,
 ) -> None:
@@ -264,9 +190,9 @@ from regard.serving import serving_process
 server = SimpleNamespace(started=False)
 serving_process._read_commands(server, None, 0, Path({str(left)!r}))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+
     assert (done.returncode, left.exists()) == (1, False)
 
 
@@ -274,10 +200,11 @@ def test_after_a_death_the_others_are_served_without_a_model_that_is_away(
     server: Running,
 ) -> None:
     path = server.folder / "model"
-    path.unlink(missing_ok=True)
-    with contextlib.suppress(httpx.TransportError):
+    path.unlink()
+    with pytest.raises(httpx.TransportError):
         server.ask("poison once")
-    assert server.answer("hello") == ["HELLO"]
+    assert translated(server.asked("hello")) == "HELLO"
+
     wait_until(lambda: f"{path} is away" in server.text, "it is said")
 
 
@@ -338,7 +265,17 @@ def test_a_process_that_hangs_is_replaced(
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.1)
     with supervised(tmp_path, "report(ready=True); report(beat=1)") as (_, lines):
         wait_until((tmp_path / "serving-2").exists, "two have been replaced")
+
     assert "has ended with status -9; another is started" in lines[1]
+
+
+@linux
+def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> None:
+    code = """if number == 0: kept = bytearray(b"x") * (200 << 20)
+report(ready=True)"""
+    with supervised(tmp_path, code, max_memory=100 << 20) as (_, lines):
+        wait_until((tmp_path / "serving-1").exists, "another takes its place")
+    assert lines[1].endswith("takes more memory than it may; another takes its place")
 
 
 def test_a_process_is_not_taken_for_one_that_hangs_because_the_supervisor_was_stopped(
@@ -357,6 +294,7 @@ for number in range(10**6):
             wait_until(beats.exists, "it beats")
             now[0] += 1000.0
             beats.unlink()
+
     assert not (tmp_path / "serving-1").exists()
 
 
@@ -368,10 +306,12 @@ def test_while_a_process_cannot_start_the_supervisor_answers(
     with supervised(tmp_path, code) as (port, _):
         address = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{address}/health", timeout=60).json() == {"status": "ok"}
+
         answer = httpx.post(
             f"{address}/translate", json={"q": "x" * 200_000}, timeout=60
         )
         wait_until((tmp_path / "serving-3").exists, "it is started again and again")
+
     assert answer.status_code == 503
     assert int(answer.headers["Retry-After"]) in range(1, 61)
     assert answer.json().keys() >= {"error", "message", "title", "status", "detail"}
@@ -397,37 +337,37 @@ def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
         again = tmp_path / "pytorch-1"
         wait_until(lambda: again.exists() and again.read_text(), "it is started twice")
     configuration = json.loads((tmp_path / "serving-0").read_text())
+
     assert json.loads(again.read_text())["pytorch"] == configuration["pytorch"]
     assert not (tmp_path / "serving-1").exists()
     assert "the PyTorch process has ended with status 1; another is started" in lines
 
 
-Life = tuple[bool, float, bool]
-"""Whether the process was ready, for how many seconds, and whether it was to end, as for its
-memory.
-"""
-LIVED: Life = (True, 1.0, False)
-NEVER_READY: Life = (False, 0.0, False)
+LIVED = "ready"
+DIED = "never ready"
+FULL = "ready, soon to end"
+OLD = "ready, late to end"
 
 
 @pytest.mark.parametrize(
     ("lives", "pauses"),
     [
-        ([LIVED, *[NEVER_READY] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
-        ([NEVER_READY, LIVED, NEVER_READY], [1, 0, 1]),
-        ([(True, 1.0, True)] * 3, [1, 2, 4]),
-        ([(True, 100.0, True)] * 3, [0, 0, 0]),
+        ([LIVED, *[DIED] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
+        ([DIED, LIVED, DIED], [1, 0, 1]),
+        ([FULL] * 3, [1, 2, 4]),
+        ([OLD] * 3, [0, 0, 0]),
     ],
 )
 def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
-    lives: list[Life], pauses: list[float]
+    lives: list[str], pauses: list[float]
 ) -> None:
+    """A process has to end for the memory that it takes."""
     child = ChildProcess("it", [], queue.SimpleQueue())
-    for (was_ready, seconds, is_stopping), pause in zip(lives, pauses, strict=True):
-        if was_ready:
+    for life, pause in zip(lives, pauses, strict=True):
+        if life != DIED:
             child.note({"ready": True})
-        child.advance(seconds)
-        if is_stopping:
+        child.advance(100.0 if life == OLD else 1.0)
+        if life in (FULL, OLD):
             child.stop(5.0)
         child.note_end()
         assert child.pause == pause
@@ -449,7 +389,9 @@ def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:
         answer = httpx.get(
             f"http://127.0.0.1:{address[1]}/ready", headers=asked, timeout=60
         )
+
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
+
         unavailable.stop()
         late.sendall(b"\r\n")
         assert late.recv(12) == b"HTTP/1.1 503"
@@ -463,6 +405,7 @@ if any("regard.supervise" in argument for argument in sys.orig_argv):
 """A program that runs before any other: a user's Ctrl-C comes while the supervisor starts."""
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(
     tmp_path: Path,
 ) -> None:
@@ -476,6 +419,7 @@ def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(
         text=True,
         check=False,
     )
+
     assert (done.returncode, done.stderr) == (130, "regard: stopped\n")
 
 

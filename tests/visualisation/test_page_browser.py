@@ -276,7 +276,7 @@ def test_a_model_without_attention_is_played_with_its_states(
     assert page.inner_text("#source-line") == "나는 간다"
 
     status = "#step-status"
-    first = "Step 1 of 6: the encoder reads 나는 and, from the end, ⟨end⟩"
+    first = "Step 1 of 6: the encoder reads 나는 and, from the end, (끝)"
     assert page.inner_text(status) == first
 
     painted = "() => document.querySelectorAll('#mechanism .lit rect[fill]').length"

@@ -74,6 +74,7 @@ def test_length_buckets_are_those_of_sacrebleu_on_their_sentences() -> None:
             outputs = [run[row] for run in runs for row in rows]
             references = [REFERENCES[row] for row in rows] * len(runs)
             expected = sacrebleu.corpus_chrf(outputs, [references]).score
+
             assert bucket.value == pytest.approx(expected)
             assert 0 <= bucket.low <= bucket.value <= bucket.high <= 100
 
@@ -173,5 +174,6 @@ def test_sentence_scores_of_captions_are_averaged_by_reference_length() -> None:
     scores = {"one": [np.arange(60.0)]}
     length, *_ = breakdowns(TEST, {"one": [ONE]}, scores, TRAINING)
     assert length.unit == "reference words"
+
     for bucket in length.systems["one"]:
         assert bucket.value == pytest.approx(np.mean(_rows(bucket, REFERENCES)))

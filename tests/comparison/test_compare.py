@@ -70,6 +70,7 @@ def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
         left_out = {*MEASURED, "origin", "notes"}
         return {key: _without_times(value[key]) for key in value.keys() - left_out}
+
     return value
 
 
@@ -77,6 +78,7 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
     values = _values(undisturbed)
     runs = values["runs"]
     names = ["rnn seed 1", "rnn seed 2", "rnn-luong seed 1", "rnn-luong seed 2"]
+
     assert [run["name"] for run in runs] == names
     assert values["budget"] == f"{trained.UPDATES} updates each"
 
@@ -98,6 +100,7 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
     assert 0 <= attending["alignment"]["aer"] <= 1
     assert plain["curve"][0]["entropy"] is None
     assert attending["curve"][0]["entropy"] > 0
+
     for example in values["examples"]:
         assert [*example["attention"]] == names[2:]
 
@@ -112,6 +115,7 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
     for part in values["breakdowns"]:
         for of_system in part["systems"].values():
             buckets += [bucket["value"] for bucket in of_system]
+
     assert _column(undisturbed / "breakdowns.csv", "value") == buckets
 
     for page in ("report.html", "figures/length.svg", "figures/frequency.svg"):
@@ -138,6 +142,7 @@ def test_what_was_not_trained_is_trained_to_the_same_result(
     )
     (started,) = [message for message in messages if message.startswith("training ")]
     run = "runs/rnn-luong-seed2"
+
     assert started == f"training rnn-luong, seed 2 (4 of 4) in {out}/{run}"
     assert json.loads(json.dumps(comparison.as_json())) == _values(out)
     assert _without_times(_values(out)) == _without_times(_values(undisturbed))
@@ -156,6 +161,7 @@ def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     with subprocess.Popen(command) as process:
         wait_until(lambda: second.exists(), "the second training begins", 600)
         process.send_signal(number)
+
     assert process.returncode == status
     assert not (out / "comparison.json").exists()
 
@@ -178,6 +184,7 @@ def test_outputs_of_other_systems_take_part(
     )
     worse = comparison.run("luong")
     perfect = comparison.run("perfect")
+
     assert [score.name for score in worse.scores] == ["BLEU", "chrF"]
     assert not [note for note in comparison.notes if "TER" in note]
     assert [system.name for system in comparison.systems] == ["luong", "perfect"]
@@ -201,6 +208,7 @@ def test_names_become_files_that_differ(tmp_path: Path) -> None:
     for number, name in enumerate(names):
         hypotheses[name] = tmp_path / f"{number}.ko"
         hypotheses[name].write_text(f"{name}\n")
+
     test = hypotheses["a b"]
     regard.compare(
         hypotheses=hypotheses, out=tmp_path, test_source=test, test_target=test
@@ -222,6 +230,7 @@ def test_seeds_can_be_added_to_the_same_comparison_of_the_same_data(
     first = regard.compare(seeds=1, **options)
     second = regard.compare(seeds=2, **options)
     names = [(run.name, run.seed) for run in second.runs]
+
     assert names == [("rnn seed 1", 1), ("rnn seed 2", 2)]
     assert first.runs[0].outputs == second.runs[0].outputs
 
@@ -249,6 +258,7 @@ def test_minutes_become_updates_that_all_seeds_share(
     comparison = regard.compare(out=tmp_path, minutes=0.05, seeds=2, **options, **files)
     updates = {run.cost.updates for run in comparison.runs if run.cost is not None}
     plan = json.loads((tmp_path / "plan.json").read_text())
+
     assert updates == {plan["models"]["rnn"]["updates"]}
 
 
@@ -256,6 +266,7 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     files = {"source": data / "train.xx", "target": data / "train.yy"}
     options: dict[str, Any] = {"presets": ["rnn"], "settings": SMALL, "speed": False}
     comparison = regard.compare(out=tmp_path / "out", updates=2, **files, **options)
+
     assert "held out" in comparison.test.note
 
     lines = (tmp_path / "out" / "data" / "train.source").read_text().splitlines()
@@ -266,6 +277,7 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     split, _ = split_off_test(Files(pairs=str(pairs)), tmp_path / "split")
     paths = (split.source, split.target, split.test_source, *split.test_target)
     names = [Path(path or "").name for path in paths]
+
     assert names == ["train.ko", "train.en", "test.ko", "test.en"], (
         "by the languages in its name"
     )
@@ -273,6 +285,7 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     split, note = split_off_test(
         Files(valid_source="v.ko", valid_target="v.en"), tmp_path
     )
+
     assert (split.test_source, split.test_target) == ("v.ko", ("v.en",))
     assert "validation data" in note
 
@@ -287,6 +300,7 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
     }
     run = captioner_folder(tmp_path / "run")
     comparison = regard.compare([run], out=tmp_path / "out", speed=False, **files)
+
     assert comparison.task == "captions"
 
     names = [score.name for score in comparison.systems[0].scores]
@@ -296,6 +310,7 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
     grid = (FRAME.height // 4, FRAME.width // 4)
     for example in comparison.examples:
         assert example.image.startswith("data:image/jpeg;base64,")
+
         for attention in example.attention.values():
             assert attention.grid == grid
             assert {len(row) for row in attention.percent} == {grid[0] * grid[1]}
@@ -403,10 +418,12 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
     test = {"test_source": source, "test_target": source}
     assert_refused("3", run, test_source=source, test_target=short)
+
     outputs = {"x": short, "y": tmp_path / "none"}
     message = (
         r"(?s)b.en: has 3 lines, and the test set \(a.ko\) has 4.*none.*captions images"
     )
+
     assert_refused(message, run, captioner, hypotheses=outputs, **test)
     assert_refused(
         "never seen in its training", run, test_source=thai, test_target=source
@@ -427,6 +444,7 @@ def test_gold_links_count_the_words_of_the_files(tmp_path: Path) -> None:
     source, target, links = paths
     files = Files(test_source=source, test_target=(target,), test_alignments=links)
     data = read_test_data(files)
+
     assert data.gold[0].sure == {(0, 0), (2, 1)}
     assert data.linked == ((lines["source"], lines["target"]),)
 
@@ -448,5 +466,6 @@ def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) 
     out.mkdir()
     (out / "plan.json").write_text('{"budget": 3}')
     files = trained.files(data)
+
     with pytest.raises(DataError, match=r"plan.json: damaged"):
         regard.compare(out=out, presets=["rnn"], updates=2, settings=SMALL, **files)

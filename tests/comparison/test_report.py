@@ -35,6 +35,7 @@ def data_of(document: str) -> dict[str, Any]:
     _, _, rest = document.partition('<script type="text/plain" id="data">')
     packed, _, _ = rest.partition("</script>")
     data = json.loads(zlib.decompress(base64.b64decode(packed)))
+
     assert isinstance(data, dict)
 
     return data
@@ -93,6 +94,7 @@ def numbers_of(run: RunResult) -> Iterator[str]:
 
     if run.cost:
         assert run.cost.latency
+
         yield f"{run.cost.weights:,}"
         yield f"{run.cost.tokens_per_second:,.1f}"
         yield number(1000 * run.cost.latency, 1)
@@ -100,6 +102,7 @@ def numbers_of(run: RunResult) -> Iterator[str]:
     for point in run.curve:
         for value in (*point.scores.values(), point.entropy):
             yield number(value, 3)
+
     if run.calibration:
         yield number(run.calibration.error, 4)
         for part in run.calibration.bins:
@@ -137,6 +140,7 @@ def test_the_data_hold_each_text_once_and_all_outputs() -> None:
     comparison = make_comparison(sentences=20, has_file=True)
     data = data_of(render_report(comparison))
     texts = data["texts"]
+
     assert len(texts) == len(set(texts))
 
     for place, run in enumerate(comparison.runs):
@@ -153,6 +157,7 @@ def test_the_data_hold_each_text_once_and_all_outputs() -> None:
     expected = {}
     for name, attention in comparison.examples[0].attention.items():
         expected[name] = [list(row) for row in attention.percent]
+
     assert maps == expected
 
 
@@ -169,6 +174,7 @@ def test_the_page_fetches_nothing_and_allows_only_its_own_script_and_style(
         assert name not in ("style", "onclick", "onload"), "the policy forbids them"
         assert name != "href" or text.startswith("#")
         assert name != "src" or text.startswith("data:image/png;base64,")
+
         if text.startswith("default-src"):
             policy = text
 
@@ -215,6 +221,7 @@ def test_texts_from_outside_are_escaped() -> None:
     for part in ("<b>", "<!--", "\x00"):
         assert part not in document
     page = Page(document)
+
     assert not {"b", "img"} & {*page.tags}
     assert page.open == []
     assert "</script><b>&<!--" in unescape(document)
@@ -246,6 +253,7 @@ def test_commands_have_the_settings_of_the_signatures_and_no_more() -> None:
         score = RunScore(name, 1.0, 0.0, 2.0, f"{settings}|version:2.6.0")
         run = replace(comparison.runs[0], scores=(score,))
         (line,) = commands(replace(comparison, runs=(run,)))
+
         assert line == f"sacrebleu texts/reference1.txt -i texts/RUN.txt -m {options}"
 
 
@@ -264,6 +272,7 @@ def test_reports_of_all_kinds_are_well_formed(kind: str) -> None:
     comparison = KINDS[kind]
     document = render_report(comparison)
     page = Page(document)
+
     assert page.open == []
     assert "{{" not in document
     assert page.tags.count("h1") == 1
@@ -281,12 +290,14 @@ def test_what_is_not_known_has_no_section_or_a_note() -> None:
     page = Page(render_report(WITHOUT_PARTS))
     names = {str(value).lstrip("#") for _, value in page.attributes}
     unknown = "breakdowns cost training calibration alignment examples"
+
     assert not names & {*unknown.split()}
     assert {"scores", "sentences", "methods"} <= names
 
     page = Page(render_report(make_comparison(has_file=True)))
     examples = 12
     without = 3  # two runs of the recurrent model without attention, and the file
+
     assert page.text.count("no attention to show") == examples * without
     assert "No entropy is known of: rnn-no-attention, online.txt." in page.text
     assert "Cost not known: online.txt." in page.text
@@ -310,6 +321,7 @@ def test_scores_that_are_no_numbers_are_dashes() -> None:
     score = SeedScore("BLEU", nan, nan, nan, 1)
     system = replace(comparison.systems[0], scores=(score,))
     document = render_report(replace(comparison, systems=(system,), runs=(run,)))
+
     assert "nan" not in Page(document).text.split()
     assert data_of(document)["scores"][0][0] is None
 

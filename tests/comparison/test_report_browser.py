@@ -79,6 +79,7 @@ def test_sentences_are_searched_ordered_and_paged(
 
     check("run2", scores[2])
     check("spread", np.ptp(scores, axis=0).tolist())
+
     page.click("#language")
 
     assert page.inner_text("#scores h2") == "점수"
@@ -147,4 +148,5 @@ def test_without_a_script_tables_figures_and_examples_are_there(
     page = open_report(comparison, wait="main", java_script_enabled=False)
     for part in ("#scores table", "figure svg", ".example p", "noscript p"):
         assert page.locator(part).first.is_visible(), part
+
     assert page.is_hidden("#controls")

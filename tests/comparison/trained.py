@@ -42,6 +42,7 @@ def arguments(folder: Path, out: Path) -> list[str]:
         command += [f"--{name.replace('_', '-')}", file]
     for key, value in SMALL.items():
         command += ["--set", f"{key}={value}"]
+
     return [str(argument) for argument in command]
 
 

@@ -64,6 +64,7 @@ def test_the_best_head_is_found_in_any_layer() -> None:
     right = one_hot("1 1 0 0")
     reading = readings(low=np.stack([wrong, wrong]), high=np.stack([wrong, right]))
     choice, scores = best_choice([reading], [Gold.of(links)])
+
     assert (choice.layer, choice.head, scores.aer) == ("high", 1, 0.0)
     assert argmax_accuracy([reading], [links], choice) == 1.0
 
@@ -170,6 +171,7 @@ def test_a_notebook_shows_words_and_weights() -> None:
     reading = readings(lower=lower, upper=one_hot("1 1 0 3")[None])
     reading = replace(reading, source_text=("<a>", "bc"), target_text=("xy", "z"))
     html = reading._repr_html_()
+
     assert "&lt;a&gt;" in html
     assert "<a>" not in html
     assert 'title="xy ← bc 1.000"' in html

@@ -33,6 +33,7 @@ def test_bins_are_direct_counts() -> None:
     of_first = 0.05
     of_second = 0.5 - 0.145
     of_last = (0.95 + 1 + 0.999) / 3 - 2 / 3
+
     assert result.error == pytest.approx((of_first + 2 * of_second + 3 * of_last) / 6)
 
 

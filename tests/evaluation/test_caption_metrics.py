@@ -87,6 +87,7 @@ def test_cider_equals_the_equations() -> None:
     references = [[text() for _ in range(rng.randint(1, 4))] for _ in range(12)]
     outputs = [text() for _ in range(12)]
     expected = cider_of_the_paper(outputs, references)
+
     assert cider_d(outputs, references) == pytest.approx(expected)
 
 
@@ -133,11 +134,13 @@ def test_scores_and_their_signatures() -> None:
     scores = caption_scores(outputs, REFERENCES)
     values = {score.name: score.value for score in scores}
     signatures = {score.name: score.signature for score in scores}
+
     assert list(values) == items("BLEU-1 BLEU-2 BLEU-3 BLEU-4 chrF CIDEr-D exact")
 
     streams = [[own[k] for own in REFERENCES] for k in (0, 1)]
     four = BLEU(tokenize="none", smooth_method="none").corpus_score(outputs, streams)
     cider = np.mean(cider_scores(outputs, REFERENCES))
+
     assert values["BLEU-4"] == pytest.approx(four.score)
     assert values["CIDEr-D"] == pytest.approx(cider)
 
@@ -184,6 +187,7 @@ def test_scores_of_formulas() -> None:
     references = [[r"x ^ { 2 }"], ["a - b"]]
     scores = caption_scores(outputs, references, tokens)
     values = {score.name: score.value for score in scores}
+
     assert values["exact"] == 50
     assert values["BLEU-1"] == pytest.approx(100 * 7 / 8)
 
@@ -194,6 +198,7 @@ def test_a_paired_bootstrap_finds_a_true_difference() -> None:
     first = images + rng.normal(0, 5, 400)
     second = images + 2 + rng.normal(0, 5, 400)
     result = paired_bootstrap(first.tolist(), second.tolist(), draws=2000)
+
     assert result.difference == pytest.approx(np.mean(second - first))
     assert result.p < 0.01
 

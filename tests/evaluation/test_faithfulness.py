@@ -40,6 +40,7 @@ def test_ranks_are_correlated_as_by_hand() -> None:
     without_constant_row = agreement(
         np.array([[1, 2], [1, 1]], np.float32), np.array([[3, 4], [5, 6]], np.float32)
     )
+
     assert without_constant_row == pytest.approx(1)
 
 
@@ -51,6 +52,7 @@ def test_gradients_equal_finite_differences(kind: str, tmp_path: Path) -> None:
     source = translator.encode(LINE)
     target = translator.tokenizer.target.encode("I was")
     saliency = gradient_times_input(model, source, target)
+
     assert saliency.shape == (len(target) + 1, len(source))
 
     labels = torch.tensor([*target, EOS])
@@ -65,6 +67,7 @@ def test_gradients_equal_finite_differences(kind: str, tmp_path: Path) -> None:
                 return output
             changed = output.clone()
             changed[:, position] *= 1 + by
+
             return changed
 
         handle = model.encoder.embedding.register_forward_hook(lengthen)
@@ -86,6 +89,7 @@ def test_erasure_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -
     translator = regard.load(tmp_path / "run")
     model: Any = translator.model
     readings = translator.translate(LINE, readings=True)[0].readings
+
     assert readings is not None
 
     target = translator.tokenizer.target.ids(readings.target)[:-1]
@@ -103,6 +107,7 @@ def test_an_explanation_holds_the_translation_and_its_search(tmp_path: Path) -> 
     (plain,) = translator.translate(LINE, beam=3)
     explanation = explain(translator, f"  {LINE} ", beam=3)
     data = explanation.data
+
     assert explanation.translation.text == plain.text
     assert data.source == tuple(LINE.split())
     assert " ".join(data.target) == plain.text

@@ -32,8 +32,10 @@ def test_intervals_equal_sacrebleus_even_if_a_side_is_empty() -> None:
     outputs = ["one two", "four fire", "six seven nine"]
     (bucket,) = by_length(sources, outputs, [references])
     reference = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
+
     assert bucket.chrf == pytest.approx(reference.score, abs=1e-4)
     assert bucket.low == pytest.approx(reference._mean - reference._ci, abs=1e-4)
+
     texts = ["Ein Mann.", ""]
     (bucket,) = by_length(["A man.", "A man."], texts, [texts])
     assert bucket.sentences == 2
@@ -46,6 +48,7 @@ def test_intervals_equal_sacrebleus_and_stay_on_the_scale() -> None:
     outputs = ["one two", "four fire", "six seven nine"]
     (bucket,) = by_length(sources, outputs, [references])
     expected: Any = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
+
     assert bucket.chrf == pytest.approx(expected.score, abs=1e-4)
     assert bucket.low == pytest.approx(expected._mean - expected._ci, abs=1e-4)
 

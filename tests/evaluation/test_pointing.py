@@ -25,6 +25,7 @@ def test_the_peak_is_converted_to_pixels() -> None:
 
     # If centres of cells lie near their upper left corner, row 1.1 is pixel 55, column 0.1 pixel 3.
     assert not points_at(weights, region, 0.1)
+
     region[55, 3] = True
     assert points_at(weights, region, 0.1)
 
@@ -40,6 +41,7 @@ def test_the_last_cells_may_hang_over_the_edge() -> None:
     region = np.zeros((100, 32), bool)
     region[96:] = True
     extent = (1.28, 1.0)
+
     assert points_at(weights, region, 0.5 / 32, extent)
     assert not points_at(weights, region, 0.5 / 32)
     assert points_at(weights, region, 0.5, extent), "beyond it the last pixel counts"
@@ -59,7 +61,9 @@ def test_the_game_has_baselines_that_ignore_the_image() -> None:
     centre[15:25, 15:25] = True  # a sixteenth
     attention = np.array([[0.7, 0.1], [0.1, 0.1]])  # peaks at pixel 10, 10
     game = pointing_game([attention, attention], [corner, centre])
+
     assert game == Pointing(2, 0.0, 3 / 32, 0.5)
+
     corner[:11] = True
     assert pointing_game([attention, attention], [corner, centre]).accuracy == 0.5
     assert str(game) == "0.0 % of 2 words (chance 9.4 %, centre of the image 50.0 %)"

@@ -32,12 +32,15 @@ def test_figures_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("SACREBLEU_SEED", "7")  # another one than the documented
     first, second = paired_tests([("good", GOOD), ("bad", BAD)], [REFERENCES])
     assert os.environ["SACREBLEU_SEED"] == "7"
+
     monkeypatch.delenv("SACREBLEU_SEED")
     metrics = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
     signatures, results = PairedTest(
         [("good", GOOD), ("bad", BAD)], metrics, [REFERENCES], test_type="bs"
     )()
+
     assert [score.name for score in first] == ["BLEU", "chrF", "TER"]
+
     for name, *scores in zip(metrics, first, second, strict=True):
         for score, theirs in zip(scores, results[name], strict=True):
             assert not isinstance(theirs, str)
@@ -46,6 +49,7 @@ def test_figures_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None
             )
             assert score.p == theirs.p_value
             assert score.signature == str(signatures[name])
+
     assert "SACREBLEU_SEED" not in os.environ
 
 

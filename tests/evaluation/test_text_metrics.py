@@ -24,6 +24,7 @@ def test_scores_are_sacrebleus() -> None:
         }
         by_name = {score.name: score for score in scores(OUTPUTS, sets)}
         values = {name: score.value for name, score in by_name.items()}
+
         assert values == pytest.approx(expected)
         assert "tok:13a" in by_name["BLEU"].signature
         assert all("version:" in score.signature for score in by_name.values())
@@ -75,6 +76,7 @@ def test_chinese_is_scored_by_its_characters() -> None:
     for score in (bleu, tested):
         assert score.value == pytest.approx(100)
         assert "tok:zh" in score.signature
+
     assert chrf_and_bleu(CHINESE, CHINESE, "zh")["bleu"] == pytest.approx(100)
 
 
@@ -86,11 +88,15 @@ def test_japanese_is_split_into_words_if_that_is_installed(
         "regard.data.bleu_tokenizer.find_spec",
         lambda name: name if name in installed else None,
     )
+
     assert bleu_tokenizer("ja") == "char"
+
     for chosen, extra in (("ja-mecab", "ja"), ("ko-mecab", "ko")):
         with pytest.raises(UsageError, match=rf"pip install 'sacrebleu\[{extra}\]'"):
             bleu_tokenizer("ja", chosen)  # type: ignore[arg-type]
+
     installed |= {"MeCab"}
+
     assert bleu_tokenizer("ja") == "ja-mecab"
 
 

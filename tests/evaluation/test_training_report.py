@@ -38,6 +38,7 @@ def journal(
         {"event": "valid", "update": every * n, "chrf": score, "loss": loss}
         for n, score in enumerate(chrf, 1)
     )
+
     return [*events, *valid]
 
 
@@ -73,12 +74,15 @@ def test_the_next_step_follows_from_the_curve(
     report = make_report(
         Path("my run"), events, by_patience, SOURCES, REFERENCES, REFERENCES
     )
+
     assert advice in report.advice
+
     if command:
         assert (
             report.command
             == f"regard train --out 'my run' --resume --set training.updates{command}"
         )
+
     assert bool(report.command) == bool(command)
     assert report.lines()[1].startswith(f"next: {report.advice}")
 
@@ -99,12 +103,14 @@ def test_lines_are_counted_by_kind_and_by_what_they_are_good_for() -> None:
         "several words": 33,
     }
     assert report.kinds["one word"][1] == pytest.approx(100.0)
+
     chrf = CHRF().corpus_score(outputs, [REFERENCES]).score
     shares = "12% of them exactly the reference and 12% nearly (chrF of 80 or more)"
     assert (
         report.meaning
         == f"chrF {chrf:.1f} on 34 validation lines, {shares}: of no use for drafts yet"
     )
+
     whole = make_report(Path("run"), journal(5), False, SOURCES, REFERENCES, REFERENCES)
     assert (
         "100% nearly (chrF of 80 or more): about so many drafts can stay"
@@ -117,6 +123,7 @@ def test_lines_whose_spans_came_back_are_counted() -> None:
     outputs = ["{name} öffnen", "in Tagen", "10 Dateien {n}", "nichts"]
     report = make_report(Path("run"), journal(5), False, sources, outputs, outputs)
     kinds = "placeholders, tags, addresses and numbers"
+
     assert report.kept == f"lines whose {kinds} all came back, with no others: 1 of 3"
     assert report.lines()[2] == report.kept
     assert "Lines whose placeholders, tags, " in render_report(
@@ -135,10 +142,12 @@ def test_the_page_shows_the_best_and_the_worst_once_and_escapes_them() -> None:
     page = render_report(
         report, "run", events, ["train: 34 pairs", "  dropped, empty: 2"]
     )
+
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count("<tr><td>") == 2 * SHOWN
     assert "dropped, empty: 2" in page
+
     few = render_report(
         make_report(
             Path("run"), events, False, SOURCES[:3], REFERENCES[:3], REFERENCES[:3]
@@ -147,4 +156,5 @@ def test_the_page_shows_the_best_and_the_worst_once_and_escapes_them() -> None:
         events,
         [],
     )
+
     assert few.count("<tr><td>") == 3, "no pair is both among the best and the worst"

@@ -33,6 +33,7 @@ def _texts(name: str) -> Texts:
         return block_steps.TEXTS
     experiment = name.removesuffix(".toml")
     texts: Texts = sys.modules[f"regard.learn.lab.experiments.{experiment}"].TEXTS
+
     return texts
 
 
@@ -69,6 +70,7 @@ def test_texts_are_read_strictly(
     )
     (package / "good.toml").write_text(content, encoding="utf-8")
     texts = read_texts("some_texts", "good.toml", ("both", "names"))
+
     assert texts["both"] == Text("1", "1")
 
     filled = texts.table("names")["one"].fill(n=2, what=Text("x", "엑스"))
@@ -84,6 +86,7 @@ def test_texts_are_read_strictly(
 
     with pytest.raises(DataError) as raised:
         read_texts("some_texts", "good.toml", ("names", "title"))
+
     unknown, missing = raised.value.causes
     assert unknown == "good.toml: `both` is unknown; wanted names, title"
     assert missing == "good.toml: `title` is missing; wanted names, title"

@@ -142,6 +142,7 @@ def test_sweeps_survive_json() -> None:
     again = Sweep.of_shipped(json.loads(json.dumps(sweep.to_json())))
 
     assert (again.best, again.recipes) == (sweep.best, sweep.recipes)
+
     for run, shipped in zip(sweep.runs, again.runs, strict=True):
         assert shipped.is_shipped
         assert (shipped.rate, shipped.valid) == (run.rate, run.valid)
@@ -247,5 +248,6 @@ def test_failures_say_how_many_trainings_decide(
     part = part_of(a)
     assert part.outcome == outcome
     assert part.change.en.startswith(f"{count} of these trainings")
+
     moved = {part_of(a - count).outcome, part_of(a + count).outcome}
     assert moved - {outcome}, "so many are enough"

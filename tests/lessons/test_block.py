@@ -54,6 +54,7 @@ def small(settings: SmallSettings) -> tuple[Any, Batch, Tensor]:
     target = WordVocabulary([TARGET])
     model = small_model(settings, source, target)
     batch = Batch.of([source.encode(SOURCE)])
+
     return model, batch, torch.tensor([[BOS, *target.encode(TARGET)]])
 
 
@@ -89,11 +90,13 @@ def test_a_block_equals_the_forward_pass(score: str, norm: str) -> None:
     x = encoded.embedded
     y = layer.self_attention_residual.before(x)
     z = layer.self_attention(y, layer.self_attention.prepare(y, y), causal=True)
+
     close(block["self.output"]["z"], z)
 
     x = layer.self_attention_residual.after(x, z)
     z = layer.feedforward(layer.feedforward_residual.before(x))
     x = layer.feedforward_residual.after(x, z)
+
     close(end(block), model.encoder.norm(x))
 
 
@@ -185,6 +188,7 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
     probabilities = block["prediction.probabilities"]
     names = list(probabilities.terms[-1].columns[0])
     first = [*TARGET.split(), "</s>", "you", "sleep"]
+
     assert names[:7] == first, "those to predict first"
 
     order = [target.names.index(name) for name in names]
@@ -197,11 +201,13 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
         losses = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
         length = len(wanted)
         shown = loss["loss"][number, :, 1]
+
         close(shown[:length], losses)
         assert not shown[length:].any(), "padding counts nothing"
 
         expected = logits.softmax(-1)[:, order]
         close(probabilities["P"][number, :length], expected)
+
         if number == 0:
             assert f"{losses.sum():.3f}" in loss.text.en
             assert f"{torch.exp(-losses.sum()):.3g}" in loss.text.ko
@@ -227,6 +233,7 @@ def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> N
         correct = {
             (row, matrix.columns.index(token)) for row, token in enumerate(following)
         }
+
         assert marked == correct, "padding has no correct token"
 
     assert block.page().count(" data-marked>") == 5 + 3
@@ -234,6 +241,7 @@ def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> N
     alone = walkthrough_block(SOURCE, TARGET)
     cells = re.findall(r"→.* (\[0\.\d{3}\])", alone.text())
     shown = alone["prediction.loss"]["loss"][0, :, 0]
+
     assert cells == [f"[{probability:.3f}]" for probability in shown]
 
 
@@ -287,12 +295,14 @@ def test_a_model_of_any_settings_equals_its_forward_pass(
     batch = Batch.of([translator.encode(SOURCE)])
     encoded = model.encoder(batch)
     block = walkthrough_block(SOURCE, model=translator, layer=2)
+
     close(block["sum"]["x₀"], encoded.embedded)
     close(end(block), encoded.outputs)
 
     ids = translator.tokenizer.target.encode(TARGET)
     features = model(batch, torch.tensor([[BOS, *ids]]))
     block = walkthrough_block(SOURCE, TARGET, model=translator, layer=2)
+
     close(end(block), features)
 
     assert len(block.text("ko")) > 5000
@@ -375,6 +385,7 @@ def test_bad_arguments_are_refused_with_all_causes(
     with pytest.raises(UsageError) as refused:
         walkthrough_block(**{"text": "a", **arguments})
     assert len(refused.value.causes) == len(causes), refused.value.causes
+
     for cause, part in zip(refused.value.causes, causes, strict=True):
         assert part in cause
 
@@ -404,6 +415,7 @@ def test_every_step_is_in_the_text_and_on_the_page_in_both_languages() -> None:
             assert f">{number}. {escape(title)}</h2>" in page
 
     assert str(block) == block.text()
+
     summary = f"BlockWalkthrough of {len(block.steps)} steps: {SOURCE} → {TARGET}"
     assert repr(block).startswith(summary)
 

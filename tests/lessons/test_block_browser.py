@@ -61,6 +61,7 @@ def computed(
         if id(block) not in programs:
             (program,) = re.findall("data-program='([^']*)'", block.page())
             programs[id(block)] = json.loads(program)
+
         questions.append((programs[id(block)], pins))
 
     script = folder / "compute.cjs"
@@ -75,6 +76,7 @@ def computed(
         timeout=120,
     )
     results: list[Any] = json.loads(done.stdout)
+
     return results
 
 
@@ -348,12 +350,14 @@ def test_numbers_are_changed_by_keyboard_and_reset(
     page.keyboard.press("Tab")
     attention = term_number(block, "self.weights", "A")
     lifted = cell_of(page, attention, 0, 3).inner_text()
+
     assert lifted != "0.000", "a mask can be lifted"
 
     cell_of(page, attention, 1, 0).click()
     page.keyboard.type("0.25")
     page.keyboard.press("Enter")
     used = cell_of(page, term_number(block, "self.context", "A"), 1, 0)
+
     assert used.inner_text() == "0.250", "a result can be set"
 
 
@@ -374,6 +378,7 @@ def test_on_a_phone_it_is_accessible_and_refuses_what_is_no_number(
         assert page.get_attribute("td input", "aria-describedby") == "wrong"
 
     assert_accessible_and_narrow(page, axe, [400])
+
     page.keyboard.press("Escape")
     assert page.locator("td input").count() == 0
     assert page.is_disabled("#reset")
@@ -411,6 +416,7 @@ def test_formulas_are_set_as_mathematics(
         "all => all.map(line => [line.dataset.formula, line.textContent])"
     )
     formulas = [step.formula for step in block.steps if step.formula]
+
     assert [formula for formula, _ in lines] == formulas
     assert page.locator(".formula:not(:has(math))").count() == 0
 

@@ -49,6 +49,7 @@ def test_the_exercise_and_its_solution_are_those_of_the_block(
     keys_and_values = np.concatenate(
         [block["self.K"]["K"][0], block["self.V"]["V"][0]], axis=1
     )
+
     assert numbers(exercise) == shown(queries[GO]) + shown(keys_and_values)
 
     scores = block["self.scores"]["scores"][0, 0, GO]
@@ -69,6 +70,7 @@ def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
     changes = re.compile(r"^\| (\*?[\w ]+\*?: \S+) \|", re.MULTILINE)
     lesson_page = page.replace("worksheet", "tutorials/lesson")
     lesson = (DOCS / lesson_page).read_text(encoding="utf-8")
+
     assert changes.findall(text) == changes.findall(lesson) != []
 
 
@@ -83,6 +85,7 @@ def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
     expected = shown(weights[1]) + shown(read)
     expected += shown(weights[:, [2, 1]].diagonal())
     expected += shown(masked / masked.sum())
+
     assert numbers(LESSON.split("## At home")[1]) == expected
 
 
@@ -93,6 +96,7 @@ def test_the_changes_have_the_results_of_the_table(
     rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)
     keys = [step.key for step in block.steps]
     named = [keys.index("self.weights") + 1, keys.index("self.context") + 1]
+
     assert named == [9, 10], "the steps that the lesson names"
 
     (tmp_path / "numbers.html").write_text(block.page(), encoding="utf-8")
@@ -112,5 +116,6 @@ def test_the_changes_have_the_results_of_the_table(
         results = cells(weights.last).all_inner_texts()
         results += cells(context.last).all_inner_texts()
         assert results == numbers(row), row
+
         if changes:
             page.click("#reset")

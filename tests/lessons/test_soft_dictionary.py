@@ -22,6 +22,7 @@ SIMILARITIES = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
 
 def similarity(key: str, query: str) -> float:
     assert query == "puppy"
+
     return SIMILARITIES[key]
 
 
@@ -55,6 +56,7 @@ def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
     message = (
         "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
     )
+
     with pytest.raises(KeyError) as caught:
         animals["dgo"]
 
@@ -104,6 +106,7 @@ def test_gradients_of_a_softmax_flow_to_the_similarity() -> None:
     )
     similarities = torch.tensor([*SIMILARITIES.values()])
     expected = (sharpness * similarities).softmax(0) @ torch.tensor([9.0, 2.0, 3.0])
+
     close(answer.value, expected)
 
     (gradient,) = torch.autograd.grad(answer.value, sharpness)
@@ -147,6 +150,7 @@ def test_trained_score_is_accepted() -> None:
     answer = SoftDictionary(keys, values).look_up(query, score)
     matrix = score.matrix[0]
     weights = torch.stack([query @ matrix @ key for key in keys]).softmax(0)
+
     close(answer.value, weights @ values)
 
 
@@ -161,6 +165,7 @@ def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
     values[4] = hidden
     answer = SoftDictionary(keys, values).look_up(query, keep=keep)
     zeroed = with_all.weights * torch.tensor(keep)
+
     close(answer.weights, zeroed / zeroed.sum())
 
     animals = SoftDictionary(ANIMALS)
@@ -188,6 +193,7 @@ def test_long_tables_are_abbreviated() -> None:
     dictionary = SoftDictionary(torch.randn(40, 3), torch.randn(40, 8))
     answer = dictionary.look_up(torch.randn(2, 3))
     first, second = str(answer).split("\n\n")
+
     assert second.startswith("query 2 reads")
 
     heading, _, *rows = first.split("\n")
@@ -281,6 +287,7 @@ def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -
     values = torch.randn(3, 2, dtype=dtype)
     query = torch.randn(4)
     expected = SoftDictionary(keys, values).look_up(query.double()).value
+
     assert expected.dtype == dtype
 
     of_arrays = SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy())

@@ -108,6 +108,7 @@ def assert_well_laid(figure: Figure) -> None:
     assert (figure.width, figure.height) == (WIDTH, HEIGHT)
 
     assert_inside(figure)
+
     rectangles = []
     for box in boxes_of(figure, "encoder") + boxes_of(figure, "decoder"):
         if not box.outline:
@@ -200,6 +201,7 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
     names = [part.name for part in parts_of(architecture, "decoder")]
     self_attention, cross = (n for n, name in enumerate(names) if "attention" in name)
     opened = [boxes[Place("decoder", cross, 0, column)] for column in range(3)]
+
     assert opened == ["V: 8 × 64", "K: 8 × 64", "Q: 8 × 64"]
 
     values, keys, queries = range(3)

@@ -85,6 +85,7 @@ def test_power_is_a_straight_line_with_its_exponent_as_slope() -> None:
         first, second, third = np.diff(ys) / np.diff(xs)
         assert first == pytest.approx(second)
         assert second == pytest.approx(third)
+
         slopes.append(-first)
 
     assert slopes[0] == pytest.approx(0)
@@ -102,6 +103,7 @@ def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
     lines = [line.points for line in lines_of(figure) if len(line.points) == 2]
     ((x0, _), (x10, _)), ((x5, _), (x20, _)) = lines
     scale = (x20 - x5) / 15
+
     assert x10 - x0 == pytest.approx(10 * scale)
     assert x5 - x0 == pytest.approx(5 * scale)
 
@@ -115,10 +117,12 @@ def test_all_marks_are_inside_the_canvas(count: int) -> None:
 
 def test_labels_at_the_ends_do_not_overlap() -> None:
     assert_inside(layout_chart(logarithmic(6)))
+
     for end in (1.0, 2.0):  # also at the bottom of the panel
         same = Series("a", ((1.0, 1.0), (2.0, end)), label="1.00")
         figure = layout_chart(Chart("t", (Panel("p", "n", (same,) * 5),), scale="log"))
         heights = sorted(text.y for text in texts_of(figure, "ends-0"))
+
         assert len(heights) == 5
         assert min(below - above for above, below in itertools.pairwise(heights)) > 11
 
@@ -192,6 +196,7 @@ def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
     series = tuple(Series(f"line {k}", points, bands) for k in range(3))
     panel = Panel("word F1", "occurrences", series, CATEGORIES)
     figure = layout_chart(Chart("Frequency", (panel,)))
+
     assert_inside(figure)
 
     texts = {text.text: text for text in texts_of(figure)}
@@ -215,17 +220,6 @@ def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> 
     assert max(lowest) + 12 < label.y < figure.height
 
 
-def test_series_that_share_a_paint_share_colour_marker_and_label() -> None:
-    seeds = []
-    for seed in range(8):
-        points = ((0.0, 1.0), (1.0, 2.0 + seed))
-        seeds.append(Series("rnn", points, paint=3))
-
-    figure = layout_of(*seeds)
-    assert {line.paint for line in lines_of(figure)} == {"s3", "t3"}, "and a tint of it"
-    assert words_of(figure).count("rnn") == 1
-
-
 def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_markers() -> (
     None
 ):
@@ -241,6 +235,8 @@ def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_mark
 
     assert [line.paint for line in seeds] == ["t0"] * 3 + ["t1"] * 3
     assert [rnn_mean.paint, lstm_mean.paint] == ["s0", "s1"], "means lie on top"
+
+    assert words_of(figure).count("rnn") == 1
 
     labels = {text.text: text for text in texts_of(figure) if text.text in slopes}
     rnn, lstm = labels["rnn"], labels["lstm"]
@@ -279,6 +275,7 @@ def test_the_end_of_a_line_does_not_repeat_the_title_of_its_panel() -> None:
         layout_chart(Chart("", (Panel("chrF", "", (Series(name, points),)),)))
         for name in ("chrF", "first")
     )
+
     assert words_of(figure).count("chrF") == 1
     assert figure.width < named.width
 

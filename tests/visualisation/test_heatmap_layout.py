@@ -29,6 +29,7 @@ def extent(text: Text) -> tuple[float, float, float, float]:
     sin = math.sin(math.radians(text.turn))
     along = [x * cos - y * sin for x, y in text.corners()]
     down = [x * sin + y * cos for x, y in text.corners()]
+
     return min(along), max(along), min(down), max(down)
 
 
@@ -43,6 +44,7 @@ def assert_nothing_overlaps(labels: list[Text]) -> None:
 def assert_well_laid(figure: Figure) -> None:
     assert_inside(figure)
     assert_nothing_overlaps(texts_of(figure, "sources") + texts_of(figure, "end-label"))
+
     for group in ("targets", "values", "header", "axes", "legend"):
         assert_nothing_overlaps(texts_of(figure, group))
 
@@ -55,6 +57,7 @@ def test_labels_do_not_overlap_and_are_inside_the_canvas(
     links = frozenset({(0, 0), (columns - 1, rows - 1)})
     options = {"title": "Title", "caption": "c" * 300, "links": links}
     alignment = random_alignment(rows, columns, has_end=has_end, **options)
+
     assert_well_laid(layout_heatmap(alignment))
 
 
@@ -83,6 +86,7 @@ def test_cells_are_square_enough_and_shrink_with_length(
     for size in (1, 5, 20, 40, 80):
         cell = boxes_of(layout_heatmap(random_alignment(size, size)), "cells")[0]
         assert 0.3 <= cell.height / cell.width <= 1
+
         sides.append(cell.height)
 
     assert sides == sorted(sides, reverse=True)

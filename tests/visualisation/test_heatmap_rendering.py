@@ -72,6 +72,7 @@ def test_svg_escapes_text_of_users() -> None:
         NASTY, NASTY, np.eye(len(NASTY)), title=NASTY[0], caption=NASTY[1]
     )
     root = ElementTree.fromstring(svg(alignment))
+
     assert {text.text for text in root.iter(f"{SVG}text")} >= set(alignment.source)
 
 
@@ -82,6 +83,7 @@ def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
     for theme in ("light", "dark"):
         image = open_image(png(bread, theme=theme))  # type: ignore[arg-type]
         assert image.size == (2 * figure.width, 2 * figure.height)
+
         for paint, place in (("paper", (1, 1)), ("w90", in_cell)):
             pixel = image.getpixel(place)
             written = "#" + "".join(f"{channel:02x}" for channel in pixel)  # type: ignore[union-attr]

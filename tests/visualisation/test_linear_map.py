@@ -22,6 +22,7 @@ def drawn(M: int, N: int, seed: int = 0) -> tuple[Figure, np.ndarray]:
     queries = rng.normal(size=(3, M))
     figure = layout_linear_map(matrix, keys, queries, NAMES, "title")
     scores = queries @ matrix @ keys.T
+
     return figure, scores - scores.mean(1, keepdims=True)
 
 
@@ -57,6 +58,7 @@ def test_scores_are_products_of_arrows_and_points(M: int, N: int) -> None:
     figure, scores = drawn(M, N)
     actual = products(figure)
     actual /= np.abs(actual).max()
+
     np.testing.assert_allclose(actual, scores / np.abs(scores).max(), atol=1e-6)
 
     assert "100%" in figure.description
@@ -83,6 +85,7 @@ def test_a_symmetric_map_leads_from_the_left_plane_to_the_right(seed: int) -> No
     before = points(figure, 1)
     after = points(figure, 2)
     change, *_ = np.linalg.lstsq(before, after, rcond=None)
+
     np.testing.assert_allclose(before @ change, after, atol=1e-6)
     np.testing.assert_allclose(change, change.T, atol=1e-6)
 

@@ -55,6 +55,7 @@ def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(
     names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
     image = grey_image(*size, (2, 2))
     figure = layout_overlay(Overlay(image, names, maps, caption="layer 1"))
+
     assert_inside(figure)
 
     rectangles = set()
@@ -86,6 +87,7 @@ def test_cell_with_the_largest_weight_keeps_its_colour() -> None:
             x = panel.x + (column + 0.5) * panel.width / 3
             y = panel.y + (row + 0.5) * panel.height / 2
             centre = pixels[int(2 * y), int(2 * x)]
+
             assert np.abs(centre - (GREY if cell == t else dark)).max() <= 2
 
 
@@ -147,6 +149,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
 
     for step in steps:
         assert_inside(step)
+
         (raster, *_) = images_of(step, "image")
         below = min(text.y for text in texts_of(step, "mechanism"))
         assert raster.y + raster.height < below
@@ -158,6 +161,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
     with Image.open(path) as image:
         assert image.n_frames == 3 + 3  # type: ignore[attr-defined]
         assert image.info["loop"] == 0
+
         pixels = np.asarray(image.convert("RGB")).astype(int)
 
     assert pixels[2, 2].tolist() == [255, 255, 255]
@@ -201,6 +205,7 @@ def test_cells_are_drawn_around_their_centres(
         assert (outline.y, outline.height) == pytest.approx((down[row], heights[row]))
 
         assert isinstance(veil, Raster)
+
         with Image.open(io.BytesIO(veil.content)) as veil_image:
             clear = np.asarray(veil_image)[..., 3] == 0
 

@@ -89,6 +89,7 @@ def test_each_alignment_is_a_layer(bread: Alignment) -> None:
         links=None,
     )
     data = data_of(render_page([bread, second]))
+
     assert [layer["name"] for layer in data["layers"]] == [bread.caption, "layer 2"]
     assert data["links"] == [[0, 0], [3, 1]]
 
@@ -135,5 +136,6 @@ def test_pages_are_small_and_deterministic(
 ) -> None:
     page = render_page(explanation(words, heads, heads), Meta(facts={"model": "m"}))
     assert len(page.encode()) < largest
+
     if words == 1:
         assert page == render_page(explanation(1, 1, 1), Meta(facts={"model": "m"}))

@@ -2,10 +2,8 @@
 
 import io
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from regard.visualisation import (
     ExplanationData,
     Meta,
     page_data,
-    render_page,
     save,
 )
 from regard.visualisation.colours import colour
@@ -54,6 +51,7 @@ def test_an_alignment_is_read_by_mouse_keys_and_table(
     page = open_explanation([bread])
     page.hover("#queries .word:nth-child(2)")
     attended = "bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · start and end 0.02"
+
     assert page.inner_text("#readout") == f"빵을 attends to {attended}"
 
     strongest = page.locator("#columns .word:nth-child(4)")
@@ -114,18 +112,23 @@ def test_layers_heads_roles_and_views_can_be_selected(
         assert float(weight) == pytest.approx(weights[row, best], abs=0.0056)
 
     check(explained.layers[1].weights[0])
+
     page.select_option("#head", "mean")
     check(explained.layers[1].weights.mean(0))
+
     page.select_option("#layer", "0")
     check(explained.layers[0].weights.mean(0))
+
     page.click("#more summary")
     page.select_option("#row", "shifted")
     check(explained.layers[0].weights.mean(0), row=1)
+
     page.select_option("#role", "encoder")
 
     assert page.inner_text("#queries-name") == "Source"
 
     check(explained.layers[3].weights.mean(0))
+
     page.select_option("#view", "all")
     assert not page.is_visible("#layer")
 
@@ -230,6 +233,7 @@ def with_pieces(explained: ExplanationData) -> ExplanationData:
         "tokens": tokens,
         "target_words": (0, 0, 0, 1, -1),
     }
+
     return replace(explained, steps=tuple(steps), layers=(cross,), **words)  # type: ignore[arg-type]
 
 
@@ -267,6 +271,7 @@ def test_a_model_without_attention_is_played_with_its_states(
     token = LANGUAGE.set("ko")
     page = open_explanation(without_attention)
     LANGUAGE.reset(token)
+
     assert page.get_attribute("html", "lang") == "ko"
 
     page.click("#language")
@@ -313,6 +318,7 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
 
     page.fill("#step", "4")
     assert_accessible_and_narrow(page, axe)
+
     player = page.locator("#player").bounding_box()
     search = page.locator("#search").bounding_box()
     assert search["y"] >= player["y"] + player["height"]
@@ -320,6 +326,7 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
     page.set_viewport_size({"width": 1280, "height": 900})
     player = page.locator("#player").bounding_box()
     search = page.locator("#search").bounding_box()
+
     assert search["x"] < player["x"]
 
     page.emulate_media(media="print", color_scheme="dark")
@@ -333,51 +340,29 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
     assert min(page.evaluate(corner)) > 200
 
 
-@pytest.fixture
-def served(explanation: Explain) -> Iterator[str]:
-    """Serve the page, and explain another sentence on request as docs/visualisation.md
-    describes.
-    """
-    explained = explanation(4, 1, 1)
-    source = ("I", "was", "told", "this")
-    target = ("저는", "도서관에서", "할머니의", "책을")
-    other = replace(explained, source=source, target=target)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            page = render_page(explained, Meta(endpoint="/explain"))
-            self._send("text/html; charset=utf-8", page.encode())
-
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if request == {"text": "I was told this"}:
-                self._send("application/json", json.dumps(page_data(other)).encode())
-            else:
-                self._send("application/json", b'{"error": "too hard"}', 422)
-
-        def _send(self, kind: str, body: bytes, status: int = 200) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/page"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+ANSWERS = """
+const answers = ANSWERS;
+window.fetch = async (url, { body }) => {
+  const answer = url === "/explain" && answers[JSON.parse(body).text];
+  return new Response(JSON.stringify(answer || { error: "too hard" }), { status: answer ? 200 : 422 });
+};
+"""
 
 
 def test_another_sentence_is_compared_if_a_server_answers(
-    open_page: Callable[..., Any], served: str
+    open_page: Callable[..., Any], explanation: Explain, tmp_path: Path
 ) -> None:
-    page = open_page(served)
+    """The answers are those that docs/visualisation.md describes."""
+    explained = explanation(4, 1, 1)
+    source = ("I", "was", "told", "this")
+    target = ("저는", "도서관에서", "할머니의", "책을")
+    other = page_data(replace(explained, source=source, target=target))
+    script = ANSWERS.replace("ANSWERS", json.dumps({"I was told this": other}))
+    path = save(explained, tmp_path / "page.html", Meta(endpoint="/explain"))
+
+    assert "connect-src 'self'" in path.read_text("utf-8")
+
+    page = open_page(path, script=script)
     submit = "#edit button[type=submit]"
     page.fill("#text", "I was told this")
     page.click(submit)

@@ -88,6 +88,7 @@ def test_a_frame_shows_attention_candidates_output_and_tree(
     heights = [box.height for box in filled_boxes(second, "w")]
     expected = [max(1.0, HIGH * weight) for weight in weights]
     without_candidates = heights[:-2]
+
     assert without_candidates == pytest.approx(expected)
 
     mean = replace(explained, shown_head=ShownHead(0, None))
@@ -114,7 +115,9 @@ def test_tokens_are_joined_to_words_and_stay_off_each_other(
         _, *earlier, own = texts_of(figure, "output")
         (frame,) = boxes_of(figure, "output")
         written = [text.text for text in (*earlier, own)]
+
         assert written == ["bu", "ild", "", "b"][: t + 1], "a space is not a word"
+
         for text in earlier:
             assert text.x + measure(text.text, text.size) / 2.2 < frame.x
         assert frame.x < own.x - measure(own.text, own.size) / 2.2
@@ -177,6 +180,7 @@ def test_the_states_that_are_handed_over_stay_in_view(
             for text in texts
             if text.y == y and text.text in (*words, "(end)")
         ]
+
         assert (len(row), row[0], row[-1]) == (6, "a", "(end)")
 
 
@@ -190,6 +194,7 @@ def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
         ]
         for changes in ({"order": "bahdanau", "initial": initial}, {"order": "luong"})
     )
+
     assert "state before" in words_of(bahdanau, "mechanism")
     assert {"state", "scores e"} <= {*words_of(luong, "mechanism")}
 
@@ -232,6 +237,7 @@ def test_the_first_word_comes_in_stages_each_of_which_adds_marks(
         _, *marks = marks_of(frame, "mechanism")
         shown = {mark for mark in marks if getattr(mark, "paint", "") != "grid"}
         assert drawn < shown, "what one stage shows stays"
+
         drawn = shown
 
         assert filled_boxes(frame, "s3")
@@ -253,6 +259,7 @@ def test_states_that_the_decoder_reads_are_outlined(
     of_each_direction_and_the_next_word = [
         box for box in boxes_of(plain) if box.outline == 2.0
     ]
+
     assert len(of_each_direction_and_the_next_word) == 2 + 1
 
     data = with_states(explanation(2, 1, 1), without_attention, order="luong")
@@ -285,6 +292,7 @@ def test_recorded_scores_are_written_as_they_are(explanation: Explain) -> None:
         weights = np.append(layer.weights[1, 2], layer.special_weights[1, 2])
         highest = np.log(weights.max())
         scores = np.log(weights) + (-highest if log_sums is None else log_sums[1, 2])
+
         np.testing.assert_allclose(written, scores, atol=0.051)
 
         heights = np.array([bar.height for bar in filled_boxes(frame, "s3")])
@@ -342,10 +350,12 @@ def test_the_encoder_is_played_before_the_decoder(
 
     for step, frame in enumerate(frames[:3]):
         assert_inside(frame)
+
         hints = [box.hint for box in boxes_of(frame) if box.hint]
         forward = states.encoder[: step + 1, 0].ravel()
         backward = states.encoder[2 - step :, 1].ravel()
         read = [f"{value:.2f}".replace("-", "−") for value in (*forward, *backward)]
+
         assert sorted(hints) == sorted(read), "each direction has what it has read"
 
     words = " ".join(words_of(frames[3]))

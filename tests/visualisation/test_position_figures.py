@@ -27,6 +27,7 @@ def test_columns_are_in_the_order_of_the_paper() -> None:
     np.testing.assert_allclose(sinusoid_rows(size, 30), expected, atol=1e-5)
     assert shown_dimensions(20) == [4, 5, 6, 7]
     assert sorted(interleaved(7)) == list(range(7))
+
     for size in range(2, 60):
         assert max(shown_dimensions(size)) < size
 

@@ -170,10 +170,10 @@ def _outputs(rng: random.Random, test: TestSet, quality: float) -> tuple[str, ..
     outputs = []
     for references in test.references:
         words = references[0].split()
-        drawn = [
-            word if rng.random() < quality + 0.3 else rng.choice(words)
-            for word in words
-        ]
+        drawn = []
+        for word in words:
+            drawn.append(word if rng.random() < quality + 0.3 else rng.choice(words))
+
         outputs.append(" ".join(drawn))
 
     return tuple(outputs)
@@ -257,13 +257,8 @@ def _calibration(quality: float) -> Calibration:
 
 def _system(name: str, runs: list[RunResult]) -> System:
     means = []
-    for score in runs[0].scores:
-        values = [
-            other.value
-            for run in runs
-            for other in run.scores
-            if other.name == score.name
-        ]
+    for number, score in enumerate(runs[0].scores):
+        values = [run.scores[number].value for run in runs]
         mean = sum(values) / len(values)
         means.append(SeedScore(score.name, mean, mean - 1.21, mean + 1.24, len(values)))
 

@@ -110,14 +110,14 @@ def test_the_page_computes_every_kind_of_block(node: str, tmp_path: Path) -> Non
         walkthrough_block("I go", batch=["I"], causal=True, norm="pre"),
         walkthrough_block("I go", batch=["I"], norm="post"),
         walkthrough_block("I go", score="dot", unprojected=True),
-        walkthrough_block(SOURCE, TARGET, model=run, layer=1),
-        walkthrough_block(SOURCE, TARGET, model=run, layer=2),
+        walkthrough_block("나는", "I", model=run, layer=1),
+        walkthrough_block("나는", "I", model=run, layer=2),
     ]
     for number, score in enumerate(SCORES):
         norm = ("pre", "post")[number % 2]
-        batch = ["I go ||| 집 에 가 요"]
+        batch = ["I ||| 집 에"]
         blocks.append(
-            walkthrough_block("I go home", "집 에", batch=batch, score=score, norm=norm)
+            walkthrough_block("I go", "집", batch=batch, score=score, norm=norm)
         )
 
     results = computed(node, tmp_path, [(block, []) for block in blocks])

@@ -2,8 +2,10 @@
 
 import io
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from regard.visualisation import (
     ExplanationData,
     Meta,
     page_data,
+    render_page,
     save,
 )
 from regard.visualisation.colours import colour
@@ -340,29 +343,49 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
     assert min(page.evaluate(corner)) > 200
 
 
-ANSWERS = """
-const answers = ANSWERS;
-window.fetch = async (url, { body }) => {
-  const answer = url === "/explain" && answers[JSON.parse(body).text];
-  return new Response(JSON.stringify(answer || { error: "too hard" }), { status: answer ? 200 : 422 });
-};
-"""
-
-
-def test_another_sentence_is_compared_if_a_server_answers(
-    open_page: Callable[..., Any], explanation: Explain, tmp_path: Path
-) -> None:
-    """The answers are those that docs/visualisation.md describes."""
+@pytest.fixture
+def served(explanation: Explain) -> Iterator[str]:
+    """Serve the page, and explain another sentence on request as docs/visualisation.md
+    describes.
+    """
     explained = explanation(4, 1, 1)
     source = ("I", "was", "told", "this")
     target = ("저는", "도서관에서", "할머니의", "책을")
     other = page_data(replace(explained, source=source, target=target))
-    script = ANSWERS.replace("ANSWERS", json.dumps({"I was told this": other}))
-    path = save(explained, tmp_path / "page.html", Meta(endpoint="/explain"))
+    answers = {
+        b"": render_page(explained, Meta(endpoint="/explain")),
+        b'{"text":"I was told this"}': json.dumps(other),
+    }
 
-    assert "connect-src 'self'" in path.read_text("utf-8")
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"] or 0)
+            request = self.rfile.read(length)
+            self.send_response(200 if request in answers else 422)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            answer = answers.get(request, '{"error": "too hard"}')
+            self.wfile.write(answer.encode())
 
-    page = open_page(path, script=script)
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/page"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_another_sentence_is_compared_if_a_server_answers(
+    open_page: Callable[..., Any], served: str
+) -> None:
+    page = open_page(served)
     submit = "#edit button[type=submit]"
     page.fill("#text", "I was told this")
     page.click(submit)

@@ -91,18 +91,6 @@ def test_a_verdict_says_why_and_what_would_change_it() -> None:
         assert change in part.change.en
 
 
-def test_three_seeds_against_three_are_apart_by_chance_once_in_twenty_times() -> None:
-    values = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-    outcomes = []
-    for chosen in itertools.combinations(values, 3):
-        others = tuple({*values} - {*chosen})
-        outcomes.append(judged(chosen, others).outcome)
-
-    assert outcomes.count("holds") == 1
-    assert outcomes.count("contradicted") == 1
-    assert len(outcomes) == 20
-
-
 def test_a_verdict_is_that_of_its_weakest_part() -> None:
     text = Text("a", "가")
     parts = {

@@ -104,7 +104,11 @@ def assert_equal(
 
 
 @pytest.mark.system
-def test_the_page_computes_every_kind_of_block(node: str, tmp_path: Path) -> None:
+def test_the_page_computes_every_kind_of_block(
+    node: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # To embed a font takes longest, and no number needs it.
+    monkeypatch.setattr("regard.visualisation.fonts.face", lambda _: "")
     run = folder(tmp_path / "run")
     blocks = [
         walkthrough_block("I go", batch=["I"], causal=True, norm="pre"),

@@ -144,6 +144,7 @@ def _run(
     outputs = _outputs(rng, test, quality)
     is_stopped = (number, seed) == (2, 2)
     has_alignment = number and task == "translation"
+
     return RunResult(
         f"{system}{of_seed}",
         system,
@@ -169,10 +170,10 @@ def _outputs(rng: random.Random, test: TestSet, quality: float) -> tuple[str, ..
     outputs = []
     for references in test.references:
         words = references[0].split()
-        drawn = [
-            word if rng.random() < quality + 0.3 else rng.choice(words)
-            for word in words
-        ]
+        drawn = []
+        for word in words:
+            drawn.append(word if rng.random() < quality + 0.3 else rng.choice(words))
+
         outputs.append(" ".join(drawn))
 
     return tuple(outputs)
@@ -225,6 +226,7 @@ def _point(task: str, quality: float, number: int, update: int) -> Point:
         "loss": 6 - quality - update / 1000,
         "cider" if task == "captions" else "chrf": quality,
     }
+
     return Point(
         update, update * 600, update * 0.045, scores, quality if number else None
     )
@@ -249,20 +251,17 @@ def _calibration(quality: float) -> Calibration:
         CalibrationBin(n / 10, n / 10 + 0.1, 100 + n, n / 10 + 0.05, quality * n / 10)
         for n in range(10)
     ]
+
     return Calibration(tuple(bins), 0.12 - 0.1 * quality)
 
 
 def _system(name: str, runs: list[RunResult]) -> System:
     means = []
-    for score in runs[0].scores:
-        values = [
-            other.value
-            for run in runs
-            for other in run.scores
-            if other.name == score.name
-        ]
+    for number, score in enumerate(runs[0].scores):
+        values = [run.scores[number].value for run in runs]
         mean = sum(values) / len(values)
         means.append(SeedScore(score.name, mean, mean - 1.21, mean + 1.24, len(values)))
+
     return System(name, tuple(run.name for run in runs), tuple(means))
 
 
@@ -287,7 +286,9 @@ def _breakdown(  # noqa: PLR0913 - the fields of a Breakdown
             if number:
                 lead = value - systems[names[0]][place].value
                 bucket = replace(bucket, lead=(lead, lead - 1.4, lead + 1.5))
+
             buckets.append(bucket)
+
         systems[name] = tuple(buckets)
 
     return Breakdown(key, score, unit, systems)
@@ -299,6 +300,7 @@ def _example(task: str, test: TestSet, runs: list[RunResult], index: int) -> Exa
         for run in runs
         if run.calibration and run.system != NAMES[0]
     }
+
     return Example(
         index, 61.5 - index, attention, _image() if task == "captions" else ""
     )

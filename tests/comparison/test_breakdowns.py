@@ -11,7 +11,7 @@ import sacrebleu
 
 from regard.comparison import result
 from regard.comparison.breakdowns import breakdowns, interval
-from regard.comparison.result import Breakdown, Bucket
+from regard.comparison.result import Bucket
 from regard.comparison.test_data import TrainingWords
 
 VOCABULARY = [f"w{n}" for n in range(40)]
@@ -49,9 +49,10 @@ SOURCE_COUNTS = {word: n for n, word in enumerate(VOCABULARY) if n > 2}
 TRAINING = TrainingWords(Counter(SOURCE_COUNTS), Counter(TARGET_COUNTS))
 
 
-def _parts(training: TrainingWords = TRAINING) -> dict[str, Breakdown]:
-    outputs = {"one": [ONE], "two": TWO}
-    return {part.key: part for part in breakdowns(TEST, outputs, {}, training)}
+PARTS = {
+    part.key: part
+    for part in breakdowns(TEST, {"one": [ONE], "two": TWO}, {}, TRAINING)
+}
 
 
 def _rows(bucket: Bucket, texts: list[str]) -> list[int]:
@@ -62,15 +63,18 @@ def _rows(bucket: Bucket, texts: list[str]) -> list[int]:
 
 def test_length_buckets_are_those_of_sacrebleu_on_their_sentences() -> None:
     """Several runs are scored as one corpus."""
-    systems = _parts()["length"].systems
+    systems = PARTS["length"].systems
     for runs, buckets in (([ONE], systems["one"]), (TWO, systems["two"])):
         assert sum(bucket.items for bucket in buckets) == len(SOURCES)
+
         for bucket in buckets:
             rows = _rows(bucket, SOURCES)
             assert bucket.items == len(rows)
+
             outputs = [run[row] for run in runs for row in rows]
             references = [REFERENCES[row] for row in rows] * len(runs)
             expected = sacrebleu.corpus_chrf(outputs, [references]).score
+
             assert bucket.value == pytest.approx(expected)
             assert 0 <= bucket.low <= bucket.value <= bucket.high <= 100
 
@@ -81,7 +85,8 @@ def test_runs_that_differ_widen_the_interval(
 ) -> None:
     tables = np.stack([np.full((50, 1), value) for value in values])
     mean, low, high = interval(tables, lambda sums: float(sums[0]) / 100)
-    assert (mean, high - low) == pytest.approx((5.0, width))
+    assert mean == pytest.approx(5.0)
+    assert high - low == pytest.approx(width)
 
 
 def test_an_interval_covers_the_true_mean() -> None:
@@ -90,98 +95,85 @@ def test_an_interval_covers_the_true_mean() -> None:
         sample = np.random.default_rng(seed).normal(10.0, 3.0, (1, 80, 1))
         _, low, high = interval(sample, lambda sums: float(sums[0]) / 80)
         hits += low <= 10.0 <= high
+
     assert 52 <= hits <= 60  # 95 % of 60 are 57
 
 
-Leads = dict[tuple[str, str], tuple[float, float, float]]
+def _buckets(
+    one: list[list[str]], other: list[list[str]], baseline: str = "a"
+) -> dict[tuple[str, str], list[Bucket]]:
+    """Return the buckets of two systems by breakdown and label, those of the baseline first."""
+    buckets: dict[tuple[str, str], list[Bucket]] = {}
+    for part in breakdowns(TEST, {"a": one, "b": other}, {}, TRAINING, baseline):
+        for name in sorted(part.systems, key=lambda name: name != baseline):
+            for bucket in part.systems[name]:
+                buckets.setdefault((part.key, bucket.label), []).append(bucket)
 
-
-def _leads(a: list[list[str]], b: list[list[str]], baseline: str = "a") -> Leads:
-    """Return the leads of the other system by breakdown and bucket."""
-    leads: Leads = {}
-
-    for part in breakdowns(TEST, {"a": a, "b": b}, {}, TRAINING, baseline):
-        for name, buckets in part.systems.items():
-            for bucket in buckets:
-                assert (bucket.lead is None) == (name == baseline)
-                if bucket.lead is not None:
-                    leads[part.key, bucket.label] = bucket.lead
-
-    return leads
+    return buckets
 
 
 def test_the_lead_over_the_baseline_is_the_difference_on_the_same_resamples() -> None:
-    leads = _leads([ONE], TWO[:1])
-    assert {key for key, _ in leads} == {
-        "length",
-        "seen_sources",
-        "frequency",
-        "seen_words",
-    }
+    swapped = _buckets([ONE], TWO[:1], "b")
+    for key, (theirs, ours) in _buckets([ONE], TWO[:1]).items():
+        assert theirs.lead is None
+        assert ours.lead is not None
 
-    for part in breakdowns(TEST, {"a": [ONE], "b": TWO[:1]}, {}, TRAINING):
-        for theirs, ours in zip(part.systems["a"], part.systems["b"], strict=True):
-            value, low, high = leads[part.key, ours.label]
-            assert value == pytest.approx(ours.value - theirs.value)
-            assert low <= value <= high
-            assert high - low <= ours.high - ours.low + theirs.high - theirs.low
+        lead, low, high = ours.lead
+        assert lead == pytest.approx(ours.value - theirs.value)
+        assert low <= lead <= high
+        assert high - low <= ours.high - ours.low + theirs.high - theirs.low
+        assert swapped[key][1].lead == pytest.approx((-lead, -high, -low))
 
-    swapped = _leads([ONE], TWO[:1], "b")
-    assert swapped.keys() == leads.keys()
-    for key, (value, low, high) in leads.items():
-        assert swapped[key] == pytest.approx((-value, -high, -low))
-    of_equals = _leads([ONE], [ONE, ONE])
-    assert set(of_equals.values()) == {(0.0, 0.0, 0.0)}
+    for _, equal in _buckets([ONE], [ONE, ONE]).values():
+        assert equal.lead == (0.0, 0.0, 0.0)
 
 
 def test_word_f1_by_frequency_is_a_direct_count() -> None:
-    part = _parts()["frequency"]
+    part = PARTS["frequency"]
     assert part.score == "word F1"
+
+    labels = [bucket.label for bucket in part.systems["one"]]
+    assert labels[:6] == ["never", "1", "4", "5–9", "10–99", "100–999"]
+    assert labels[-1] == "1,000 and more"
+
     for bucket in part.systems["one"]:
         last = 10**9 if bucket.last is None else bucket.last
+        wanted = set()
+        for word in VOCABULARY:
+            if bucket.first <= TARGET_COUNTS.get(word, 0) <= last:
+                wanted.add(word)
 
-        def words_of(
-            text: str, first: int = bucket.first, last: int = last
-        ) -> Counter[str]:
-            counts = {word: TARGET_COUNTS.get(word, 0) for word in text.split()}
-            return Counter(
-                word for word in text.split() if first <= counts[word] <= last
-            )
+        both = of_outputs = of_references = 0
+        for output, reference in zip(ONE, REFERENCES, strict=True):
+            made = Counter(word for word in output.split() if word in wanted)
+            right = Counter(word for word in reference.split() if word in wanted)
+            both += (made & right).total()
+            of_outputs += made.total()
+            of_references += right.total()
 
-        made = [words_of(text) for text in ONE]
-        right = [words_of(text) for text in REFERENCES]
-        both = sum((a & b).total() for a, b in zip(made, right, strict=True))
-        of_references = sum(counter.total() for counter in right)
-        of_outputs = sum(counter.total() for counter in made)
         assert bucket.items == of_references
         assert bucket.value == pytest.approx(200 * both / (of_outputs + of_references))
 
 
-def test_frequencies_are_named() -> None:
-    labels = [bucket.label for bucket in _parts()["frequency"].systems["one"]]
-    assert labels[:6] == ["never", "1", "4", "5–9", "10–99", "100–999"]
-    assert labels[-1] == "1,000 and more"
-
-
 def test_seen_and_unseen_words_and_sentences() -> None:
-    parts = _parts()
-    seen, unseen = parts["seen_words"].systems["one"]
-    assert unseen.items == sum(text.split().count("w0") for text in REFERENCES)
-    assert seen.items + unseen.items == sum(len(text.split()) for text in REFERENCES)
+    words = " ".join(REFERENCES).split()
+    seen, unseen = PARTS["seen_words"].systems["one"]
+    assert unseen.items == words.count("w0")
+    assert seen.items + unseen.items == len(words)
 
-    whole, with_unknown = parts["seen_sources"].systems["one"]
-    assert whole.items == sum(
-        not {"w0", "w1", "w2"} & {*text.split()} for text in SOURCES
-    )
+    whole, with_unknown = PARTS["seen_sources"].systems["one"]
+    unknown = {"w0", "w1", "w2"}
+    assert whole.items == sum(unknown.isdisjoint(text.split()) for text in SOURCES)
     assert whole.items + with_unknown.items == len(SOURCES)
-    assert list(_parts(TrainingWords())) == ["length"], (
-        "all there is without training data"
-    )
+
+    without_training = breakdowns(TEST, {"one": [ONE]}, {}, TrainingWords())
+    assert [part.key for part in without_training] == ["length"]
 
 
 def test_sentence_scores_of_captions_are_averaged_by_reference_length() -> None:
     scores = {"one": [np.arange(60.0)]}
     length, *_ = breakdowns(TEST, {"one": [ONE]}, scores, TRAINING)
     assert length.unit == "reference words"
+
     for bucket in length.systems["one"]:
         assert bucket.value == pytest.approx(np.mean(_rows(bucket, REFERENCES)))

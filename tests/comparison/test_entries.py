@@ -43,6 +43,7 @@ def _run(
     Recipe.parse(merge(preset("transformer-tiny"), changes), "test").write(
         path / "train.toml"
     )
+
     return path
 
 
@@ -52,6 +53,7 @@ def test_runs_are_named_after_their_folders_and_seeds(tmp_path: Path) -> None:
     second = _run(tmp_path / "rnn-seed2", 2)
     fast = _run(tmp_path / "fast", 1, rate=5e-3)
     entries = open_runs([("", first), ("", second), ("", fast)])
+
     assert [(e.name, e.system, e.seed) for e in entries] == [
         ("rnn seed 1", "rnn", 1),
         ("rnn seed 2", "rnn", 2),
@@ -90,6 +92,7 @@ def test_other_tasks_and_languages_are_refused(tmp_path: Path) -> None:
     captioner = captioner_folder(tmp_path / "captioner")
     entries = open_runs([("", path) for path in (run, other, unknown, captioner)])
     of_task, of_languages = conflicts(entries, captions=False)
+
     assert "captions images, and the test set has sentences" in of_task
     assert "translates en → ko" in of_languages
     assert "ko → en" in of_languages
@@ -107,6 +110,7 @@ def test_files_of_outputs_need_a_line_for_each_sentence(tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_text("a\n")
     (entry,) = open_hypotheses([("other", good)], 3, "the test set")
+
     assert (entry.name, entry.outputs, entry.is_run) == ("other", ("a", "", "b"), False)
 
     message = r"(?s)short.txt: has 1 line, and the test set has 3.*none.txt"

@@ -19,9 +19,9 @@ def test_operations_are_those_of_each_example_by_target_token(tmp_path: Path) ->
     model = load_folder(folder(tmp_path / "run")).model
     examples = [Example([5, 6, 7, 3], [8, 9, 3]), Example([5, 3], [9, 8, 7, 6, 3])]
     first, second = (operations_per_token(model, [example]) for example in examples)
-    assert operations_per_token(model, examples) == pytest.approx(
-        (3 * first + 5 * second) / 8
-    )
+    both = operations_per_token(model, examples)
+
+    assert both == pytest.approx((3 * first + 5 * second) / 8)
 
     of_projection = 16 * model.decoder.output.weight.shape[0]
     assert min(first, second) > of_projection, "the projection is a part of it"
@@ -30,19 +30,22 @@ def test_operations_are_those_of_each_example_by_target_token(tmp_path: Path) ->
 
 def test_examples_show_the_attention_of_each_sentence(tmp_path: Path) -> None:
     translator = load_translator(folder(tmp_path / "translator"))
-    test = result.TestSet("test", tuple(SENTENCES[:2]), (("I go",), ("you read",)), "")
+    references = (("I go",), ("you read",))
+    test = result.TestSet("test", tuple(SENTENCES[:2]), references, "")
+    data = test_data.TestData(test)
     chosen = [(1, 2.0), (0, 1.0)]
-    examples = make_examples(
-        chosen, test_data.TestData(test), [("two", translator)], {}
-    )
+    examples = make_examples(chosen, data, [("two", translator)], {})
+
     assert [(example.index, example.spread) for example in examples] == chosen
 
     for example in examples:
         source = SENTENCES[example.index]
         (translation,) = translator.translate(source, readings=True)
         shown = example.attention["two"]
+
         assert [word.strip() for word in shown.source] == source.split()
         assert shown.target == translation.readings.target_text
+
         for row in shown.percent:
             assert 0 < sum(row) <= 108, "end of sentence has the rest"
 

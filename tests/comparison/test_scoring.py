@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -31,12 +32,12 @@ BAD = [
 
 
 def test_quantiles_are_those_of_student() -> None:
-    assert student_quantile(1) == pytest.approx(math.tan(math.pi * 0.475))  # Cauchy
-
     p = 0.975
-    assert student_quantile(2) == pytest.approx(
-        (2 * p - 1) / math.sqrt(2 * p * (1 - p))
-    )
+    of_cauchy = math.tan(math.pi * (p - 0.5))
+    of_two = (2 * p - 1) / math.sqrt(2 * p * (1 - p))
+
+    assert student_quantile(1) == pytest.approx(of_cauchy)
+    assert student_quantile(2) == pytest.approx(of_two)
     assert student_quantile(1000) == pytest.approx(1.962, abs=1e-3)
 
 
@@ -49,19 +50,18 @@ def _scores(*values: float, name: str = "BLEU") -> list[RunScore]:
 def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
     three = over_seeds(_scores(30.0, 32.0, 34.0))
     half = student_quantile(2) * 2 / math.sqrt(3)
-    assert (three.mean, three.low, three.high) == pytest.approx(
-        (32, 32 - half, 32 + half)
-    )
-    assert three.seeds == 3
+    assert (three.mean, three.seeds) == (pytest.approx(32), 3)
+    assert (three.low, three.high) == pytest.approx((32 - half, 32 + half))
 
     two = over_seeds(_scores(1.0, 99.0))
     assert (two.low, two.high) == (0.0, 100.0)
-    assert over_seeds(_scores(90.0, 190.0, name="TER")).high > 190, (
-        "it has no upper end"
-    )
+
+    without_upper_end = over_seeds(_scores(90.0, 190.0, name="TER"))
+    assert without_upper_end.high > 190
 
     one = over_seeds(_scores(30.0))
     assert (one.mean, one.low, one.high, one.seeds) == (30, 29, 31, 1)
+
     with pytest.raises(UsageError, match="at least one run"):
         over_seeds([])
 
@@ -76,22 +76,23 @@ def test_sentence_scores_are_those_of_sacrebleu() -> None:
 
 @pytest.mark.parametrize(("tokenize", "name"), [(None, "BLEU"), (words, "CIDEr-D")])
 def test_runs_are_tested_against_the_first_of_their_group(
-    tokenize: object, name: str
+    tokenize: Any, name: str
 ) -> None:
     outputs = {"base 1": BAD, "good 1": GOOD, "base 2": GOOD, "same 2": GOOD}
     groups = [["base 1", "good 1"], ["base 2", "same 2"]]
-    scores = score_groups(TEST, groups, outputs, tokenize)  # type: ignore[arg-type]
-    tested = {
-        run: next(score for score in of_run if score.name == name)
-        for run, of_run in scores.items()
-    }
+    tested = {}
+    for run, scores in score_groups(TEST, groups, outputs, tokenize).items():
+        assert all(0 <= score.low <= score.value + 1e-9 for score in scores)
+
+        (tested[run],) = [score for score in scores if score.name == name]
+
     assert tested["base 1"].p is None
-    assert tested["good 1"].against == "base 1"
-    assert tested["good 1"].p == pytest.approx(0, abs=2e-3)
+
+    good = tested["good 1"]
+    assert good.against == "base 1"
+    assert good.p == pytest.approx(0, abs=2e-3)
 
     same = tested["same 2"]
     assert same.against == "base 2"
     assert same.p is not None
     assert same.p > 0.9
-    for of_run in scores.values():
-        assert all(0 <= score.low <= score.value + 1e-9 for score in of_run)

@@ -33,6 +33,7 @@ def test_p_belongs_to_the_mean_beside_it(
     comparison = with_gains(comparison, "rnn-attention", gains)
     monkeypatch.setattr(regard.comparison, "compare_request", lambda *_: comparison)
     command = f"compare a b --test-source x --test-target y --out {tmp_path / 'out'}"
+
     with pytest.raises(SystemExit) as ended:
         main(command.split())
     assert not ended.value.code
@@ -40,6 +41,7 @@ def test_p_belongs_to_the_mean_beside_it(
     printed = capsys.readouterr()
     heading, first, second = printed.out.splitlines()
     end = heading.index(" p ") + 2
+
     assert first.startswith("rnn-no-attention ")
     assert first[end - 8 : end].strip() == "", (
         "nothing speaks for or against the baseline itself"

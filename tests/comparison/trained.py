@@ -17,7 +17,7 @@ SMALL = {
     "schedule.peak": 0.02,
 }
 PRESETS = ["rnn", "rnn-luong"]
-UPDATES = 40
+UPDATES = 12
 
 
 def files(data: Path) -> dict[str, Path]:
@@ -35,18 +35,14 @@ def files(data: Path) -> dict[str, Path]:
 
 def arguments(folder: Path, out: Path) -> list[str]:
     """Return the command line of the comparison."""
-    command: list[Any] = [
-        "compare",
-        "--presets",
-        ",".join(PRESETS),
-        "--updates",
-        UPDATES,
-    ]
+    presets = ",".join(PRESETS)
+    command: list[Any] = ["compare", "--presets", presets, "--updates", UPDATES]
     command += ["--seeds", 2, "--threads", 1, "--out", out]
     for name, file in files(folder / "data").items():
         command += [f"--{name.replace('_', '-')}", file]
     for key, value in SMALL.items():
         command += ["--set", f"{key}={value}"]
+
     return [str(argument) for argument in command]
 
 
@@ -58,15 +54,15 @@ def make(folder: Path) -> None:
     data = folder / "data"
     data.mkdir()
 
-    for name, count in (("train", 300), ("valid", 12), ("test", 30)):
+    for name, count in (("train", 100), ("valid", 8), ("test", 16)):
         lines = [rng.choices("abcdefgh", k=rng.randint(1, 9)) for _ in range(count)]
-        sources = [" ".join(line) for line in lines]
-        links = [
-            " ".join(f"{place}-{place}" for place in range(len(line))) for line in lines
-        ]
-        source = "\n".join(sources) + "\n"
+        source = "".join(" ".join(line) + "\n" for line in lines)
         (data / f"{name}.xx").write_text(source)
         (data / f"{name}.yy").write_text(source.upper())
-        (data / f"{name}.align").write_text("\n".join(links) + "\n")
+
+        links = ""
+        for line in lines:
+            links += " ".join(f"{place}-{place}" for place in range(len(line))) + "\n"
+        (data / f"{name}.align").write_text(links)
 
     main(arguments(folder, folder / "out"))

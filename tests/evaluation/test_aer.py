@@ -59,13 +59,14 @@ def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
 
 
 def test_the_best_head_is_found_in_any_layer() -> None:
-    links = [frozenset({(1, 0), (0, 1)})]
+    links = frozenset({(1, 0), (0, 1)})
     wrong = one_hot("3 3 3 3")
     right = one_hot("1 1 0 0")
     reading = readings(low=np.stack([wrong, wrong]), high=np.stack([wrong, right]))
-    choice, scores = best_choice([reading], [Gold.of(sentence) for sentence in links])
+    choice, scores = best_choice([reading], [Gold.of(links)])
+
     assert (choice.layer, choice.head, scores.aer) == ("high", 1, 0.0)
-    assert argmax_accuracy([reading], links, choice) == 1.0
+    assert argmax_accuracy([reading], [links], choice) == 1.0
 
 
 def test_a_shifted_row_is_the_next_one() -> None:
@@ -86,10 +87,13 @@ def test_the_error_rate_is_that_of_the_paper() -> None:
     2.
     """
     sure, possible = read_gold("0-0 1-1 2p1")
-    assert (sure, possible) == ({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})
+    assert sure == {(0, 0), (1, 1)}
+    assert possible == {(0, 0), (1, 1), (2, 1)}
+
     scores = alignment_scores([[(0, 0), (2, 1), (2, 2)]], [Gold(sure, possible)])
     assert scores.aer == pytest.approx(1 - 3 / 5)
-    assert (scores.precision, scores.recall) == (pytest.approx(2 / 3), 0.5)
+    assert scores.precision == pytest.approx(2 / 3)
+    assert scores.recall == 0.5
     assert alignment_scores([[]], [Gold.of([])]).aer == 0
 
 
@@ -122,22 +126,18 @@ def test_links_can_be_extracted_from_both_axes() -> None:
     assert extract_links(weights) == [(0, 0), (0, 1)]
     assert extract_links(weights, "intersection") == [(0, 0)]
     assert extract_links(weights, "union") == [(0, 0), (0, 1), (1, 1), (2, 0)]
-    assert extract_links(np.zeros((0, 0), np.float32), "union") == []
+    assert extract_links(weights[:0], "union") == []
 
 
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
     # X y → b c, z → a.
     forward = readings(f=np.stack([one_hot("0 0 1 3"), one_hot("1 1 0 3")]))
-    reverse_weights = np.stack([one_hot("2 0 0 3"), one_hot("3 3 3 3")])
-    reverse = Readings(
-        forward.target,
-        forward.source,
-        forward.target_words,
-        forward.source_words,
-        {"g": reverse_weights},
-        {"g": "cross"},
-    )
+    weights = np.stack([one_hot("2 0 0 3"), one_hot("3 3 3 3")])
+    tokens = (forward.target, forward.source)
+    words = (forward.target_words, forward.source_words)
+    reverse = Readings(*tokens, *words, {"g": weights}, {"g": "cross"})
     choice, other, agreement = most_agreeing_pair([forward], [reverse])
+
     assert (choice.layer, choice.head, choice.shifted) == ("f", 1, False)
     assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
     assert extract_choice_links([forward], choice) == [[(1, 0), (0, 1)]]
@@ -153,12 +153,13 @@ def test_self_attention_is_merged_into_words_too() -> None:
     encoder = np.full((1, 4, 4), 0.25, np.float32)
     decoder = np.tril(np.ones((4, 4), np.float32))[None]
     decoder /= decoder.sum(-1, keepdims=True)
-    reading = replace(
-        readings(e=encoder, d=decoder), roles={"e": "encoder", "d": "decoder"}
-    )
+    roles: Any = {"e": "encoder", "d": "decoder"}
+    reading = replace(readings(e=encoder, d=decoder), roles=roles)
+
     words = reading.words("e")
     assert_allclose(words.weights, matrix("0.25 0.5; 0.25 0.5"))
     assert_allclose(words.special_weights, 0.25)
+
     # X and y are one word: it attends to the beginning, then to the beginning and x.
     past = reading.words("d")
     assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
@@ -170,11 +171,14 @@ def test_a_notebook_shows_words_and_weights() -> None:
     reading = readings(lower=lower, upper=one_hot("1 1 0 3")[None])
     reading = replace(reading, source_text=("<a>", "bc"), target_text=("xy", "z"))
     html = reading._repr_html_()
+
     assert "&lt;a&gt;" in html
     assert "<a>" not in html
     assert 'title="xy ← bc 1.000"' in html
-    assert "no cross-attention" in replace(reading, weights={}, roles={})._repr_html_()
+
+    without = replace(reading, weights={}, roles={})
+    assert "no cross-attention" in without._repr_html_()
+
     translation = Translation("a < b", ("a",), -1.5, readings=reading)
-    assert translation._repr_html_().startswith(
-        "<p>a &lt; b <small>-1.500</small></p><table>"
-    )
+    start = "<p>a &lt; b <small>-1.500</small></p><table>"
+    assert translation._repr_html_().startswith(start)

@@ -5,6 +5,7 @@ time.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +23,18 @@ def test_bins_are_direct_counts() -> None:
     probabilities = np.array([0.05, 0.1, 0.19, 0.95, 1.0, 0.999])
     right = np.array([False, True, False, True, True, False])
     result = calibration_of(probabilities, right)
-    assert [(item.low, item.high, item.tokens) for item in result.bins] == [
-        (0.0, 0.1, 1),
-        (0.1, 0.2, 2),
-        (0.9, 1.0, 3),
-    ]
-    assert [item.right for item in result.bins] == pytest.approx([0, 0.5, 2 / 3])
-    gaps = [0.05, abs(0.145 - 0.5), abs((0.95 + 1 + 0.999) / 3 - 2 / 3)]
-    assert result.error == pytest.approx((gaps[0] + 2 * gaps[1] + 3 * gaps[2]) / 6)
+    first, second, last = result.bins
+
+    assert (first.low, first.high, first.tokens, first.right) == (0.0, 0.1, 1, 0)
+    assert (second.low, second.high, second.tokens, second.right) == (0.1, 0.2, 2, 0.5)
+    assert (last.low, last.high, last.tokens) == (0.9, 1.0, 3)
+    assert last.right == pytest.approx(2 / 3)
+
+    of_first = 0.05
+    of_second = 0.5 - 0.145
+    of_last = (0.95 + 1 + 0.999) / 3 - 2 / 3
+
+    assert result.error == pytest.approx((of_first + 2 * of_second + 3 * of_last) / 6)
 
 
 @pytest.mark.parametrize("decoder", DECODER_KINDS)
@@ -37,22 +42,23 @@ def test_predictions_are_those_of_one_sentence_at_a_time(
     tmp_path: Path, decoder: str
 ) -> None:
     translator = load_translator(folder(tmp_path / "run", "recurrent", decoder))
+    model: Any = translator.model
     examples = encode_pairs(SENTENCES, SENTENCES[::-1], translator.tokenizer)
-    model = translator.model
-    probabilities = []
-    right = []
-    with torch.no_grad():
-        for example in examples:
-            source = torch.tensor([example.source_ids])
-            target_in = torch.tensor([[BOS, *example.target[:-1]]])
-            best = (
-                model.project(model(Batch(source, None), target_in)).softmax(-1).max(-1)
-            )
-            probabilities += best.values[0].tolist()
-            right += (best.indices[0] == torch.tensor(example.target)).tolist()
+    probabilities: list[float] = []
+    right: list[bool] = []
+    for example in examples:
+        source = Batch(torch.tensor([example.source_ids]), None)
+        target_in = torch.tensor([[BOS, *example.target[:-1]]])
+        with torch.no_grad():
+            logits = model.project(model(source, target_in))[0]
+
+        best = logits.softmax(-1).max(-1)
+        probabilities += best.values.tolist()
+        right += (best.indices == torch.tensor(example.target)).tolist()
+
     expected = calibration_of(np.array(probabilities), np.array(right))
-    measured = calibration(model, examples)  # type: ignore[arg-type]
+    measured = calibration(model, examples)
     assert measured.error == pytest.approx(expected.error, abs=1e-5)
-    assert [item.tokens for item in measured.bins] == [
-        item.tokens for item in expected.bins
-    ]
+
+    counts = [item.tokens for item in measured.bins]
+    assert counts == [item.tokens for item in expected.bins]

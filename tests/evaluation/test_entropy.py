@@ -35,7 +35,9 @@ def test_entropy_is_the_mean_over_the_tokens_of_each_sentence_alone(
                     for head in row.tolist()
                 ]
                 sums.setdefault(name, []).append(sum(entropies) / len(entropies))
+
     assert entropy.keys() == sums.keys()
+
     for name, values in sums.items():
         assert entropy[name] == pytest.approx(sum(values) / len(values), abs=1e-4)
         assert 0 <= entropy[name] <= math.log(5)

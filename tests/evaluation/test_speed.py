@@ -20,6 +20,7 @@ def test_a_run_that_cannot_be_measured_does_not_lose_the_others(tmp_path: Path) 
     (runs["broken"] / "config.json").write_text("{}")
     with time_limit():
         times, causes = measure_speed(runs, LINES, "cpu", {})
+
     assert set(times) == {"last"}
     assert all(
         set(values) == {"tokens_per_second", "latency", "memory"}
@@ -62,5 +63,6 @@ def test_processes_that_fail_are_named(
     monkeypatch.setattr(subprocess, "Popen", started)
     with time_limit():
         times, causes = measure_speed(runs, LINES, "cpu", {})
+
     assert times == {}
     assert causes == [f"one: speed and memory could not be measured: {cause}"]

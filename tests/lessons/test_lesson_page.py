@@ -17,13 +17,8 @@ from regard.learn import BlockWalkthrough, walkthrough_block
 DOCS = Path(__file__).parents[2] / "docs"
 LESSON = (DOCS / "tutorials" / "lesson.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"−?\d\.\d{3}")
-CHANGES: list[dict[int, str]] = [
-    {},
-    {2: "2"},
-    {2: "-∞"},
-    {0: "0", 1: "0", 2: "0"},
-    {0: "10"},
-]
+NO_CHANGE: dict[int, str] = {}
+CHANGES = [NO_CHANGE, {2: "2"}, {2: "-∞"}, {0: "0", 1: "0", 2: "0"}, {0: "10"}]
 GO = 1
 
 
@@ -50,18 +45,18 @@ def test_the_exercise_and_its_solution_are_those_of_the_block(
     block: BlockWalkthrough,
 ) -> None:
     exercise, solution = LESSON.split("## The exercise")[1].split("## The solution")
-    given = [block["self.Q"]["Q"][0, GO]]
-    for row in range(3):
-        given += [block["self.K"]["K"][0, row], block["self.V"]["V"][0, row]]
+    queries = block["self.Q"]["Q"][0]
+    keys_and_values = np.concatenate(
+        [block["self.K"]["K"][0], block["self.V"]["V"][0]], axis=1
+    )
 
-    assert numbers(exercise) == [text for values in given for text in shown(values)]
+    assert numbers(exercise) == shown(queries[GO]) + shown(keys_and_values)
 
     scores = block["self.scores"]["scores"][0, 0, GO]
-    expected = [*shown(scores), *shown(np.exp(scores)), *shown(np.exp(scores).sum())]
-    expected += [
-        *shown(block["self.weights"]["A"][0, 0, GO]),
-        *shown(block["self.context"]["A·V"][0, 0, GO]),
-    ]
+    powers = np.exp(scores)
+    expected = shown(scores) + shown(powers) + shown(powers.sum())
+    expected += shown(block["self.weights"]["A"][0, 0, GO])
+    expected += shown(block["self.context"]["A·V"][0, 0, GO])
 
     assert numbers(solution)[: len(expected)] == expected
 
@@ -73,9 +68,9 @@ def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
     assert numbers(text) == numbers(exercise)
 
     changes = re.compile(r"^\| (\*?[\w ]+\*?: \S+) \|", re.MULTILINE)
-    lesson = (DOCS / page.replace("worksheet", "tutorials/lesson")).read_text(
-        encoding="utf-8"
-    )
+    lesson_page = page.replace("worksheet", "tutorials/lesson")
+    lesson = (DOCS / lesson_page).read_text(encoding="utf-8")
+
     assert changes.findall(text) == changes.findall(lesson) != []
 
 
@@ -87,12 +82,10 @@ def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
 
     assert (weights[0].argmax(), weights[1].argmax()) == (2, 1)
 
-    expected = [
-        *shown(weights[1]),
-        *shown(read),
-        *shown(weights[:, [2, 1]].diagonal()),
-        *shown(masked / masked.sum()),
-    ]
+    expected = shown(weights[1]) + shown(read)
+    expected += shown(weights[:, [2, 1]].diagonal())
+    expected += shown(masked / masked.sum())
+
     assert numbers(LESSON.split("## At home")[1]) == expected
 
 
@@ -101,10 +94,10 @@ def test_the_changes_have_the_results_of_the_table(
     block: BlockWalkthrough, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
     rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)
-    steps = {step.key: number for number, step in enumerate(block.steps, 1)}
-    assert (steps["self.weights"], steps["self.context"]) == (9, 10), (
-        "the steps that the lesson names"
-    )
+    keys = [step.key for step in block.steps]
+    named = [keys.index("self.weights") + 1, keys.index("self.context") + 1]
+
+    assert named == [9, 10], "the steps that the lesson names"
 
     (tmp_path / "numbers.html").write_text(block.page(), encoding="utf-8")
     page = open_page(tmp_path / "numbers.html")
@@ -119,10 +112,10 @@ def test_the_changes_have_the_results_of_the_table(
             cells(weights.first).nth(column).click()
             page.keyboard.type(value)
             page.keyboard.press("Enter")
-        results = [
-            *cells(weights.last).all_inner_texts(),
-            *cells(context.last).all_inner_texts(),
-        ]
+
+        results = cells(weights.last).all_inner_texts()
+        results += cells(context.last).all_inner_texts()
         assert results == numbers(row), row
+
         if changes:
             page.click("#reset")

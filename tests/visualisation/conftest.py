@@ -112,6 +112,7 @@ def bread() -> Alignment:
             [0.1, 0.6, 0.1, 0.0],
         ]
     )
+
     return Alignment(
         ("I", "was", "eating", "bread"),
         ("나는", "빵을", "먹고", "있었다"),
@@ -147,10 +148,12 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
         (np.eye(words), np.ones((words, words))),
         (0.5, float("nan")),
     )
-    tokens = tokens_of(korean(words))
+    target = korean(words)
+    tokens = tokens_of(target)
+
     return ExplanationData(
         english(words),
-        korean(words),
+        target,
         tokens,
         (*range(words), -1),
         tuple(layers_),
@@ -176,6 +179,7 @@ def without_attention() -> ExplanationData:
     states = States(("▁나는", "▁간다", "</s>"), encoder, decoder, is_all=True)
     tokens = tokens_of(("I", "go"))
     steps = search_of(tokens)
+
     return ExplanationData(
         ("나는", "간다"),
         ("I", "go"),
@@ -187,7 +191,7 @@ def without_attention() -> ExplanationData:
     )
 
 
-def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationData:
+def _caption_explanation(language: str = "en") -> ExplanationData:
     """Build an explanation of a caption: a red square at the left of an image of 3 rows and 4
     columns of cells.
     """
@@ -195,28 +199,28 @@ def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationDa
     rows, columns = (3, 4)
     pixels = np.full((60, 80, 3), 235, np.uint8)
     pixels[20:40, 0:20] = (216, 36, 40)
+    image = SourceImage(pixels, (rows, columns))
     target = {"en": ("a", "red", "square"), "ko": ("빨간", "네모가", "있다")}[language]
     T = len(target)
-    layers_ = []
-    for layer in range(layers):
+    layers = []
+    for layer in range(2):
         weights = rng.random((2, T + 1, rows * columns)) + 0.1
-        weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
+        weights[layer, :, columns] += 6  # row 2, column 1 of the grid
         weights /= weights.sum(-1, keepdims=True)
-        layers_.append(
-            LayerWeights(str(layer + 1), "cross", weights, np.zeros((2, T + 1)))
-        )
+        on_end = np.zeros((2, T + 1))
+        layers.append(LayerWeights(str(layer + 1), "cross", weights, on_end))
 
     weights = softmax(rng.random((2, T, T)))
-    layers_.append(LayerWeights("1", "decoder", weights, np.zeros((2, T))))
+    layers.append(LayerWeights("1", "decoder", weights, np.zeros((2, T))))
     tokens = tokens_of(target)
     steps = [replace(step, nodes=step.nodes[:1]) for step in search_of(tokens)]
-    image = SourceImage(pixels, (rows, columns))
+
     return ExplanationData(
         image.cells(),
         target,
         tokens,
         (*range(T), -1),
-        tuple(layers_),
+        tuple(layers),
         ShownHead(0, 0),
         tuple(steps),
         image=image,

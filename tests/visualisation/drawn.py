@@ -38,6 +38,7 @@ def assert_inside(figure: Figure) -> None:
             corners = ((mark.x, mark.y), (mark.x + mark.width, mark.y + mark.height))
         else:
             corners = tuple(mark.points)
+
         for x, y in corners:
             assert -1 <= x <= figure.width, mark
             assert -1 <= y <= figure.height, mark

@@ -4,6 +4,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+import torch
 from drawn import assert_inside, boxes_of, lines_of, texts_of, words_of
 from helpers.small_models import SIDES
 
@@ -32,6 +33,8 @@ for _encoder in ENCODERS:
                 "encoder": {"kind": _kinds[0]},
                 "decoder": {"kind": _kinds[1]},
             }
+
+
 MODELS["ablated"] = {
     "encoder": {**SIDES["transformer"], "norm": "none", "residual": False},
     "decoder": {
@@ -70,28 +73,28 @@ def places(architecture: Architecture) -> dict[Place, str]:
 def test_every_weight_is_in_one_part_and_every_part_is_connected(name: str) -> None:
     settings = ModelSettings.parse(MODELS[name], name)
     architecture = described(name)
-    total = count_parameters(
-        build(settings, 500, 500, settings.encoder.reads == "text")
-    )
+    joint = settings.encoder.reads == "text"
+    with torch.device("meta"):
+        total = count_parameters(build(settings, 500, 500, joint))
 
     assert sum(count for _, count in architecture.kinds) == total
 
-    parts = parts_of(architecture, "encoder") + parts_of(architecture, "decoder")
+    decoder = parts_of(architecture, "decoder")
+    parts = parts_of(architecture, "encoder") + decoder
     assert sum(part.weights for part in parts) == total
     assert "other" not in dict(architecture.kinds)
 
-    boxes = places(architecture)
+    boxes = places(architecture).keys()
     arrows = list(connections(architecture))
-    between = [arrow for arrow in arrows if arrow.start != arrow.end]
-    inputs = {Place("encoder", 0), Place("decoder", 0)}
-
-    assert boxes.keys() - {arrow.end for arrow in between} == inputs
-
-    output = Place("decoder", len(parts_of(architecture, "decoder")) - 1)
-    assert boxes.keys() - {arrow.start for arrow in between} == {output}
-
     for arrow in arrows:
-        assert {arrow.start, arrow.end} <= boxes.keys()
+        assert {arrow.start, arrow.end} <= boxes
+
+    between = [arrow for arrow in arrows if arrow.start != arrow.end]
+    without_input = boxes - {arrow.end for arrow in between}
+    assert without_input == {Place("encoder", 0), Place("decoder", 0)}
+
+    without_output = boxes - {arrow.start for arrow in between}
+    assert without_output == {Place("decoder", len(decoder) - 1)}
 
     figure = layout_architecture(architecture)
     heads = [line for line in lines_of(figure, "arrows") if not line.width]
@@ -105,6 +108,7 @@ def assert_well_laid(figure: Figure) -> None:
     assert (figure.width, figure.height) == (WIDTH, HEIGHT)
 
     assert_inside(figure)
+
     rectangles = []
     for box in boxes_of(figure, "encoder") + boxes_of(figure, "decoder"):
         if not box.outline:
@@ -158,11 +162,8 @@ def test_what_goes_around_parts_is_drawn(name: str, around: list[int]) -> None:
     parts = parts_of(architecture, "encoder") + parts_of(architecture, "decoder")
     assert [part.around for part in parts if part.around] == around
 
-    bends = [
-        line
-        for line in lines_of(layout_architecture(architecture))
-        if len(line.points) == 5
-    ]
+    lines = lines_of(layout_architecture(architecture))
+    bends = [line for line in lines if len(line.points) == 5]
     assert len(bends) == len(around)
 
 
@@ -170,9 +171,10 @@ def test_a_grid_has_a_box_for_each_cell_and_labels_stay_off_other_boxes() -> Non
     cells = Part("7 × 5 cells", "32 × 32 pixels each", cells=(7, 5))
     bridge = Part("bridge", source="mean of outputs", is_first=True)
     long = " · ".join(f"model.encoder.setting{n}={n}" for n in range(5))
-    figure = layout_architecture(
-        Architecture(long, (Stack((cells,)),), (Stack((bridge,)),), (("linear", 1),))
-    )
+    encoder = (Stack((cells,)),)
+    decoder = (Stack((bridge,)),)
+    architecture = Architecture(long, encoder, decoder, (("linear", 1),))
+    figure = layout_architecture(architecture)
     small = [box for box in boxes_of(figure, "encoder") if box.paint == "w70"]
 
     assert len(small) == 35
@@ -181,8 +183,9 @@ def test_a_grid_has_a_box_for_each_cell_and_labels_stay_off_other_boxes() -> Non
     texts = {text.text: text for text in texts_of(figure)}
     assert long in texts, "it is set smaller, not cut"
 
-    outer = boxes_of(figure, "decoder")[0]
-    assert max(x for x, _ in texts["mean of outputs"].corners()) < outer.x
+    outer, *_ = boxes_of(figure, "decoder")
+    right = max(x for x, _ in texts["mean of outputs"].corners())
+    assert right < outer.x
 
 
 def test_an_attention_opens_into_values_keys_and_queries() -> None:
@@ -190,26 +193,24 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
     boxes = places(architecture)
     arrows = list(connections(architecture))
 
-    def taken(number: int) -> list[list[tuple[str, str]]]:
-        """Return from where and how each of V, K and Q comes."""
-        columns = []
-        for column in range(3):
-            end = Place("decoder", number, 0, column)
-            columns.append(
-                [(boxes[one.start], one.kind) for one in arrows if one.end == end]
-            )
-
-        return columns
+    def sources(number: int, column: int) -> list[tuple[str, str]]:
+        """Return from where and how a box of the first row of a part is reached."""
+        end = Place("decoder", number, 0, column)
+        return [(boxes[one.start], one.kind) for one in arrows if one.end == end]
 
     names = [part.name for part in parts_of(architecture, "decoder")]
     self_attention, cross = (n for n, name in enumerate(names) if "attention" in name)
     opened = [boxes[Place("decoder", cross, 0, column)] for column in range(3)]
 
     assert opened == ["V: 8 × 64", "K: 8 × 64", "Q: 8 × 64"]
-    assert taken(self_attention) == [[("+ positions", "up")]] * 3
 
-    from_source = [("add & norm", "source")]
-    assert taken(cross) == [from_source, from_source, [("add & norm", "up")]]
+    values, keys, queries = range(3)
+    for column in (values, keys, queries):
+        assert sources(self_attention, column) == [("+ positions", "up")]
+
+    assert sources(cross, values) == [("add & norm", "source")]
+    assert sources(cross, keys) == [("add & norm", "source")]
+    assert sources(cross, queries) == [("add & norm", "up")]
 
     heads = Place("decoder", cross, 1)
     assert boxes[heads] == "8 × (Q·K / √64, softmax, Σ·V)"
@@ -217,20 +218,17 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
 
 
 def test_bahdanau_asks_with_the_state_before_and_luong_with_the_state() -> None:
-    bahdanau, luong = (
-        set(connections(described(name))) for name in ("rnn-bahdanau", "rnn-luong")
-    )
+    bahdanau = set(connections(described("rnn-bahdanau")))
+    luong = set(connections(described("rnn-luong")))
     # embedding, bridge, then attention and GRU, or GRU and attention, readout, output
-    assert (
-        Connection(Place("decoder", 3), Place("decoder", 2, 0, 2), "before") in bahdanau
-    )
-    assert Connection(Place("decoder", 2), Place("decoder", 3, 0, 2), "up") in luong
-    assert Connection(Place("decoder", 2), Place("decoder", 2), "before") in luong
+    third, fourth, readout = (Place("decoder", number) for number in (2, 3, 4))
+    queries_of_third = Place("decoder", 2, 0, 2)
+    queries_of_fourth = Place("decoder", 3, 0, 2)
 
-    readout = Place("decoder", 4)
-    assert Connection(Place("decoder", 2), readout, "also") in luong, (
-        "it takes in h and c"
-    )
+    assert Connection(fourth, queries_of_third, "before") in bahdanau
+    assert Connection(third, queries_of_fourth, "up") in luong
+    assert Connection(third, third, "before") in luong
+    assert Connection(third, readout, "also") in luong, "it takes in h and c"
 
     taken = {arrow.start.part for arrow in bahdanau if arrow.end == readout}
     assert taken == {0, 2, 3}, "y, c and s"

@@ -5,9 +5,10 @@ input.
 import io
 import itertools
 import re
-import xml.dom.minidom
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from drawn import assert_inside, lines_of, texts_of, words_of
 from PIL import Image
@@ -18,6 +19,7 @@ from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES, THEMES, colour, contrast
 from regard.visualisation.figure import Polyline
 
+SVG = "{http://www.w3.org/2000/svg}"
 X_LABEL = "updates"
 CATEGORIES = ("never", "1", "10–99", "1,000 and more")
 
@@ -76,16 +78,15 @@ def test_points_are_aligned_with_their_ticks() -> None:
 
 
 def test_power_is_a_straight_line_with_its_exponent_as_slope() -> None:
-    lines = [
-        line
-        for line in drawn_series(layout_chart(logarithmic()))
-        if len(line.points) == 4
-    ]
+    lines = drawn_series(layout_chart(logarithmic()))
     slopes = []
-    for line in lines[:3]:
-        (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
-        assert (y1 - y0) / (x1 - x0) == pytest.approx((y3 - y2) / (x3 - x2))
-        slopes.append(-(y3 - y0) / (x3 - x0))
+    for line in [line for line in lines if len(line.points) == 4][:3]:
+        xs, ys = np.array(line.points).T
+        first, second, third = np.diff(ys) / np.diff(xs)
+        assert first == pytest.approx(second)
+        assert second == pytest.approx(third)
+
+        slopes.append(-first)
 
     assert slopes[0] == pytest.approx(0)
     assert slopes[2] == pytest.approx(2 * slopes[1])
@@ -99,28 +100,29 @@ def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
 
     assert words_of(figure).count(X_LABEL) == 1
 
-    first, second = (line.points for line in lines_of(figure) if len(line.points) == 2)
-    scale = (second[1][0] - second[0][0]) / 15
-    assert first[1][0] - first[0][0] == pytest.approx(10 * scale)
-    assert second[0][0] - first[0][0] == pytest.approx(5 * scale)
+    lines = [line.points for line in lines_of(figure) if len(line.points) == 2]
+    ((x0, _), (x10, _)), ((x5, _), (x20, _)) = lines
+    scale = (x20 - x5) / 15
+
+    assert x10 - x0 == pytest.approx(10 * scale)
+    assert x5 - x0 == pytest.approx(5 * scale)
 
 
-@pytest.mark.parametrize("count", [1, 2, 400])
+@pytest.mark.parametrize("count", [1, 400])
 def test_all_marks_are_inside_the_canvas(count: int) -> None:
     points = tuple((float(n), 1 / (n + 1)) for n in range(count))
-    assert_inside(
-        layout_chart(
-            linear(Series("a long name of a line", points), Series("another", points))
-        )
-    )
+    named = Series("a long name of a line", points)
+    assert_inside(layout_of(named, Series("another", points)))
 
 
 def test_labels_at_the_ends_do_not_overlap() -> None:
     assert_inside(layout_chart(logarithmic(6)))
+
     for end in (1.0, 2.0):  # also at the bottom of the panel
         same = Series("a", ((1.0, 1.0), (2.0, end)), label="1.00")
         figure = layout_chart(Chart("t", (Panel("p", "n", (same,) * 5),), scale="log"))
         heights = sorted(text.y for text in texts_of(figure, "ends-0"))
+
         assert len(heights) == 5
         assert min(below - above for above, below in itertools.pairwise(heights)) > 11
 
@@ -129,11 +131,8 @@ def test_series_differ_in_shape_and_colour() -> None:
     markers: dict[str, set[object]] = {}
     for line in lines_of(layout_chart(logarithmic(6))):
         if not line.width:
-            x, y = line.points[0]
-            shape = tuple(
-                (round(px - x, 3), round(py - y, 3)) for px, py in line.points
-            )
-            markers.setdefault(line.paint, set()).add(shape)
+            outline = np.round(np.subtract(line.points, line.points[0]), 3)
+            markers.setdefault(line.paint, set()).add(outline.tobytes())
 
     assert len(markers) == 6
     assert all(len(shapes) == 1 for shapes in markers.values())
@@ -150,76 +149,57 @@ def test_labels_in_the_colour_of_a_line_are_legible(theme: str) -> None:
 def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
     figure = layout_chart(logarithmic())
     svg = draw_svg(figure)
-    document = xml.dom.minidom.parseString(svg)
-    elements = document.getElementsByTagName("polyline")
+    root = ElementTree.fromstring(svg)
+    classes = [line.get("class") for line in root.iter(f"{SVG}polyline")]
+    hints = {title.text for title in root.iter(f"{SVG}title")}
 
-    assert [element.getAttribute("class") for element in elements].count("s0-line") == 3
-
-    hints = [
-        title.firstChild.data for title in document.getElementsByTagName("title")[1:]
-    ]  # type: ignore[union-attr]
+    assert classes.count("s0-line") == 3
     assert "line 1: 4 at 8" in hints
-    assert (
-        ".s1-line{fill:none;stroke:#ff9a57}"
-        in svg.split("prefers-color-scheme:dark")[1]
-    )
     assert "time, ms by n: line 0 from 0.5 to 0.5 0.00" in svg
-    assert "<style>" not in draw_svg(figure, styled=False), (
-        "a page has a style of its own"
-    )
+
+    dark = svg.split("prefers-color-scheme:dark")[1]
+    assert ".s1-line{fill:none;stroke:#ff9a57}" in dark
+
+    plain = draw_svg(figure, styled=False)
+    assert "<style>" not in plain, "a page has a style of its own"
 
     image = Image.open(io.BytesIO(draw_png(figure, 1)))
     colours = {f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b) in image.getcolors(1 << 20)}
     assert {colour(f"s{number}", "light") for number in range(3)} <= colours
 
-    for name in ("a.svg", "a.png", "a.html"):
-        assert save(logarithmic(), tmp_path / name).stat().st_size > 1000
-
-    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    page = save(logarithmic(), tmp_path / "a.html").read_text(encoding="utf-8")
     assert "<pre>a &lt;table&gt;</pre>" in page
     assert not re.search(r"(src|href)=", page), "nothing is fetched"
-
-    message = "a figure is written as .svg, .png or .html; got 'a.gif'"
-    with pytest.raises(UsageError, match=message):
-        save(logarithmic(), tmp_path / "a.gif")
-
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "a.html",
-        "a.png",
-        "a.svg",
-    ]
 
 
 def test_invalid_charts_are_refused() -> None:
     with pytest.raises(UsageError, match="nothing to draw yet"):
         Chart("Title", ())
 
-    with pytest.raises(UsageError, match="1 to 8 series, got 0"):
-        linear()
-
-    with pytest.raises(UsageError, match="nothing to draw yet"):
-        linear(Series("empty", ()))
-
+    point = Series("a", ((0.0, 0.0),))
     with pytest.raises(UsageError, match="1 to 8 series, got 9"):
-        linear(*[Series("a", ((0.0, 0.0),))] * 9)
+        linear(*[point] * 9)
 
     bad = (Series("zero", ((1.0, 0.0),)), Series("none", ()))
+    panels = (Panel("p", "n", bad), Panel("q", "n", ()))
     with pytest.raises(UsageError) as refused:
-        Chart("Title", (Panel("p", "n", bad), Panel("q", "n", ())), scale="log")
+        Chart("Title", panels, scale="log")
 
-    assert len(refused.value.causes) == 3
+    _, none, no_series = refused.value.causes
+    assert "nothing to draw yet" in none
+    assert "1 to 8 series, got 0" in no_series
 
 
 def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
     points = tuple((float(n), 10.0 + n) for n in range(4))
     bands = tuple((9.0 + n, 12.0 + n) for n in range(4))
     series = tuple(Series(f"line {k}", points, bands) for k in range(3))
-    figure = layout_chart(
-        Chart("Frequency", (Panel("word F1", "occurrences", series, CATEGORIES),))
-    )
-    assert_inside(figure)
-    texts = {text.text: text for text in texts_of(figure)}
+    panel = Panel("word F1", "occurrences", series, CATEGORIES)
+    figure = layout_chart(Chart("Frequency", (panel,)))
 
+    assert_inside(figure)
+
+    texts = {text.text: text for text in texts_of(figure)}
     assert {"never", "1", "10–99"} <= set(texts)
 
     lines = [line for line in drawn_series(figure) if len(line.points) == 4]
@@ -240,15 +220,6 @@ def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> 
     assert max(lowest) + 12 < label.y < figure.height
 
 
-def test_series_that_share_a_paint_share_colour_marker_and_label() -> None:
-    seeds = [
-        Series("rnn", ((0.0, 1.0), (1.0, 2.0 + seed)), paint=3) for seed in range(8)
-    ]
-    figure = layout_of(*seeds)
-    assert {line.paint for line in lines_of(figure)} == {"s3", "t3"}, "and a tint of it"
-    assert words_of(figure).count("rnn") == 1
-
-
 def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_markers() -> (
     None
 ):
@@ -260,36 +231,31 @@ def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_mark
             series.append(Series(name, points, paint=paint))
 
     figure = layout_of(*series)
-    lines = drawn_series(figure)
-    paints = [line.paint for line in lines]
+    *seeds, rnn_mean, lstm_mean = drawn_series(figure)
 
-    assert paints == ["t0"] * 3 + ["t1"] * 3 + ["s0", "s1"], "means lie on top"
+    assert [line.paint for line in seeds] == ["t0"] * 3 + ["t1"] * 3
+    assert [rnn_mean.paint, lstm_mean.paint] == ["s0", "s1"], "means lie on top"
 
-    means = lines[6:]
-    assert max(line.width for line in lines[:6]) < min(line.width for line in means)
-
-    for mean, seeds in zip(means, (lines[:3], lines[3:6]), strict=True):
-        for place, (_, height) in enumerate(mean.points):
-            assert height == pytest.approx(
-                sum(seed.points[place][1] for seed in seeds) / 3
-            )
-
-    markers = [line.paint for line in lines_of(figure) if not line.width]
-    assert {*markers} == {"s0", "s1"}, "only means have markers"
-    assert markers.count("s0") == 10 + 1, "and one beside the label"
+    assert words_of(figure).count("rnn") == 1
 
     labels = {text.text: text for text in texts_of(figure) if text.text in slopes}
     rnn, lstm = labels["rnn"], labels["lstm"]
     assert abs(rnn.y - lstm.y) >= rnn.size, "labels stand apart"
 
-    for label, mean in zip((rnn, lstm), means, strict=True):
-        assert abs(label.y - mean.points[-1][1]) < 1.5 * label.size
+    for label, mean, own in ((rnn, rnn_mean, seeds[:3]), (lstm, lstm_mean, seeds[3:])):
+        heights = [y for _, y in mean.points]
+        of_seeds = [[y for _, y in seed.points] for seed in own]
+        assert heights == pytest.approx(np.mean(of_seeds, axis=0))
+        assert mean.width > max(seed.width for seed in own)
+        assert abs(label.y - heights[-1]) < 1.5 * label.size
 
+    markers = [line.paint for line in lines_of(figure) if not line.width]
+    assert {*markers} == {"s0", "s1"}, "only means have markers"
+    assert markers.count("s0") == 10 + 1, "and one beside the label"
 
-def test_series_of_one_name_without_common_points_have_no_mean() -> None:
     apart = [Series("rnn", ((n, 1.0), (n + 0.5, 2.0)), paint=3) for n in (0.0, 1.0)]
     lines = drawn_series(layout_of(*apart))
-    assert {(line.paint, line.width) for line in lines} == {("s3", 2.0)}
+    assert {line.paint for line in lines} == {"s3"}, "without common points no mean"
 
 
 def test_a_guide_is_drawn_behind_the_series_and_lies_inside_the_axes() -> None:
@@ -309,6 +275,7 @@ def test_the_end_of_a_line_does_not_repeat_the_title_of_its_panel() -> None:
         layout_chart(Chart("", (Panel("chrF", "", (Series(name, points),)),)))
         for name in ("chrF", "first")
     )
+
     assert words_of(figure).count("chrF") == 1
     assert figure.width < named.width
 

@@ -26,6 +26,7 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
     for (head, key), weight in np.ndenumerate(drawn.weights):
         hint = f"head {head + 1}: making → {WORDS[key]} {weight:.3f}"
         assert (hint in lines) == (weight >= 0.02)
+
         if weight >= 0.02:
             assert lines[hint].paint == f"s{head}"
             assert lines[hint].width == pytest.approx(0.6 + 5.4 * weight)
@@ -37,6 +38,7 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
     expected = {
         (f"s{head}", f"{row.max():.2f}") for head, row in enumerate(drawn.weights)
     }
+
     assert {(text.paint, text.text) for text in numbers} == expected
 
     assert_inside(figure)
@@ -47,6 +49,7 @@ def test_what_cannot_be_drawn_is_refused_with_all_causes() -> None:
         UsageError, match="colours for 8 heads, got 9: choose some of them with --head"
     ):
         arcs(9)
+
     with pytest.raises(UsageError, match="at most 60 words, got 61"):
         arcs(2, ("word",) * 61)
     with pytest.raises(UsageError, match="wanted weights of 2 heads and 5 words"):

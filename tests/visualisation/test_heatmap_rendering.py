@@ -72,27 +72,19 @@ def test_svg_escapes_text_of_users() -> None:
         NASTY, NASTY, np.eye(len(NASTY)), title=NASTY[0], caption=NASTY[1]
     )
     root = ElementTree.fromstring(svg(alignment))
+
     assert {text.text for text in root.iter(f"{SVG}text")} >= set(alignment.source)
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("size", [1, 80])
-def test_drawings_have_the_size_of_the_layout_and_are_small(
-    size: int, random_alignment: Callable[..., Alignment]
-) -> None:
-    alignment = random_alignment(size, size)
-    figure = layout_heatmap(alignment)
-    assert len(svg(alignment).encode()) < 1_000_000
-    assert open_image(png(alignment)).size == (2 * figure.width, 2 * figure.height)
-    assert open_image(png(alignment, scale=1)).size == (figure.width, figure.height)
-
-
 def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
-    cell = boxes_of(layout_heatmap(bread), "cells")[0]
-    places = {"paper": (1, 1), "w90": (round(2 * cell.x) + 6, round(2 * cell.y) + 8)}
+    figure = layout_heatmap(bread)
+    cell = boxes_of(figure, "cells")[0]
+    in_cell = (round(2 * cell.x) + 6, round(2 * cell.y) + 8)
     for theme in ("light", "dark"):
         image = open_image(png(bread, theme=theme))  # type: ignore[arg-type]
-        for paint, place in places.items():
+        assert image.size == (2 * figure.width, 2 * figure.height)
+
+        for paint, place in (("paper", (1, 1)), ("w90", in_cell)):
             pixel = image.getpixel(place)
             written = "#" + "".join(f"{channel:02x}" for channel in pixel)  # type: ignore[union-attr]
             assert written == colour(paint, theme)  # type: ignore[arg-type]

@@ -20,13 +20,16 @@ def test_columns_are_in_the_order_of_the_paper() -> None:
     position = np.arange(30)[:, None]
     expected = np.zeros((30, size))
     for d in range(0, size, 2):
-        expected[:, d : d + 1] = np.sin(position / 10000 ** (d / size))
-        expected[:, d + 1 : d + 2] = np.cos(position / 10000 ** (d / size))
+        angle = position / 10000 ** (d / size)
+        expected[:, d : d + 1] = np.sin(angle)
+        expected[:, d + 1 : d + 2] = np.cos(angle)
 
     np.testing.assert_allclose(sinusoid_rows(size, 30), expected, atol=1e-5)
     assert shown_dimensions(20) == [4, 5, 6, 7]
     assert sorted(interleaved(7)) == list(range(7))
-    assert all(d < size for size in range(2, 60) for d in shown_dimensions(size))
+
+    for size in range(2, 60):
+        assert max(shown_dimensions(size)) < size
 
 
 def test_the_waves_are_those_of_their_dimensions() -> None:
@@ -36,8 +39,9 @@ def test_the_waves_are_those_of_their_dimensions() -> None:
 
     lines = [line for line in lines_of(figure) if len(line.points) == 50]
     for line, d in zip(lines, (4, 5, 6, 7), strict=True):
-        heights = np.array([y for _, y in line.points])
-        assert np.corrcoef(heights, encoding[:, d])[0, 1] < -0.9999, "up is positive"
+        heights = [y for _, y in line.points]
+        correlation = np.corrcoef(heights, encoding[:, d])[0, 1]
+        assert correlation < -0.9999, "up is positive"
 
 
 def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -> None:
@@ -48,9 +52,9 @@ def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -
     assert save(figure, tmp_path / "a.png").stat().st_size > 500
 
 
-def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities() -> (
-    None
-):
+def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities(
+    tmp_path: Path,
+) -> None:
     vectors = np.array([[2.0, 0.0, 0.0], [0.0, -4.0, 0.0], [-1.0, 0.0, 0.0]])
     figure = layout_learned_positions([("encoder", vectors), ("decoder", vectors[:2])])
     paints = [box.paint for box in boxes_of(figure, "encoder")]
@@ -59,12 +63,9 @@ def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similari
     assert values.startswith("p50 p0 p0 n100 p0 n25 p0"), "−4 is the strongest"
     assert cosines.startswith("p100 p0 n100 p0 p100 p0 n100"), "of all pairs"
 
-    texts = texts_of(figure)
     expected = {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"}
-    assert expected <= {text.text for text in texts}
-    assert all(text.x < figure.width for text in texts)
+    assert expected <= {*words_of(figure)}
+    assert all(text.x < figure.width for text in texts_of(figure))
 
-
-def test_zero_vectors_have_no_nan_similarities(tmp_path: Path) -> None:
-    figure = layout_learned_positions([("encoder", np.zeros((2, 2)))])
-    assert "NaN" not in save(figure, tmp_path / "a.svg").read_text(encoding="utf-8")
+    zeros = layout_learned_positions([("encoder", np.zeros((2, 2)))])
+    assert "NaN" not in save(zeros, tmp_path / "a.svg").read_text(encoding="utf-8")

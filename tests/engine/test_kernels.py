@@ -168,32 +168,30 @@ def test_nan_ends_the_search_as_in_the_reference() -> None:
     with torch.no_grad():
         folder.model.decoder.output.bias[5] = torch.nan
     asked = requests(folder)
+    engine = Engine(folder.model, folder=folder)
+    actual = engine.decode(asked, folder.settings.search)
     expected = search_reference(folder, asked)
-    actual = Engine(folder.model, folder=folder).decode(asked, folder.settings.search)
 
-    assert [[h.ids for h in ranked] for ranked in actual] == [
-        [h.ids for h in ranked] for ranked in expected
-    ]
+    for ranked, others in zip(actual, expected, strict=True):
+        assert [one.ids for one in ranked] == [other.ids for other in others]
 
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("environment", "reason"),
-    [({"PATH": "/nowhere"}, "no C compiler"), ({"CC": "false"}, "failed")],
+    ("name", "value", "reason"),
+    [
+        ("PATH", "/nowhere", "no C compiler"),
+        pytest.param("CC", "false", "failed", marks=pytest.mark.slow),
+    ],
 )
 def test_missing_kernels_have_a_reason(
-    environment: dict[str, str], reason: str, tmp_path: Path
+    name: str, value: str, reason: str, tmp_path: Path
 ) -> None:
     command = "from regard.runtime import native; print(native.why_unavailable())"
-    env = {
-        **os.environ,
-        "REGARD_CACHE": str(tmp_path),
-        "REGARD_KERNELS": "compile",
-        **environment,
-    }
+    own = {"REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile", name: value}
     process = subprocess.run(
         [sys.executable, "-c", command],
-        env=env,
+        env={**os.environ, **own},
         capture_output=True,
         text=True,
         timeout=120,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
-from torch import Tensor
 
 from regard.learn.samples import korean_english
 from regard.learn.samples.images import image_sample
@@ -18,13 +18,13 @@ from regard.training.journal import read
 __all__ = [
     "SIDES",
     "arguments",
+    "assert_same_weights",
     "command",
     "corpus",
     "has_checkpoint",
     "run_command",
     "torchrun",
     "train_losses",
-    "weights_of",
     "workers",
 ]
 
@@ -151,16 +151,15 @@ def run_command(command_line: Sequence[str]) -> str:
     return process.stderr
 
 
-def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
-    """Load the best weights, and all tensors of the last checkpoint."""
-    last = sorted((run / "checkpoints").iterdir())[-1]
-    files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
-    return {
-        f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(
-            path
-        )
-        for path in files
-    }
+def assert_same_weights(run: Path, other: Path) -> None:
+    """Compare the best weights, and all tensors of the last checkpoint."""
+    last = sorted((other / "checkpoints").iterdir())[-1]
+    for path in (other / "model.safetensors", *last.glob("*.safetensors")):
+        actual = load_file(run / path.relative_to(other))
+        expected = load_file(path)
+        assert actual.keys() == expected.keys()
+        for name in expected:
+            assert torch.equal(actual[name], expected[name]), f"{path.name}: {name}"
 
 
 def has_checkpoint(run: Path) -> bool:

@@ -22,6 +22,8 @@ from regard.training.auto_settings import (
 )
 from regard.training.compose_recipe import SIZES, TrainRequest, data_table
 
+RECURRENT = {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}
+
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
@@ -33,34 +35,32 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
+def size_of(pairs: Path, **values: Any) -> CorpusSize | None:
+    return corpus_size(
+        CorpusSettings.parse({"pairs": str(pairs), **values}, "the test")
+    )
+
+
 def test_pairs_and_characters_are_counted_over_all_corpora(
     pairs: Path, tmp_path: Path
 ) -> None:
-    data = CorpusSettings.parse(
-        {"pairs": str(pairs), "mix": [{"pairs": str(pairs)}]}, "the test"
-    )
-    assert corpus_size(data) == CorpusSize(20, 2 * 10 * len("source 0target 0"))
-    missing = CorpusSettings.parse({"pairs": str(tmp_path / "missing.tsv")}, "the test")
-    assert corpus_size(missing) is None
+    twice = size_of(pairs, mix=[{"pairs": str(pairs)}])
+    assert twice == CorpusSize(20, 2 * 10 * len("source 0target 0"))
+    assert size_of(tmp_path / "missing.tsv") is None
 
 
 @posix
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     """It would block: nobody writes into it."""
     os.mkfifo(tmp_path / "pipe.tsv")
-    assert (
-        corpus_size(
-            CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")
-        )
-        is None
-    )
+    assert size_of(tmp_path / "pipe.tsv") is None
 
 
 def test_of_a_large_corpus_no_more_is_read(
     pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auto_settings, "MANY", 5)
-    assert corpus_size(CorpusSettings.parse({"pairs": str(pairs)}, "the test")) is None
+    assert size_of(pairs) is None
 
 
 @pytest.mark.parametrize(
@@ -84,42 +84,31 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
     assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
     assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
-    set_deeper = TrainRequest(
-        data=data_table(pairs=pairs), settings={"model.encoder.layers": 3}
-    ).compose()
-    assert (set_deeper.model.encoder.layers, set_deeper.model.decoder.layers) == (3, 2)
-    assert "model" in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW), SMALLEST)
-    assert "model" not in suitable(
-        CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST
-    )
+    few = 8 * auto_settings.SHALLOW
+    quick = auto_settings.QUICK
+    large = CorpusSize(100_000, 10**8)
+    assert "model" in suitable(CorpusSize(10_000, few), SMALLEST)
+    assert "model" not in suitable(CorpusSize(10_000, few + 8), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, 100), "transformer-small")
-    assert "model" in suitable(
-        CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK
-    )
-    assert "model" not in suitable(
-        CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK + 1
-    )
+    assert "model" in suitable(large, SMALLEST, quick)
+    assert "model" not in suitable(large, SMALLEST, quick + 1)
 
 
 def test_the_corpus_most_alike_is_named(
     monkeypatch: pytest.MonkeyPatch, pairs: Path
 ) -> None:
-    strings = {
-        "text": "strings",
-        "characters": 50_000,
-        "chrf": {"240": 20.4, "720": 31.5},
-    }
+    results = {"240": 20.4, "720": 31.5}
+    strings = {"text": "strings", "characters": 50_000, "chrf": results}
     sentences = {"text": "sentences", "characters": 200_000, "chrf": {"720": 11.0}}
     corpora = [{"pairs": 1000, **strings}, {"pairs": 1000, **sentences}]
     monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+    strings_line = "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes"
+    none_line = "none of the corpora that were measured"
     for size, expected in (
-        (
-            CorpusSize(2000, 150_000),
-            "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes",
-        ),
+        (CorpusSize(2000, 150_000), strings_line),
         (CorpusSize(500, 80_000), "1,000 sentences"),
-        (CorpusSize(8_000, 400_000), "none of the corpora that were measured"),
+        (CorpusSize(8_000, 400_000), none_line),
     ):
         *_, line = describe(size, recipe)
         assert line.startswith(f"for comparison: {expected}")
@@ -129,17 +118,9 @@ def test_the_corpus_most_alike_is_named(
     ("arguments", "tokens"),
     [
         ({}, 1024),
-        ({"settings": {"batching.tokens": 300}}, 300),
+        ({"settings": {"batching.tokens": 300, "model.encoder.layers": 3}}, 300),
         ({"preset": "transformer-tiny"}, 4096),
-        (
-            {
-                "settings": {
-                    "model.encoder.kind": "recurrent",
-                    "model.decoder.kind": "recurrent",
-                }
-            },
-            1024,
-        ),
+        ({"settings": RECURRENT}, 1024),
     ],
 )
 def test_presets_and_settings_go_before(
@@ -153,8 +134,10 @@ def test_presets_and_settings_go_before(
         assert lines == []
         return
     few, chosen = lines
-    assert few.startswith("10 pairs are enough to try the commands")
     encoder = recipe.model.encoder
+    layers = arguments.get("settings", {}).get("model.encoder.layers", 2)
+    assert encoder.layers == layers
+    assert few.startswith("10 pairs are enough to try the commands")
     assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
     assert f"{encoder.layers} layers, dropout {encoder.dropout}, " in chosen
 

@@ -96,7 +96,12 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    "kind", ["text", pytest.param("images", marks=pytest.mark.slow), "ensemble"]
+    "kind",
+    [
+        "text",
+        pytest.param("images", marks=pytest.mark.slow),
+        pytest.param("ensemble", marks=pytest.mark.slow),
+    ],
 )
 def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     kind: str, pool: ThreadPoolExecutor
@@ -106,7 +111,8 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     """
     model = plain_model("images" if kind == "images" else "text")
     if kind == "ensemble":
-        model = Ensemble([model, plain_model("text")])
+        other = make(kinds(reads=["text"])[1].values[0], ends=0.02)
+        model = Ensemble([model, other])
     requests = IMAGE_REQUESTS[:12] if kind == "images" else REQUESTS[:12]
     engine = Engine(model, choice="pytorch")
     expected = {
@@ -358,7 +364,9 @@ class Watched:
         for _ in range(times):
             assert self.scheduler.step()
             decodings = self.scheduler._decodings
-            sentences = [one for each in decodings for one in each.sentences.values()]
+            sentences = [
+                one for decoding in decodings for one in decoding.sentences.values()
+            ]
             small = [one for one in sentences if self.fits(one.rows, one.tokens)]
 
             assert len(sentences) - len(small) <= 1

@@ -94,17 +94,17 @@ def forced(
 def pairs_of(folder: ModelFolder) -> tuple[list[list[int]], list[list[int]]]:
     """Return sources and targets of several lengths."""
     draw = torch.Generator().manual_seed(5)
-
-    def ids(size: int, length: int) -> list[int]:
-        return torch.randint(EOS + 1, size, (length,), generator=draw).tolist()  # type: ignore[no-any-return]
-
     sources = []
     targets = []
 
     for source_length in (5, 0, 11, 3):
         for target_length in (1, 2, 5, 7):
-            sources.append([*ids(len(folder.tokenizer.source), source_length), EOS])
-            targets.append(ids(len(folder.tokenizer.target), target_length))
+            sizes = (EOS + 1, len(folder.tokenizer.source))
+            ids = torch.randint(*sizes, (source_length,), generator=draw)
+            sources.append([*ids.tolist(), EOS])
+            sizes = (EOS + 1, len(folder.tokenizer.target))
+            ids = torch.randint(*sizes, (target_length,), generator=draw)
+            targets.append(ids.tolist())
 
     return sources, targets
 
@@ -177,25 +177,16 @@ def test_nan_ends_the_search_as_in_the_reference() -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("PATH", "/nowhere", "no C compiler"),
-        pytest.param("CC", "false", "failed", marks=pytest.mark.slow),
-    ],
-)
-def test_missing_kernels_have_a_reason(
-    name: str, value: str, reason: str, tmp_path: Path
-) -> None:
+def test_missing_kernels_have_a_reason(tmp_path: Path) -> None:
     command = "from regard.runtime import native; print(native.why_unavailable())"
-    own = {"REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile", name: value}
+    own = {"REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile"}
     process = subprocess.run(
         [sys.executable, "-c", command],
-        env={**os.environ, **own},
+        env={**os.environ, **own, "PATH": "/nowhere"},
         capture_output=True,
         text=True,
         timeout=120,
     )
 
-    assert reason in process.stdout, process.stderr
+    assert "no C compiler" in process.stdout, process.stderr
     assert not list(tmp_path.iterdir()), "no partial file is left"

@@ -167,20 +167,6 @@ def test_a_lost_machine_changes_nothing(
     assert output.read_bytes() == expected
 
 
-def test_a_bad_line_is_named(
-    refused: Run, model: Path, lines: Path, tmp_path: Path
-) -> None:
-    texts = lines.read_text("utf-8").splitlines()
-    texts[3000] = "x" * 30_000
-    file = tmp_path / "lines.ko"
-    file.write_text("\n".join(texts), "utf-8")
-    options = ("--output", tmp_path / "out", "--cluster", "local")
-    err = refused("translate", model, file, *options, *SEARCH)
-
-    assert f"{file}: line 3001 has more than 20,000 characters" in err
-    assert not list(tmp_path.glob("out*"))
-
-
 def test_bad_input_is_refused_in_sentences(
     refused: Run, model: Path, lines: Path, tmp_path: Path
 ) -> None:

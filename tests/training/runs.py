@@ -116,22 +116,10 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "regard", *options]
 
 
-def torchrun(processes: int, *options: str, restarts: int = 0) -> list[str]:
+def torchrun(processes: int, *options: str) -> list[str]:
     """Build the same command line, started by torchrun."""
-    launcher = [
-        "--standalone",
-        f"--nproc-per-node={processes}",
-        f"--max-restarts={restarts}",
-    ]
-    return [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        *launcher,
-        "-m",
-        "regard",
-        *options,
-    ]
+    launcher = ["--standalone", f"--nproc-per-node={processes}", "-m", "regard"]
+    return [sys.executable, "-m", "torch.distributed.run", *launcher, *options]
 
 
 def workers(torchrun: int) -> list[int]:

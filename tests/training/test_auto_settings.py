@@ -115,31 +115,29 @@ def test_the_corpus_most_alike_is_named(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "tokens"),
+    ("arguments", "tokens", "layers"),
     [
-        ({}, 1024),
-        ({"settings": {"batching.tokens": 300, "model.encoder.layers": 3}}, 300),
-        ({"preset": "transformer-tiny"}, 4096),
-        ({"settings": RECURRENT}, 1024),
+        ({}, 1024, 2),
+        ({"settings": {"batching.tokens": 300, "model.encoder.layers": 3}}, 300, 3),
+        ({"preset": "transformer-tiny"}, 4096, 4),
+        ({"settings": RECURRENT}, 1024, 1),
     ],
 )
 def test_presets_and_settings_go_before(
-    arguments: dict[str, Any], tokens: int, pairs: Path
+    arguments: dict[str, Any], tokens: int, layers: int, pairs: Path
 ) -> None:
     request = TrainRequest(data=data_table(pairs=pairs), **arguments)
     recipe = request.compose()
-    assert recipe.batching.tokens == tokens
+    encoder = recipe.model.encoder
+    assert (recipe.batching.tokens, encoder.layers) == (tokens, layers)
     lines = request.describe_choices(recipe)
     if "preset" in arguments:
         assert lines == []
         return
     few, chosen = lines
-    encoder = recipe.model.encoder
-    layers = arguments.get("settings", {}).get("model.encoder.layers", 2)
-    assert encoder.layers == layers
     assert few.startswith("10 pairs are enough to try the commands")
     assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
-    assert f"{encoder.layers} layers, dropout {encoder.dropout}, " in chosen
+    assert f"{layers} layers, dropout {encoder.dropout}, " in chosen
 
 
 def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from training.examples import EXAMPLES as BATCHES
 from training.examples import with_dropout
 
-from regard.attention import watch
+from regard.attention import record_attention
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
@@ -222,21 +222,18 @@ def test_the_objective_is_its_formula_over_all_tokens_but_padding(
 
 
 def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> Tensor:
-    """Equation 14 of Show, Attend and Tell, sentence by sentence and entry by entry."""
+    """Equation 14 of Show, Attend and Tell, sentence by sentence."""
     source = Batch(batch.source, batch.source_keep)
-    with watch(model, gradients=True) as readings:
+    with record_attention(model, gradients=True, role="cross") as readings:
         model(source, batch.target_in)
     keep = entry_keep(model, source)
     total = torch.zeros(())
     heads = 0
-    for name, weights in readings.items():
-        if "cross" not in name:
-            continue
+    for weights in readings.values():
         heads += weights.shape[1]
         for row, target in enumerate(batch.target_out):
-            for entry in keep[row].nonzero()[:, 0]:
-                attended = weights[row, :, target != PAD, entry].sum(-1)
-                total = total + ((1 - attended) ** 2).sum()
+            attended = weights[row][:, target != PAD].sum(1)
+            total = total + ((1 - attended[:, keep[row]]) ** 2).sum()
     return total / max(1, heads)
 
 

@@ -126,9 +126,12 @@ def test_a_kill_between_any_two_steps_loses_nothing(
                 "an incomplete result took the final name"
             )
         repeated.add(finish_work(path))
+
         assert path.read_bytes() == WHOLE
         assert os.listdir(path.parent) == ["out"]
+
         step += apart
+
     assert step > 50, "killed at nearly every line of the module"
     assert repeated == {0, 1, 2}, "finished chunks are not repeated"
 
@@ -148,9 +151,11 @@ def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
                 finally:
                     os._exit(9)
             _, status = os.waitpid(process, 0)
+
             assert os.waitstatus_to_exitcode(status) == 7
         part.add("1\n", part.mark.after(1, "", 0, 0))
         part.finish()
+
     assert path.read_text() == "1\n"
 
 
@@ -164,6 +169,7 @@ def test_a_file_that_grew_after_its_last_short_chunk_is_continued(
     with part.path.open("ab") as file:
         file.write(b"half a li")
     done = finish_work(path, lines=grown)
+
     assert done == chunks, "the short chunk is done again, whole ones are not"
     assert path.read_text() == upper(grown)
     assert os.listdir(tmp_path) == ["out"]
@@ -179,6 +185,7 @@ def test_a_file_whose_translated_lines_changed_is_refused(
     path = tmp_path / "out"
     leave_part(path)
     because = "lines: lines 1 to 5 are translated already, and have changed since"
+
     with pytest.raises(DataError, match=because):
         finish_work(path, lines=lines)
     assert (tmp_path / "out.part").read_bytes() == WHOLE, "nothing is taken back"
@@ -201,6 +208,9 @@ def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(
         if not run_and_kill(path, step, True, grown):
             break
         finish_work(path, lines=grown)
+
         assert path.read_text() == upper(grown), step
+
         step += apart
+
     assert step > 100

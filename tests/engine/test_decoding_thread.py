@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 import torch
 from engine.test_decode import (
-    IMAGE_REQUESTS,
     REQUESTS,
     assert_same,
     decode_alone,
@@ -32,7 +31,6 @@ from laws.models import kinds, make
 import regard
 from regard.common.errors import RegardError
 from regard.common.processes import torch_threads
-from regard.models import Ensemble
 from regard.runtime.engine import BatchLimits, DecodeRequest, Engine
 from regard.runtime.engine.continuous_batching import DecodeCall, Scheduler
 from regard.search import Hypothesis, SearchSettings
@@ -54,8 +52,8 @@ UNWRITABLE = DecodeRequest(
 """A request that fails in its second step: no row has a score for that token of its prefix."""
 
 
-def plain_model(reads: str = "text") -> Any:
-    return make(kinds(reads=[reads])[0].values[0], ends=0.02)
+def plain_model() -> Any:
+    return make(kinds(reads=["text"])[0].values[0], ends=0.02)
 
 
 def alone(
@@ -95,25 +93,14 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "text",
-        pytest.param("images", marks=pytest.mark.slow),
-        pytest.param("ensemble", marks=pytest.mark.slow),
-    ],
-)
 def test_calls_of_many_threads_have_the_results_that_they_have_alone(
-    kind: str, pool: ThreadPoolExecutor
+    pool: ThreadPoolExecutor,
 ) -> None:
     """Same and other settings, samples, streams, one left early, one that fails, and one that is
     traced.
     """
-    model = plain_model("images" if kind == "images" else "text")
-    if kind == "ensemble":
-        other = make(kinds(reads=["text"])[1].values[0], ends=0.02)
-        model = Ensemble([model, other])
-    requests = IMAGE_REQUESTS[:12] if kind == "images" else REQUESTS[:12]
+    model = plain_model()
+    requests = REQUESTS[:12]
     engine = Engine(model, choice="pytorch")
     expected = {
         search: alone(model, requests, search) for search in (GREEDY, BEAM, SAMPLE)

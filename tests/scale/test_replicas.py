@@ -81,6 +81,7 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
         wait_until(is_replaced, "the killed replica is replaced")
         time.sleep(3)
         stop.set()
+
         assert min(client.result() for client in clients) > 2
 
     server.terminate()
@@ -143,6 +144,7 @@ def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them
     assert second.returncode == 143, err[-2000:]
 
     client.join()
+
     assert answers[0].status_code == 200, answers[0].text
     assert len(answers[0].json()["translations"]) == len(texts)
 
@@ -179,11 +181,16 @@ def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
 ) -> None:
     options = ("--port", _free_port(), "--cluster", two_machines[0], "--replicas", 3)
     server = start("serve", model, *options)
+
     assert server.stderr is not None
+
     first = server.stderr.readline()
+
     assert "the replicas wait for 1 more core" in first
+
     server.terminate()
     _, err = server.communicate(timeout=60)
+
     assert server.returncode == 143, err[-2000:]
     assert "listening" not in err
     assert "Traceback" not in err

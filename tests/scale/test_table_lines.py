@@ -62,6 +62,7 @@ def test_all_files_without_the_column_are_named(tmp_path: Path) -> None:
         _lines(tmp_path)
 
     first, second = caught.value.causes
+
     assert "1.parquet: has no column 'text'; there are id, words" in first
     assert "2.parquet: has no column 'text'; there are id, tokens" in second
 
@@ -99,8 +100,11 @@ def test_texts_stay_what_they_are_whatever_the_first_rows_look_like(
 
 def test_numbers_are_texts_in_csv_and_refused_in_json(tmp_path: Path) -> None:
     table = _write_rows(tmp_path / "table.csv", ["a"] * 3)
+
     assert _lines(table, "id") == ["0", "1", "2"]
+
     table = _write_rows(tmp_path / "table.jsonl", ["a"])
+
     with pytest.raises(DataError, match="column 'id' holds int64, wanted texts"):
         _lines(table, "id")
 

@@ -145,7 +145,9 @@ def assert_same_weights(run: Path, other: Path) -> None:
     for path in (other / "model.safetensors", *last.glob("*.safetensors")):
         actual = load_file(run / path.relative_to(other))
         expected = load_file(path)
+
         assert actual.keys() == expected.keys()
+
         for name in expected:
             assert torch.equal(actual[name], expected[name]), f"{path.name}: {name}"
 

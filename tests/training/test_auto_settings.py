@@ -82,11 +82,14 @@ def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -
 
 def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) -> None:
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+
     assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
     assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
+
     few = 8 * auto_settings.SHALLOW
     quick = auto_settings.QUICK
     large = CorpusSize(100_000, 10**8)
+
     assert "model" in suitable(CorpusSize(10_000, few), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, few + 8), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, 100), "transformer-small")
@@ -129,12 +132,15 @@ def test_presets_and_settings_go_before(
     request = TrainRequest(data=data_table(pairs=pairs), **arguments)
     recipe = request.compose()
     encoder = recipe.model.encoder
+
     assert (recipe.batching.tokens, encoder.layers) == (tokens, layers)
+
     lines = request.describe_choices(recipe)
     if "preset" in arguments:
         assert lines == []
         return
     few, chosen = lines
+
     assert few.startswith("10 pairs are enough to try the commands")
     assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
     assert f"{layers} layers, dropout {encoder.dropout}, " in chosen
@@ -146,6 +152,7 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
     )
     request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
     first, *_ = request.describe_choices(request.compose())
+
     assert first.startswith(
         "every line of the target is the same: nothing can be learnt"
     )
@@ -154,6 +161,7 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
 def test_every_size_of_a_budget_has_them(pairs: Path) -> None:
     request = TrainRequest(data=data_table(pairs=pairs), budget="5m")
     sizes = request.sizes(request.compose())
+
     assert [*sizes] == [*SIZES]
     assert {recipe.batching.tokens for recipe in sizes.values()} == {1024}
     assert len({recipe.model.encoder.size for recipe in sizes.values()}) == len(SIZES)

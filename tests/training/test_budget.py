@@ -65,6 +65,7 @@ def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(
     fast = Trial(1e-6, 20, 100, 4)
     monkeypatch.setattr("regard.training.budget.trial", lambda *_: fast)
     choice = choose(minutes, _recipes(), _batches(), (20, 20), "cpu")
+
     assert choice.preset == expected
     assert choice.recipe.training.minutes == minutes, "the clock ends the run"
     assert choice.recipe.training.updates is None
@@ -77,6 +78,7 @@ def test_a_budget_below_one_update_is_refused(monkeypatch: pytest.MonkeyPatch) -
     slow = Trial(3.0, 20, 100, 4)
     monkeypatch.setattr("regard.training.budget.trial", lambda *_: slow)
     message = "`budget=`: 2 seconds are too few for one update, which takes 3 here"
+
     with pytest.raises(TrainingError, match=message):
         choose(2 / 60, _recipes(), _batches(), (20, 20), "cpu")
 
@@ -111,10 +113,15 @@ def test_a_trial_computes_the_share_of_one_process(
     monkeypatch.setattr("regard.training.gradient_workers.sample_target_inputs", sample)
     result = trial(recipe, _batches(4), (20, 20), "cpu", processes)
     sizes = [len(call.args[1]) for call in compute.call_args_list]
+
     assert set(sizes) == {share}
+
     probabilities = [call.args[2] for call in sample.call_args_list]
+
     assert probabilities == [0.5] * sum(sizes)
+
     alone = trial(recipe, _batches(4), (20, 20), "cpu")
+
     assert result.tokens == alone.tokens, "tokens of the whole update"
 
 
@@ -143,9 +150,12 @@ def test_sizes_that_do_not_fit_in_memory_are_passed_over(
 def test_a_script_without_tokens_is_refused_with_the_reason() -> None:
     with pytest.raises(DataError) as raised:
         check_scripts(["나는 집에 간다", "hello"], _Letters(), "the source side")
+
     (cause,) = raised.value.causes
+
     assert "the source side: 55% of the letters are Hangul" in cause
     assert "100% of those have no token" in cause
     assert "without `parent=`" in cause
+
     few_names = ["hello world " * 30, "나"]
     check_scripts(few_names, _Letters(), "the source side")

@@ -68,11 +68,16 @@ def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
         for part in ("model", "random")
         for rank in (1, 2, 3)
     ]
+
     assert sorted(path.name for path in (shards / "three").iterdir()) == names
+
     parts = [load_file(shards / "three" / name) for name in names[:3]]
+
     assert [len(part["0"]) for part in parts] == [3, 3, 1]
     assert [len(part["1"]) for part in parts] == [1, 0, 0]
+
     of_main_process = [len(load_file(shards / "three" / name)) for name in names[3:]]
+
     assert of_main_process == [1, 0, 0]
 
 
@@ -82,7 +87,9 @@ def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
 ) -> None:
     own = _own()
     read_parts(sorted((shards / "three").iterdir()), own)
+
     assert all(map(torch.equal, own["model"].values(), WHOLES))
+
     (shards / "whole").mkdir()
     for part, tensors in own.items():
         save_file(tensors, shards / "whole" / f"{part}.safetensors")
@@ -103,7 +110,9 @@ def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
     own = _own()
     files = sorted((shards / "three").iterdir())
     remaining = [path for path in files if not path.name.startswith(left_out)]
+
     with pytest.raises(DamagedCheckpoint, match=r"is not of shape|it has no"):
         read_parts(remaining, own)
+
     for tensor in (*own["model"].values(), *own["random"].values()):
         assert not tensor.any()

@@ -44,19 +44,26 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sharded: bool) -> N
     two = tmp_path / "two"
     run_command(command(*_options(data, one, False)))
     stderr = run_command(torchrun(2, *_options(data, two, sharded)))
+
     assert stderr.count("training ended after 12 updates") == 1, "one process reports"
     assert ("weights split over them" in stderr) == sharded
+
     events, others = (
         [line for line in read(run / "journal.jsonl") if line["event"] == "train"]
         for run in (two, one)
     )
+
     assert len(others) == 4
+
     for event, other in zip(events, others, strict=True):
         for name in ("loss", "gradient_norm", "guided"):
             assert event[name] == pytest.approx(other[name], rel=1e-4)
+
     actual = load_file(two / "model.safetensors")
     expected = load_file(one / "model.safetensors")
+
     assert actual.keys() == expected.keys()
+
     for name in expected:
         # Gradients of the bias of keys are rounding, which Adam scales to its learning rate.
         if not name.endswith("key.bias"):
@@ -67,10 +74,12 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sharded: bool) -> N
 
 def test_collectives_of_a_single_process_return_its_values() -> None:
     world = World()
+
     assert world.is_main
     assert world.all_reduce_sum(1.0, 2.0) == [1.0, 2.0]
     assert world.all_reduce_max(3.0) == [3.0]
     assert world.broadcast(4.0) == [4.0]
+
     world.barrier()
     with join_processes("cpu") as (joined, device):
         assert (joined, device) == (world, "cpu")

@@ -65,6 +65,7 @@ def compute_gradients(
         losses = workers.gradients(batches, TOKENS)
     finally:
         workers.close()
+
     return take_gradients(objective), losses
 
 
@@ -96,7 +97,9 @@ def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(
     for threads in (1, 3):
         gradients, losses = compute_gradients(objective, threads, batches_for(settings))
         assert_gradients_close(gradients, expected)
+
         assert sum(loss.tokens for loss in losses) == TOKENS
+
         for name in ("smoothed", "cross_entropy"):
             total = sum(float(getattr(loss, name)) for loss in losses)
             assert total == pytest.approx(getattr(whole, name).item(), rel=1e-4)
@@ -114,6 +117,7 @@ def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
     torch.manual_seed(99)  # the global generator has no influence
     actual, losses = compute_gradients(objective, 3, batches)
     assert_gradients_close(actual, expected)
+
     assert rounded(losses) == rounded(expected_losses)
 
 
@@ -144,6 +148,7 @@ def test_there_may_be_fewer_batches_than_threads(count: int) -> None:
     expected, expected_losses = compute_gradients(objective, 1, BATCHES[:count])
     gradients, losses = compute_gradients(objective, 3, BATCHES[:count])
     assert_gradients_close(gradients, expected)
+
     assert rounded(losses) == rounded(expected_losses)
     assert len(losses) == count
 
@@ -161,6 +166,7 @@ def test_frozen_and_shared_weights_get_the_gradients_that_they_get_in_one_thread
     for number, parameter in enumerate(model.parameters()):
         if parameter is frozen:
             expected[number] = None
+
     for threads in (1, 3):
         gradients, _ = compute_gradients(Objective(model, 0.1), threads)
         assert_gradients_close(gradients, expected)
@@ -183,6 +189,7 @@ def test_all_threads_use_the_weights_and_the_mode_that_were_set_later() -> None:
         workers.close()
         weights = [parameter.detach() for parameter in objective.parameters()]
         results.append([*take_gradients(objective), *weights])
+
     assert_gradients_close(*results)
 
 
@@ -230,15 +237,19 @@ def test_an_error_in_a_thread_reaches_the_caller_and_leaves_nothing_behind(
     torch.set_num_threads(2)
     try:
         workers = GradientWorkers(objective, "float32", CPU, threads)
+
         with pytest.raises(KeyError, match="refused"):
             workers.gradients(BATCHES[:2], TOKENS)
         assert torch.get_num_threads() == 2
+
         objective.zero_grad(set_to_none=True)
         workers.gradients(BATCHES[2:], TOKENS)
         workers.close()
+
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
     assert_gradients_close(take_gradients(objective), expected)
 
 
@@ -258,10 +269,13 @@ def test_an_error_is_raised_after_all_threads_have_finished() -> None:
             return super().forward(batch)
 
     workers = GradientWorkers(Slow(one_model(), BATCHES[0][0]), "float32", CPU, 2)
+
     with pytest.raises(KeyError, match="refused"):
         workers.gradients(BATCHES[:2], TOKENS)
+
     raised.set()
     workers.close()
+
     assert raised_early == [False]
 
 
@@ -286,6 +300,7 @@ def test_every_batch_is_computed_once_and_by_threads_that_end() -> None:
     by_thread = [
         sorted(size for one, size in computed if one == name) for name in names
     ]
+
     assert sorted(by_thread) == [[2, 6], [4, 8]]
     assert threading.active_count() == before
 

@@ -71,7 +71,9 @@ def plain_divergence(
     count = 0
     for row, line in enumerate(batch.indices):
         links = EXAMPLES[line].links
+
         assert links is not None
+
         sources_of: dict[int, list[int]] = {}
         for source, target in zip(links[::2], links[1::2], strict=True):
             sources_of.setdefault(target, []).append(source)
@@ -81,6 +83,7 @@ def plain_divergence(
             for source in sources:
                 log_weight = weights[row, target + shift, source].log()
                 total = total + share * (math.log(share) - log_weight)
+
     return total, count
 
 
@@ -96,14 +99,20 @@ def test_the_guided_loss_equals_the_plain_loop(
     loss = objective(batch)
     unguided = Objective(model, 0.1)(batch)
     expected, count = plain_divergence(model, guided, batch)
+
     assert loss.guided is not None
     assert loss.linked is not None
+
     torch.testing.assert_close(loss.guided, expected, **CLOSE)
+
     assert int(loss.linked) == count == 7
+
     torch.testing.assert_close(
         loss.smoothed, unguided.smoothed + 0.5 * expected, **CLOSE
     )
+
     assert torch.equal(loss.cross_entropy, unguided.cross_entropy)
+
     parameters = list(model.parameters())
     actual = torch.autograd.grad(loss.guided, parameters, allow_unused=True)
     assert_all_close(
@@ -111,8 +120,11 @@ def test_the_guided_loss_equals_the_plain_loop(
     )
     parts = [objective(part).detached() for part in batch.split(3)]
     total = sum(float(part.guided) for part in parts)
+
     assert total == pytest.approx(expected.item(), rel=1e-4)
+
     loss = objective(WITHOUT_LINKS)
+
     assert (loss.guided, loss.linked) == (None, None)
     assert torch.equal(loss.smoothed, unguided.smoothed)
 
@@ -160,14 +172,19 @@ def test_only_the_guided_layer_computes_its_weights(
     monkeypatch.setattr(attention, "masked_softmax", softmax)
     guided = Objective(model, 0.1, guide=guide(model))
     guided(WITHOUT_LINKS)
+
     assert softmax.call_count == 0, "the fused kernel computes none"
+
     guided(collate(EXAMPLES))
+
     assert softmax.call_count == 1
 
 
 def test_auto_guides_the_layer_before_the_last_or_the_only_one() -> None:
     assert guide(three_layers()) == Guide("decoder.layers.1.cross_attention", 0, 0.5)
+
     only = Guide("decoder.cross_attention", 0, 0.5)
+
     assert guide(recurrent("recurrent")) == only
     assert Guide.of(three_layers(), TrainingSettings(guided=0.0)) is None
 
@@ -175,9 +192,12 @@ def test_auto_guides_the_layer_before_the_last_or_the_only_one() -> None:
 def test_a_head_that_the_model_lacks_is_refused() -> None:
     model = three_layers()
     message = "layer 4 was asked for, and this decoder has 3 with cross-attention; give 1 to 3"
+
     with pytest.raises(ConfigurationError, match=f"guided_layer: {message}"):
         guide(model, guided_layer=4)
+
     message = "head 5 was asked for, and layer 2 has 4; give 1 to 4"
+
     with pytest.raises(ConfigurationError, match=f"guided_head: {message}"):
         guide(model, guided_head=5)
 
@@ -192,6 +212,7 @@ def test_a_dropped_layer_is_not_guided() -> None:
     objective = Objective(model, 0.1, guide=guide(model))
     batch = collate(EXAMPLES)
     guided = [objective(batch).guided is not None for _ in range(40)]
+
     assert 0 < sum(guided) < 40
 
 
@@ -200,9 +221,12 @@ def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
     with torch.no_grad():
         model.get_parameter("decoder.layers.1.cross_attention.query.weight").mul_(1e4)
     loss = Objective(model, 0.1, guide=guide(model))(collate(EXAMPLES))
+
     assert math.isfinite(loss.guided.item())
+
     loss.smoothed.backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
+
     assert all(bool(gradient.isfinite().all()) for gradient in gradients)
 
 
@@ -240,17 +264,24 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(
     default = {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(updates=1, guided_head=2, guided_row="after"), tmp_path).run()
     guided = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True}
+
     assert load_alignment(tmp_path) == {**guided, **default}
+
     events = read_journal(tmp_path / "journal.jsonl")
+
     assert [line["guided"] > 0 for line in events if "guided" in line] == [True]
+
     resumed = trainer(recipe(updates=2, guided_layer=2), tmp_path)
     resumed.resume()
     resumed.run()
     guided = {"layer": "decoder.layers.1.cross_attention", "head": 0, "shifted": False}
+
     assert load_alignment(tmp_path) == {**guided, **default}
+
     # Written by a version without with_reverse.
     chosen = {**guided, "head": None, "symmetry": None}
     text = json.dumps(sealed(chosen, id=""))
     (tmp_path / "alignment.json").write_text(text, encoding="utf-8")
     trainer(recipe(updates=1), tmp_path).run()
+
     assert load_alignment(tmp_path) == {**chosen, **default}

@@ -114,6 +114,7 @@ def test_the_loss_equals_its_formula_in_value_and_gradients(
     if loss_of is two_passes:
         plain_entropy = (plain_entropy + plain(second, weight, bias, targets, 0.0)) / 2
     torch.testing.assert_close(entropy, plain_entropy.detach(), rtol=1e-4, atol=1e-4)
+
     assert not entropy.requires_grad
 
 
@@ -163,7 +164,9 @@ def test_bfloat16_is_close(
         loss, entropy = loss_of(used, targets, 0.1)
     actual = with_gradients([loss], leaves)
     expected = with_gradients([formula(leaves, targets, 0.1)], leaves)
+
     assert all(tensor.dtype == torch.float32 for tensor in actual)
+
     assert_all_near(actual, expected, 0.03)
     assert_all_near([entropy], [loss_of(leaves, targets, 0.1)[1]], 0.01)
 
@@ -175,6 +178,7 @@ def test_a_second_backward_pass_is_an_error_and_not_a_wrong_number(
     leaves, targets = inputs(300)
     loss, _ = loss_of(leaves, targets, 0.1)
     gradients(loss * 3, leaves)
+
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         gradients(loss, leaves)
 
@@ -201,12 +205,15 @@ def test_the_objective_is_its_formula_over_all_tokens_but_padding(
     for _ in range(2 if rdrop else 1):
         features = model(Batch(batch.source, batch.source_keep), batch.target_in)
         passes.append(features.flatten(0, 1)[keep])
+
     output = model.decoder.output
     leaves = [passes[0], passes[-1], output.weight, output.bias]
     targets = batch.target_out.flatten()[keep]
+
     assert (
         loss.tokens == len(targets) == sum(len(example.target) for example in EXAMPLES)
     )
+
     actual = with_gradients([loss.smoothed], learning(model))
     expected = with_gradients(
         [plain_rdrop(leaves, targets, 0.1, rdrop)], learning(model)
@@ -234,6 +241,7 @@ def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> Tensor:
         for row, target in enumerate(batch.target_out):
             attended = weights[row][:, target != PAD].sum(1)
             total = total + ((1 - attended[:, keep[row]]) ** 2).sum()
+
     return total / max(1, heads)
 
 
@@ -252,7 +260,9 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(
         rtol=1e-3,
         atol=1e-3,
     )
+
     assert torch.equal(penalised.cross_entropy, unpenalised.cross_entropy)
+
     with_rdrop = Objective(model, 0.1, RDROP, doubly_stochastic=0.7)(batch)
     torch.testing.assert_close(
         with_rdrop.smoothed, penalised.smoothed, rtol=1e-4, atol=1e-3
@@ -294,4 +304,5 @@ def test_captions_of_one_image_count_like_separate_examples(
     parts = [objective(part) for part in together.split(2)]
     smoothed = sum(part.smoothed for part in parts)
     torch.testing.assert_close(smoothed, loss.smoothed, rtol=1e-4, atol=1e-4)
+
     assert sum(part.tokens for part in parts) == loss.tokens

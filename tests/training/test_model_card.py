@@ -71,10 +71,12 @@ def test_a_text_is_shown_as_it_is(parser: MarkdownIt, text: str) -> None:
         return [part.type for part in parts if part.type not in TEXT]
 
     assert shape(escape_text(text)) == shape("anybody")
+
     if text in PLAIN:
         assert escape_text(text) == text
     parts = parts_of(f"- Author: {escape_text(text)}\n", parser)
     shown = "".join(part.content for part in parts if part.type in TEXT)
+
     assert shown == f"Author: {readable(text)}"
 
 
@@ -84,6 +86,7 @@ def test_code_is_one_span(text: str) -> None:
     parts = parts_of(f"Command: {code_span(code)}.", PARSERS[0])
     (paragraph,) = [part for part in parts if part.type == "inline"]
     children = [(child.type, child.content) for child in paragraph.children or ()]
+
     assert children == [("text", "Command: "), ("code_inline", code), ("text", ".")]
 
 
@@ -92,7 +95,9 @@ def test_a_quoted_argument_is_that_argument_again() -> None:
     texts = [*HOSTILE[:-1], "a\x1b\u202e'\\\udcffb", "it's", "", "-", "\U000e0001"]
     arguments = [text for text in texts if "\0" not in text]
     quoted = " ".join(map(quote_argument, arguments))
+
     assert quoted.isprintable()
+
     program = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, sys.argv[1:])))"
     done = subprocess.run(
         ["bash", "-c", f'{sys.executable} -c "{program}" {quoted}'],
@@ -100,6 +105,7 @@ def test_a_quoted_argument_is_that_argument_again() -> None:
         check=True,
         env={"LC_ALL": "C.UTF-8"},
     )
+
     assert [os.fsdecode(part) for part in done.stdout.split(b"\0")] == arguments
 
 

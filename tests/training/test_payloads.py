@@ -72,6 +72,7 @@ def test_the_payloads_work(tmp_path: Path, form: str) -> None:
         "source": lambda: exec(path.read_bytes(), {}),
     }
     execute.get(form, lambda: torch.load(path, weights_only=False))()
+
     assert (tmp_path / MARKER).is_dir()
 
 
@@ -125,10 +126,13 @@ def sharded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             threads=1,
             device="cpu",
         )
+
     newest = run / "checkpoints" / "update-00000002"
+
     assert "model-00001-of-00001.safetensors" in {
         path.name for path in newest.iterdir()
     }
+
     return run
 
 
@@ -158,10 +162,12 @@ def _resume(run: Path, expected: Path) -> bool:
         regard.train(out=run, resume=True, threads=1, device="cpu")
     except RegardError:
         return False
+
     checkpoint = (expected / NEWEST).glob("*.safetensors")
     for path in (expected / "model.safetensors", *checkpoint):
         actual = (run / path.relative_to(expected)).read_bytes()
         assert actual == path.read_bytes(), path.name
+
     return True
 
 
@@ -194,9 +200,13 @@ def test_resuming_executes_no_file_of_a_sharded_run(
         (run / name).parent.mkdir(exist_ok=True)
         (run / name).write_bytes(next(payloads))
         resumed += _resume(run, sharded_run)
+
         assert not marker.exists(), name
+
         shutil.rmtree(run)
+
     in_newest = [name for name in names if name.startswith(NEWEST)]
+
     assert resumed >= len(in_newest), "an earlier checkpoint is read"
 
 
@@ -215,12 +225,15 @@ def test_resuming_in_one_process_executes_no_sealed_payload(
             for name in [*contents["files"], "sharded.safetensors"]:
                 (state.parent / name).write_bytes(form(Payload(marker)))
                 contents["files"][name] = file_sha256(state.parent / name)
+
             (state.parent / ".metadata").write_bytes(form(Payload(marker)))
             state.write_text(
                 json.dumps({**contents, "checksum": json_digest(contents)})
             )
+
         with pytest.raises(TrainingError, match="no checkpoint can be read"):
             regard.train(out=run, resume=True, threads=1, device="cpu")
+
         shutil.rmtree(run)
 
 
@@ -243,7 +256,9 @@ def test_loading_executes_no_file_of_a_model_folder(
             loaded += 1
         except RegardError as problem:
             problems[path.name] = str(problem)
+
         assert not marker.exists(), path.name
+
     assert all(name in problem for name, problem in problems.items())
     assert loaded >= 3, "journal, recipe and model card are not read"
 
@@ -300,6 +315,7 @@ def _unpickles(node: ast.AST) -> Iterator[str]:
     for module in modules:
         if any(f"{module}.".startswith(f"{name}.") for name in UNPICKLERS):
             yield f"imports {module}"
+
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return
     call = ast.unparse(node.func)

@@ -63,6 +63,7 @@ def test_at_most_depth_plus_one_items_are_prefetched(depth: int) -> None:
             assert items.reaches(taken + depth + 1)
             assert not items.reaches(taken + depth + 2, within=0.002)
             assert next(stream) == taken
+
     assert threads() == 0
     assert items.count <= 10 + depth + 2, "at most one more item is begun at the end"
 
@@ -70,9 +71,12 @@ def test_at_most_depth_plus_one_items_are_prefetched(depth: int) -> None:
 def test_items_are_made_in_the_block_by_a_thread_of_their_own() -> None:
     items = Counter()
     stream = Prefetcher((items.__next__(), threading.get_ident()) for _ in range(3))
+
     assert not items.reaches(1, within=0.01)
+
     with stream:
         makers = {thread for _, thread in stream}
+
     assert len(makers) == 1
     assert threading.get_ident() not in makers
 
@@ -85,6 +89,7 @@ def test_an_error_is_raised_at_the_position_of_its_item(after: int) -> None:
         Prefetcher(failing(after)) as stream,
     ):
         taken.extend(stream)
+
     assert taken == list(range(after))
     assert threads() == 0
 
@@ -114,4 +119,5 @@ def test_leaving_the_block_waits_for_the_current_item() -> None:
 
     with Prefetcher(slow()):
         assert begun.wait(TIMEOUT)
+
     assert finished.is_set()

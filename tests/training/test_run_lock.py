@@ -24,8 +24,10 @@ def test_a_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
         ):
             pass
         assert (run / "file").exists()
+
     with lock_run(run):
         pass
+
     assert run.is_dir(), "only a folder that stays empty is removed"
 
 

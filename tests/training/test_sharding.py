@@ -56,6 +56,7 @@ def _gathered(model: Model) -> list[str]:
             weight = module.self_attention.key.weight
             if not isinstance(weight, DTensor):
                 names.append(name)
+
     return names
 
 
@@ -69,9 +70,13 @@ def test_layers_are_gathered_only_while_they_compute(
     model = _model()
     plain = _model()
     names = _gathered(model)
+
     assert len(names) == 6
+
     shard(model, layers=layers)
+
     assert _gathered(model) == []
+
     forward: dict[str, list[str]] = {}
     backward: dict[str, list[str]] = {}
     for name, module in model.named_modules():
@@ -82,20 +87,25 @@ def test_layers_are_gathered_only_while_they_compute(
             module.feedforward.register_full_backward_hook(
                 lambda *_, name=name: backward.update({name: _gathered(model)})
             )
+
     for last in (False, True):
         set_last_of_update(model, last)
         for trained in (model, plain):
             with autocast(precision, torch.device("cpu")):
                 loss = Objective(trained, 0.1)(BATCH)
             loss.smoothed.backward()
+
         assert list(forward) == names == list(reversed(backward))
+
         for name in names:
             assert forward[name] == ([name] if layers else names)
             assert name in backward[name]
             assert not layers or len(backward[name]) <= 2, (
                 "the next layer may be prefetched"
             )
+
         assert _gathered(model) == ([] if layers or last else names)
+
     # Summed in another order.
     errors = []
     norms = []
@@ -106,9 +116,13 @@ def test_layers_are_gathered_only_while_they_compute(
         difference = parameter.grad.full_tensor() - reference.grad
         errors.append(difference.norm())
         norms.append(reference.grad.norm())
+
     error = torch.stack(errors).norm() / torch.stack(norms).norm()
+
     assert float(error) < tolerance
+
     reshard(model)
+
     assert all(isinstance(parameter, DTensor) for parameter in model.parameters())
 
 
@@ -155,5 +169,6 @@ def test_freed_memory_returns_to_the_system() -> None:
         [sys.executable, "-c", FREED], capture_output=True, text=True, check=True
     )
     returned, default = map(float, done.stdout.split())
+
     assert default > 100, "otherwise the setting is not needed"
     assert returned < 20

@@ -48,11 +48,14 @@ def _step(
             parameter.grad = torch.randn_like(parameter)
         trained.step(1e-3)
         assert torch.get_num_threads() == 2
+
     failing = Mock(side_effect=MemoryError)
     monkeypatch.setattr(trained.optimizer, "step", failing)
+
     with pytest.raises(MemoryError):
         trained.step(1e-3)
     assert torch.get_num_threads() == 2, "the threads of everything else are as before"
+
     trained.workers.close()
     return threads, [parameter.detach() for parameter in model.parameters()]
 
@@ -63,5 +66,6 @@ def test_a_small_model_takes_one_thread_and_the_same_bits(
 ) -> None:
     one, weights = _step(monkeypatch, updater.WEIGHTS_A_THREAD)
     two, others = _step(monkeypatch, 1)
+
     assert (one, two) == ({1}, {2})
     assert all(map(torch.equal, weights, others))

@@ -23,12 +23,17 @@ def test_the_log_holds_the_numbers_of_the_journal(tmp_path: Path) -> None:
     report("train", {"update": 50, "loss": 3.5, "learning_rate": 0.1})
     report("valid", {"update": 50, "chrf": 40.0, "attention": {"decoder": 1.25}})
     events = [call.args[0] for call in journal.call_args_list]
+
     assert events == ["machine", "train", "valid"]
+
     log = accumulator.EventAccumulator(str(tmp_path / "board"))
     log.Reload()
     names = {"train/loss", "train/learning_rate", "valid/chrf", "attention/decoder"}
+
     assert {*log.Tags()["scalars"]} == names
+
     (event,) = log.Scalars("valid/chrf")
+
     assert (event.step, event.value) == (50, 40.0)
 
 

@@ -129,13 +129,18 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     _trainer(stopped, tmp_path / "stopped").run()
     resumed = _trainer(recipe, tmp_path / "stopped")
     torch.manual_seed(99)  # the checkpoint restores the state of the generator
+
     assert resumed.resume()
+
     resumed.run()
     weights = named_weights(uninterrupted.model)
+
     assert _same(named_weights(resumed.model), weights)
     assert _same(resumed.ema.weights, uninterrupted.ema.weights)
+
     for name, weight in weights.items():
         assert not torch.equal(weight, initial[name]) or "running" in name, name
+
     assert uninterrupted.progress.tokens == resumed.progress.tokens
     assert uninterrupted.progress.position == resumed.progress.position
 
@@ -169,6 +174,7 @@ def test_the_encoder_has_its_own_learning_rate(tmp_path: Path, share: str) -> No
         has_own_rate = name.startswith("encoder") and not is_shared
         step = float((weight - before[name]).abs().max())
         expected = rate * 0.1 if has_own_rate else rate
+
         assert step == pytest.approx(expected, rel=0.05), name
 
 
@@ -183,6 +189,7 @@ def test_the_best_weights_are_the_average_at_the_best_validation(
         return _result([10.0, 30.0, 20.0][len(validated) - 1])
 
     trainer = _trainer(_recipe(ema_decay=0.9), tmp_path, validate)
+
     assert trainer.run().progress.best_update == 10
     assert _same(load_tensors(tmp_path / WEIGHTS), validated[1])
     assert not _same(named_weights(trainer.model), trainer.ema.weights)
@@ -203,10 +210,14 @@ def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
         trainer.resume()
         best = trainer.run().progress
         bests.append((best.best_update, best.validations_since_best, best.best_loss))
+
     until_15 = [(10, 0, 3.0), (15, 0, 2.0)]
     until_25 = [(15, 1, 2.0), (15, 2, 2.0)]
+
     assert bests[1:] == [*until_15, *until_25, (30, 0, 4.0), (30, 1, 4.0)]
+
     text = (tmp_path / "journal.jsonl").read_text()
+
     assert "NaN" not in text, "NaN is not valid JSON"
     assert _events(tmp_path, "valid")[0]["loss"] is None
 
@@ -214,6 +225,7 @@ def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
     trainer = _trainer(recipe, tmp_path, lambda _: _result(40.0, 5.0))
     trainer.resume()
     progress = trainer.run().progress
+
     assert (progress.best, progress.best_update, progress.best_by) == (-5.0, 40, "loss")
 
 
@@ -236,7 +248,9 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(
 
     def limited(self: GradientWorkers, batches: Any, tokens: int) -> Any:
         alive = [reference for reference in references if reference() is not None]
+
         assert not alive, "tensors of the failed pass are alive"
+
         tensor = torch.zeros(1)
         references.append(weakref.ref(tensor))
         losses = compute(self, batches, tokens)
@@ -247,7 +261,9 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(
     monkeypatch.setattr(GradientWorkers, "gradients", limited)
     halved = _trainer(halved_recipe, tmp_path / "halved")
     halved.run()
+
     assert halved.progress.batch_parts > 1
+
     halved_weights = named_weights(halved.model)
     for name, weight in named_weights(unhalved.model).items():
         # The loss does not depend on the bias of keys: Adam follows rounding errors.
@@ -255,9 +271,11 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(
             torch.testing.assert_close(
                 halved_weights[name], weight, rtol=1e-3, atol=1e-5
             )
+
     message = (
         r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true"
     )
+
     with pytest.raises(TrainingError, match=message):
         _trainer(unhalved_recipe, tmp_path / "refused").run()
 
@@ -274,6 +292,7 @@ def test_out_of_memory_outside_the_batches_is_explained(
     message = (
         r"out of memory \(there are 3 bytes left\) outside the batches of an update"
     )
+
     with pytest.raises(TrainingError, match=message):
         _trainer(_recipe(), tmp_path).run()
 
@@ -286,6 +305,7 @@ def test_a_failed_write_leaves_the_old_weights(
     before = path.read_bytes()
     full = Mock(side_effect=SafetensorError("I/O error: No space left on device"))
     monkeypatch.setattr("regard.model_folder.save_file", full)
+
     with pytest.raises(OSError, match="No space left on device"):
         save_tensors(path, {"a": torch.zeros(2)})
     assert list(tmp_path.iterdir()) == [path]
@@ -298,6 +318,7 @@ def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
         _recipe(updates=100, patience=2), tmp_path, lambda _: _result(next(scores))
     )
     outcome = trainer.run()
+
     assert outcome.progress.update == 15
     assert "no better score in 2 validations" in outcome.reason
 
@@ -344,16 +365,21 @@ def test_minutes_end_by_the_clock_and_their_updates_are_saved(
     values["training"] |= {"updates": None, "minutes": 1.0}
     run = tmp_path / "by-clock"
     outcome = _trainer(Recipe.parse(values, "the test"), run).run()
+
     assert [line["updates"] for line in _events(run, "budget")] == [expected]
     assert outcome.progress.update == expected
     assert outcome.reason == "the rest of 1 minutes is for the end of the run"
+
     text = (run / "train.toml").read_text()
+
     assert f"updates = {expected}" in text
     assert "\nminutes" not in text
+
     if not closing:
         repeated = Recipe.parse(read_run_recipe(run / "train.toml"), "the run")
         _trainer(repeated, tmp_path / "by-updates").run()
         again = file_sha256(tmp_path / "by-updates" / WEIGHTS)
+
         assert file_sha256(run / WEIGHTS) == again, (
             "training by the recipe that was written"
         )
@@ -366,6 +392,7 @@ def test_the_pace_is_that_of_the_last_minutes(monkeypatch: pytest.MonkeyPatch) -
     for update in range(1, 201):
         now[0] += 1.0 if update <= 100 else 10.0
         assert clock.after(update) == now[0] - 50.0
+
     assert clock.pace() == pytest.approx(10.0)
 
 
@@ -382,11 +409,14 @@ def test_a_gradient_that_is_nan_stops_the_run_and_changes_nothing(
         trainer.model.decoder.output.bias.fill_(math.nan)
     before = _copy(trainer.model)
     message = "update 1: the gradient is infinite or NaN"
+
     with pytest.raises(TrainingError, match=message):
         trainer.run()
+
     after = _copy(trainer.model)
     for weights in (before, after):
         del weights["decoder.output.bias"]
+
     assert _same(after, before)
 
 
@@ -397,6 +427,7 @@ def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
 
     trainer = _trainer(_recipe(), tmp_path, interrupt)
     outcome = trainer.run()
+
     assert outcome.stopped == signal.SIGTERM
     assert outcome.progress.update == 5
     assert (tmp_path / "checkpoints" / "update-00000005" / "state.json").exists()
@@ -418,6 +449,7 @@ def test_an_interrupt_while_a_checkpoint_is_read_damages_none(
         read(*arguments)
 
     monkeypatch.setattr(checkpoint, "read_parts", read_interrupted)
+
     with pytest.raises(KeyboardInterrupt):
         trainer.resume()
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [
@@ -434,6 +466,7 @@ def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -
         trainer.signal = signal.SIGINT
 
     trainer._update = stop_after_one  # type: ignore[method-assign]
+
     assert trainer.run().stopped == signal.SIGINT
     assert _same(load_tensors(tmp_path / WEIGHTS), trainer.ema.weights)
 
@@ -443,17 +476,24 @@ def test_a_damaged_checkpoint_does_not_displace_intact_ones(tmp_path: Path) -> N
     folder = tmp_path / "checkpoints"
     (folder / "update-00000012" / WEIGHTS).write_bytes(b"damaged")
     trainer = _trainer(_recipe(updates=11, keep_checkpoints=1), tmp_path)
+
     assert trainer.resume()
     assert trainer.progress.update == 10
+
     trainer.run()
+
     assert sorted(path.name for path in folder.iterdir()) == [
         "update-00000011",
         "update-00000012.damaged",
     ]
+
     (folder / "update-00000011" / "state.json").write_text("{")
+
     with pytest.raises(TrainingError, match="no checkpoint can be read"):
         _trainer(_recipe(), tmp_path).resume()
+
     reported = _events(tmp_path, "damaged")
+
     assert len(reported) == 1, "the last one is not reported as followed by another"
 
 
@@ -468,21 +508,31 @@ def test_a_finished_run_is_written_and_validated_once(
     monkeypatch.setattr(Checkpoints, "save", lambda *given: save(*given))
     trainer = _trainer(_recipe(), tmp_path)
     trainer.run()
+
     assert _updates(tmp_path, "train") == [2, 4, 6, 8, 10, 12]
+
     last = _events(tmp_path, "train")[-1]
+
     assert last["tokens"] == trainer.progress.tokens
     assert 0 < last["seconds"] <= trainer.progress.seconds + 1e-6
     assert read(tmp_path / "journal.jsonl")[-1]["event"] == "end"
+
     resumed = _trainer(_recipe(), tmp_path)
+
     assert resumed.resume()
+
     resumed.run()
+
     assert [call.args[1] for call in save.call_args_list] == [5, 10, 12]
     assert _updates(tmp_path, "valid") == [5, 10, 12]
 
     shutil.rmtree(tmp_path / "checkpoints")
     restarted = _trainer(_recipe(), tmp_path)
+
     assert not restarted.resume()
+
     restarted.run()
+
     assert _updates(tmp_path, "valid") == [5, 10, 12]
 
 
@@ -491,8 +541,10 @@ def test_a_checkpoint_replaces_one_of_the_same_update(tmp_path: Path) -> None:
     for number in (1, 2):
         tensors = {"model": {"weight": torch.full((2,), float(number))}}
         checkpoints.save(3, tensors, {"number": number})
+
     own = {"model": {"weight": torch.zeros(2)}}
     loaded = checkpoints.load(own, pytest.fail)
+
     assert loaded is not None
     assert loaded.state == {"number": 2}
     assert own["model"]["weight"].tolist() == [2.0, 2.0]
@@ -506,6 +558,7 @@ def test_a_full_disk_while_writing_a_sharded_checkpoint_is_reported(
     monkeypatch.setattr("regard.training.checkpoint_tensors.save_tensors", full)
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
     message = r"could not be written \(No space left on device\); there is none yet"
+
     with pytest.raises(TrainingError, match=message):
         checkpoints.save(3, {"model": {}}, {})
     assert list(tmp_path.iterdir()) == []
@@ -578,14 +631,17 @@ def test_lost_best_weights_are_restored_from_the_checkpoint(
     before = path.read_bytes()
     spoil(path)
     trainer = _trainer(_recipe(updates=updates), tmp_path, lambda _: _result(0.0, 99.0))
+
     assert trainer.resume()
     assert path.read_bytes() == before
     assert trainer.run().progress.best_update == 5
     assert path.read_bytes() == before
+
     (event,) = _events(tmp_path, "restored")
     because = "not the weights that the checkpoint names as the best"
     if spoil is Path.unlink:
         because = "missing"
+
     assert because in event["problem"]
     assert "the best weights (update 5) are restored" in event["problem"]
 
@@ -604,6 +660,7 @@ def test_best_weights_lost_while_training_are_restored_at_the_next_checkpoint(
         return scores(model)
 
     _trainer(_recipe(), tmp_path, validate).run()
+
     assert contents[0] == contents[1] == path.read_bytes()
     assert len(_events(tmp_path, "restored")) == 2
 
@@ -618,9 +675,12 @@ def test_best_weights_that_nothing_holds_stop_the_run(tmp_path: Path) -> None:
         return scores(model)
 
     message = r"model.safetensors: not the weights .* no checkpoint holds the best"
+
     with pytest.raises(TrainingError, match=message):
         _trainer(_recipe(), tmp_path, validate).run()
+
     message = "no checkpoint can be read; start again in another folder"
+
     with pytest.raises(TrainingError, match=message):
         _trainer(_recipe(), tmp_path).resume()
 
@@ -634,6 +694,7 @@ def test_best_weights_that_cannot_be_replaced_stop_the_resumption(
     path.mkdir()
     (path / "file").touch()
     message = "model.safetensors: missing, and the best weights cannot be restored"
+
     with pytest.raises(TrainingError, match=message):
         _trainer(_recipe(), tmp_path).resume()
 
@@ -646,6 +707,7 @@ def test_weights_of_a_run_without_a_best_validation_are_its_last(
     """
     save_tensors(tmp_path / WEIGHTS, {"other": torch.ones(2)})
     trainer = _trainer(_recipe(), tmp_path, lambda _: _result(0.0, math.nan))
+
     assert trainer.run().progress.best_update == 0
     assert _same(load_tensors(tmp_path / WEIGHTS), trainer.ema.weights)
 
@@ -749,10 +811,15 @@ def test_a_checkpoint_that_is_not_as_written_is_skipped(
     expected = load_tensors(newest / WEIGHTS)
     spoil(newest)
     resumed = _trainer(_recipe(), tmp_path, lambda _: _result(0.0, 99.0))
+
     assert resumed.resume()
     assert resumed.progress.update == 10
+
     (event,) = _events(tmp_path, "damaged")
+
     assert re.search(because, event["problem"])
+
     resumed.run()
+
     assert _same(named_weights(resumed.model), expected)
     assert weights.read_bytes() == best

@@ -104,7 +104,9 @@ def _assert_same(actual: Path, expected: Path) -> None:
         assert one == pytest.approx(other, rel=1e-5)
     weights = load_file(actual / "model.safetensors")
     others = load_file(expected / "model.safetensors")
+
     assert weights.keys() == others.keys()
+
     for name in others:
         atol = KEY_BIAS if name.endswith(".key.bias") else 1e-5
         torch.testing.assert_close(
@@ -140,7 +142,9 @@ def test_two_processes_equal_one(
     for outcome in outcomes:
         assert outcome.progress.best_update == one.progress.best_update
         assert outcome.progress.best == pytest.approx(one.progress.best, rel=1e-5)
+
     events = [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")]
+
     assert events.count("end") == 1, "one of them reports"
 
 
@@ -157,10 +161,14 @@ def test_a_run_becomes_sharded_and_unsharded_again(
     sharded = _recipe(updates=4, sharded=True, **drops)
     _train_together(as_threads, 2, sharded, run, resume=True)
     files = (run / "checkpoints" / "update-00000004").glob("model-*-of-00002.*")
+
     assert len([*files]) == 2
+
     # One process, although sharding is still set.
     trainer = _trainer(_recipe(updates=6, sharded=True, **drops), run)
+
     assert trainer.resume()
+
     trainer.run()
     _assert_same(run, undisturbed)
 

@@ -58,6 +58,7 @@ def leave_finished_part(path: Path) -> None:
     """Leave the files of a process that was killed before its last step."""
     part = leave_part(path)
     os.replace(part.path, path)
+
     assert part.journal.exists()
 
 

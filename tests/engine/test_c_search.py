@@ -257,7 +257,9 @@ def test_each_copy_token_of_a_source_is_in_its_target_once(
 
         for hypothesis in hypotheses:
             copied = [token for token in hypothesis.ids if token in known]
+
             assert len({*copied}) == len(copied)
+
             if hypothesis.complete:
                 assert sorted(copied) == sorted(task.copies)
 

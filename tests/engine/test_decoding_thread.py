@@ -112,6 +112,7 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
 
     def stream(number: int, length: int) -> None:
         ids = [*islice(engine.stream(requests[number], GREEDY), length)]
+
         assert all(part == best[number][: len(part)] for part in ids)
         assert length == 1 or ids[-1] == best[number]
 
@@ -279,9 +280,12 @@ def test_a_fork_decodes_anew() -> None:
     if (child := os.fork()) == 0:
         with suppress(BaseException):
             assert_same(engine.decode(requests, BEAM), expected)
+
             decode_in_thread()
+
             with pytest.raises(RegardError, match="begin it anew"):
                 deque(stream)
+
             os.write(writer, b"same")
         os._exit(0)
 
@@ -350,6 +354,7 @@ class Watched:
     def step(self, times: int = 1) -> None:
         for _ in range(times):
             assert self.scheduler.step()
+
             decodings = self.scheduler._decodings
             sentences = [
                 one for decoding in decodings for one in decoding.sentences.values()
@@ -384,6 +389,7 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
     assert watched.steps.rows == [2, 2, 3, 5], (
         "the first step of a call is its own, all others are shared"
     )
+
     watched.check((first, LONG[:2]), (second, LONG[2:5]))
 
 
@@ -405,6 +411,7 @@ def test_a_line_does_not_wait_for_the_end_of_a_long_call(
     watched.step(8)
 
     assert not short.events.empty()
+
     watched.check((long, requests), (short, REQUESTS[:1]))
 
 
@@ -423,6 +430,7 @@ def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> No
     assert all(call.remaining for call in calls[4:]), (
         "none was done before all had begun"
     )
+
     watched.check(*zip(calls, parts, strict=True))
 
 
@@ -437,6 +445,7 @@ def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
 
     assert first.open_rows + second.open_rows == 6
     assert third.open_rows
+
     watched.check((first, LONG[:1]), (second, LONG[1:2]), (third, LONG[:5]))
 
 
@@ -456,6 +465,7 @@ def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
     watched.step()
 
     assert watched.steps.rows[-1] == 2
+
     watched.check((call, LONG[:2]))
 
 
@@ -470,5 +480,6 @@ def test_a_call_that_fails_leaves_others_their_results(
     last = watched.add(LONG[4:6], BEAM)
 
     watched.check((first, LONG[:2]), (last, LONG[4:6]))
+
     with pytest.raises((IndexError, RegardError)):
         next(failed.follow(lambda: None))

@@ -62,6 +62,7 @@ def test_streams_of_the_library_are_those_of_pytorch() -> None:
     for request in requests(folder, prefixed=True)[3:6]:
         streamed = [*pytorch.stream(request, settings)]
         prefix = len(request.task.prefix)
+
         assert [*library.stream(request, settings)] == streamed[prefix:]
 
 
@@ -81,6 +82,7 @@ def test_engine_decodes_after_a_fork() -> None:
     os.close(writer)
 
     assert os.read(reader, 4) == b"same"
+
     os.waitpid(child, 0)
 
 

@@ -159,6 +159,7 @@ def test_log_probabilities_equal_those_of_the_model(
             assert 0 < error(torch.tensor(actual)) < bound
 
         assert forced(library, sources, targets, threads=2) == actual
+
         for source, target, score in zip(sources, targets, actual, strict=True):
             assert forced(library, [source], [target]) == [score]
 

@@ -118,6 +118,7 @@ def test_scores_and_states_are_those_of_pytorch(
     for source, hypotheses in zip(SOURCES, lines, strict=True):
         for hypothesis in hypotheses:
             (forced,) = force_decode(model, [source], [hypothesis.ids])
+
             assert (
                 hypothesis.scores.keys()
                 == hypothesis.weights.keys()
@@ -133,10 +134,12 @@ def test_scores_and_states_are_those_of_pytorch(
                 continue
 
             assert hypothesis.states is not None
+
             expected = expected_states(model, source, hypothesis.ids)
             for name in expected._fields:
                 assert_close(getattr(hypothesis.states, name), getattr(expected, name))
             attends_first = getattr(model.decoder, "order", "") == "bahdanau"
+
             assert hypothesis.states.attends_first == attends_first
 
 
@@ -150,6 +153,7 @@ def test_weights_are_the_softmax_of_scores(
         for name, scores in hypothesis.scores.items():
             shares = np.exp(scores - scores.max(-1, keepdims=True))
             shares /= shares.sum(-1, keepdims=True)
+
             assert_close(hypothesis.weights[name], shares)
 
 

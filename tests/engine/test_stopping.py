@@ -46,6 +46,7 @@ def test_a_call_is_given_up_and_others_go_on(
         given_up = pool.submit(translate, SENTENCES * 2000, stop)
         other = pool.submit(translate, SENTENCES, threading.Event())
         stop.set()
+
         with pytest.raises(Stopped):
             given_up.result(60)
         assert other.result(60) == expected

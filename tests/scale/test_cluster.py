@@ -67,7 +67,9 @@ def _wait_for(
 ) -> Any:
     def check() -> Any:
         value = condition()
+
         assert value or process.poll() is None, process.communicate()[1][-3000:]
+
         return value
 
     return wait_until(check, "the command gets there", seconds)

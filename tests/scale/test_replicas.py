@@ -92,6 +92,7 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
 
 def _wait_until_it_says(server: subprocess.Popen[str], text: str) -> None:
     assert server.stderr is not None
+
     for line in server.stderr:
         if text in line:
             return
@@ -166,6 +167,7 @@ def test_bad_input_is_refused(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         text = refused("serve", model, "--port", port, "--cluster", "local")
+
         assert f"127.0.0.1:{port}: cannot listen there" in text
 
     for message, options in (

@@ -135,7 +135,9 @@ def run_command(command_line: Sequence[str]) -> str:
     process = subprocess.run(
         command_line, capture_output=True, text=True, timeout=300, check=False
     )
+
     assert process.returncode == 0, process.stderr[-3000:]
+
     return process.stderr
 
 

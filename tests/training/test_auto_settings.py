@@ -45,6 +45,7 @@ def test_pairs_and_characters_are_counted_over_all_corpora(
     pairs: Path, tmp_path: Path
 ) -> None:
     twice = size_of(pairs, mix=[{"pairs": str(pairs)}])
+
     assert twice == CorpusSize(20, 2 * 10 * len("source 0target 0"))
     assert size_of(tmp_path / "missing.tsv") is None
 

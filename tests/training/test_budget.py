@@ -139,6 +139,7 @@ def test_sizes_that_do_not_fit_in_memory_are_passed_over(
     monkeypatch.setattr("regard.training.budget.trial", limited_trial)
     if fits:
         choice = choose(1000.0, recipes, _batches(), (20, 20), "cpu")
+
         assert choice.preset == "small"
         assert "large: does not fit in memory (MemoryError)" in choice.report
     else:

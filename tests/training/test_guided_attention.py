@@ -53,7 +53,9 @@ GUIDED = [
 
 def guide(model: Model, weight: float = 0.5, **settings: Any) -> Guide:
     guide = Guide.of(model, TrainingSettings(guided=weight, **settings))
+
     assert guide is not None
+
     return guide
 
 
@@ -115,9 +117,11 @@ def test_the_guided_loss_equals_the_plain_loop(
 
     parameters = list(model.parameters())
     actual = torch.autograd.grad(loss.guided, parameters, allow_unused=True)
+
     assert_all_close(
         actual, torch.autograd.grad(expected, parameters, allow_unused=True), **CLOSE
     )
+
     parts = [objective(part).detached() for part in batch.split(3)]
     total = sum(float(part.guided) for part in parts)
 
@@ -135,6 +139,7 @@ def test_both_passes_of_rdrop_are_guided() -> None:
     once, twice = (
         Objective(model, 0.1, rdrop, guide(model))(batch) for rdrop in (0.0, 3.0)
     )
+
     torch.testing.assert_close(once.guided, twice.guided, **CLOSE)
     torch.testing.assert_close(once.smoothed, twice.smoothed, **CLOSE)
 

@@ -73,6 +73,7 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     assert killed == kills, "the run ended before it could be killed often enough"
 
     run_command(_start_or_resume(options, killed_run))
+
     assert_same_weights(killed_run, uninterrupted)
 
     assert train_losses(killed_run) == train_losses(uninterrupted)

@@ -106,13 +106,16 @@ def test_the_loss_equals_its_formula_in_value_and_gradients(
     smoothed, entropy = loss_of(leaves, targets, smoothing)
     expected = formula(leaves, targets, smoothing)
     actual = with_gradients([-3 * smoothed], leaves)
+
     assert_all_close(
         actual, with_gradients([-3 * expected], leaves), rtol=1e-4, atol=1e-4
     )
+
     first, second, weight, bias = leaves
     plain_entropy = plain(first, weight, bias, targets, 0.0)
     if loss_of is two_passes:
         plain_entropy = (plain_entropy + plain(second, weight, bias, targets, 0.0)) / 2
+
     torch.testing.assert_close(entropy, plain_entropy.detach(), rtol=1e-4, atol=1e-4)
 
     assert not entropy.requires_grad
@@ -128,6 +131,7 @@ def test_frozen_inputs_get_no_gradient_and_the_rest_are_unchanged(
     learning = [leaf for leaf in leaves if leaf.requires_grad]
     actual = gradients(loss_of(leaves, targets, 0.1)[0], learning)
     expected = gradients(formula(leaves, targets, 0.1), learning)
+
     assert_all_close(actual, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -135,6 +139,7 @@ def test_without_gradients_the_value_is_the_same() -> None:
     leaves, targets = inputs(300)
     with torch.no_grad():
         actual = one_pass(leaves, targets, 0.1)
+
     assert_all_close(actual, one_pass(leaves, targets, 0.1), rtol=0, atol=0)
 
 
@@ -144,9 +149,11 @@ def test_very_large_logits_give_no_nan(
 ) -> None:
     leaves, targets = inputs(40, scale=1e4)
     loss, _ = loss_of(leaves, targets, 0.1)
+
     torch.testing.assert_close(
         loss, formula(leaves, targets, 0.1), rtol=1e-4, atol=1e-2
     )
+
     for gradient in gradients(loss, leaves):
         assert bool(gradient.isfinite().all())
 
@@ -218,8 +225,11 @@ def test_the_objective_is_its_formula_over_all_tokens_but_padding(
     expected = with_gradients(
         [plain_rdrop(leaves, targets, 0.1, rdrop)], learning(model)
     )
+
     assert_all_close(actual, expected, rtol=1e-4, atol=1e-3)
+
     plain_entropy = plain_rdrop(leaves, targets, 0.0, 0.0)
+
     torch.testing.assert_close(
         loss.cross_entropy, plain_entropy.detach(), rtol=1e-4, atol=1e-4
     )
@@ -254,6 +264,7 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(
     unpenalised = Objective(model, 0.1)(batch)
     penalised = Objective(model, 0.1, doubly_stochastic=0.7)(batch)
     expected = unpenalised.smoothed + 0.7 * doubly_stochastic_penalty(model, batch)
+
     assert_all_close(
         with_gradients([penalised.smoothed], learning(model)),
         with_gradients([expected], learning(model)),
@@ -264,6 +275,7 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(
     assert torch.equal(penalised.cross_entropy, unpenalised.cross_entropy)
 
     with_rdrop = Objective(model, 0.1, RDROP, doubly_stochastic=0.7)(batch)
+
     torch.testing.assert_close(
         with_rdrop.smoothed, penalised.smoothed, rtol=1e-4, atol=1e-3
     )
@@ -295,14 +307,17 @@ def test_captions_of_one_image_count_like_separate_examples(
     objective = Objective(model, 0.1, doubly_stochastic=0.5)
     loss = objective(together)
     expected = objective(separate)
+
     assert_all_close(
         with_gradients([loss.cross_entropy, loss.smoothed], learning(model)),
         with_gradients([expected.cross_entropy, expected.smoothed], learning(model)),
         rtol=1e-3,
         atol=1e-3,
     )
+
     parts = [objective(part) for part in together.split(2)]
     smoothed = sum(part.smoothed for part in parts)
+
     torch.testing.assert_close(smoothed, loss.smoothed, rtol=1e-4, atol=1e-4)
 
     assert sum(part.tokens for part in parts) == loss.tokens

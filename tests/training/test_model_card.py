@@ -128,4 +128,5 @@ def test_a_run_of_hostile_names_has_the_card_of_any_other(
         return [part.type for part in parts if part.type not in (*TEXT, "inline")]
 
     hostile = text.replace("/", "∕").replace("\0", "")[:80]
+
     assert card(tmp_path / "0" / hostile, text) == card(tmp_path / "1", "plain")

@@ -54,6 +54,7 @@ def marker(tmp_path: Path) -> Iterator[Path]:
     """The folder that a payload creates, which nothing may have done at the end of the test."""
     path = tmp_path / MARKER
     yield path
+
     assert not path.exists(), "a payload was executed"
 
 
@@ -283,6 +284,7 @@ def test_the_source_calls_no_unpickler() -> None:
         for node in ast.walk(ast.parse(source)):
             for problem in _unpickles(node):
                 problems.append(f"{path.name}:{node.lineno}: {problem}")
+
     assert problems == []
 
 

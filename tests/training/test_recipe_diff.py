@@ -23,6 +23,7 @@ def test_settings_that_may_change_take_the_new_value() -> None:
         recipe(training={"updates": 10}),
         recipe(training={"updates": 20}, schedule={"warmup": 7}),
     )
+
     assert (reconciled.training.updates, reconciled.schedule.warmup) == (20, 7)
     assert differences == [
         "schedule.warmup was 2000 and is 7 now: 7 holds from here on",

@@ -23,6 +23,7 @@ def test_a_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
             lock_run(run),
         ):
             pass
+
         assert (run / "file").exists()
 
     with lock_run(run):

@@ -133,6 +133,7 @@ def test_sharded_layers_refuse_layer_drop() -> None:
         "training": {"sharded": "layers"},
     }
     message = "none may leave one out; set layer_dropout to 0"
+
     with pytest.raises(ConfigurationError, match=message):
         Recipe.parse(values, "the test")
 

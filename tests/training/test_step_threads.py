@@ -47,6 +47,7 @@ def _step(
         for parameter in model.parameters():
             parameter.grad = torch.randn_like(parameter)
         trained.step(1e-3)
+
         assert torch.get_num_threads() == 2
 
     failing = Mock(side_effect=MemoryError)

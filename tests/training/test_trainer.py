@@ -185,6 +185,7 @@ def test_the_best_weights_are_the_average_at_the_best_validation(
 
     def validate(model: Model) -> dict[str, float]:
         assert _same(named_weights(model), trainer.ema.weights)
+
         validated.append(_copy(model))
         return _result([10.0, 30.0, 20.0][len(validated) - 1])
 
@@ -590,6 +591,7 @@ def test_learning_rates_are_the_published_ones(
 ) -> None:
     settings = ScheduleSettings.parse(values, "test")
     actual = {update: learning_rate(settings, update, 64) for update in rates}
+
     assert actual == pytest.approx(rates)
 
 
@@ -616,7 +618,9 @@ def _best_first() -> Any:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train a run of 12 updates whose first validation, at update 5, is the best."""
     run = tmp_path_factory.mktemp("finished") / "run"
+
     assert _trainer(_recipe(), run, _best_first()).run().progress.best_update == 5
+
     return run
 
 
@@ -750,6 +754,13 @@ def _put_nan(tensors: Weights, name: str) -> None:
     tensors[name][0, 0] = math.nan
 
 
+def _spoil_rows(folder: Path) -> None:
+    tensors = load_tensors(folder / EMA)
+    rows = {next(iter(tensors)): [1, "7"]}
+    save_tensors(folder / EMA, tensors, {"rows": json.dumps(rows)})
+    _reseal(folder)
+
+
 def _spoil_unlisted(folder: Path) -> None:
     shutil.copy(folder / EMA, folder / "more.safetensors")
 
@@ -797,6 +808,7 @@ CHECKPOINT_DAMAGE: list[Any] = [
     (_change_tensors(WEIGHTS, _cut), "its model tensor .* is not of shape"),
     (_change_tensors(EMA, _rename), "has no ema tensor .*, and 1 more"),
     (_change_tensors(WEIGHTS, _put_nan), "its model tensor .* is not finite"),
+    (_spoil_rows, "its ema tensor .* is not of shape"),
 ]
 
 

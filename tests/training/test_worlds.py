@@ -92,7 +92,9 @@ def _train_together(
 
     def work(world: World) -> Outcome:
         trainer = _trainer(recipe, folder, world, models[world.rank])
+
         assert not resume or trainer.resume()
+
         return trainer.run()
 
     return run(size, work, bool(recipe.training.sharded))

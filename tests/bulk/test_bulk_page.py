@@ -38,4 +38,5 @@ def test_the_commands_run(line: str) -> None:
 def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(code, "bulk.md", "exec"), {})
+
     assert len(capsys.readouterr().out.splitlines()) == len(SENTENCES)

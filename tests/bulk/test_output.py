@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,7 @@ from helpers.system_marks import posix
 
 from regard.common.errors import DataError, UsageError
 from regard.pipeline.bulk import ResumableOutput, chunks, remaining, resumable_output
+from regard.pipeline.bulk.lines import Chunk
 
 LINES = [f"line {number}" for number in range(5)]
 CONDITIONS = {"option": {"--chunk": 3}}
@@ -30,21 +31,26 @@ def upper(lines: Sequence[str]) -> str:
 
 def finish_work(path: Path, resume: bool = True, lines: Sequence[str] = LINES) -> int:
     """Finish the remaining work and return its number of chunks."""
-    done = 0
     with ResumableOutput(path, CONDITIONS).open(resume) as part:
-        for chunk in remaining(chunks(lines, 3), part, "lines"):
-            part.add(upper(chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
-            done += 1
+        done = add(part, remaining(chunks(lines, 3), part, "lines"))
         part.finish()
 
+    return done
+
+
+def add(part: ResumableOutput, todo: Iterable[Chunk]) -> int:
+    done = 0
+    for chunk in todo:
+        mark = part.mark.after(chunk.end, chunk.digest, 0, 0)
+        part.add(upper(chunk.lines), mark)
+        done += 1
     return done
 
 
 def leave_part(path: Path, count: int = 2) -> ResumableOutput:
     """Leave the files of a process that was killed after so many chunks."""
     with ResumableOutput(path, CONDITIONS).open(False) as part:
-        for chunk in islice(chunks(LINES, 3), count):
-            part.add(upper(chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
+        add(part, islice(chunks(LINES, 3), count))
     return part
 
 
@@ -52,6 +58,7 @@ def leave_finished_part(path: Path) -> None:
     """Leave the files of a process that was killed before its last step."""
     part = leave_part(path)
     os.replace(part.path, path)
+
     assert part.journal.exists()
 
 
@@ -90,7 +97,7 @@ def _kill_after(
 @posix
 # Fork beside idle threads.
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-@pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [11, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("resume", "before"),
     [
@@ -102,13 +109,12 @@ def _kill_after(
 def test_a_kill_between_any_two_steps_loses_nothing(
     tmp_path: Path, before: str, resume: bool, apart: int
 ) -> None:
-    """By default at every fourth line that is executed, in the slow tests at every one."""
+    """By default at some of the lines that are executed, in the slow tests at every one."""
     step = len(before) % apart
-    repeated = []
+    repeated = set[int]()
     while True:
-        folder = tmp_path / f"{step}"
-        folder.mkdir()
-        path = folder / "out"
+        path = tmp_path / f"{step}" / "out"
+        path.parent.mkdir()
         if before == "an earlier result":
             path.write_bytes(b"earlier")
         elif before == "a journal without a part":
@@ -120,65 +126,52 @@ def test_a_kill_between_any_two_steps_loses_nothing(
             assert path.read_bytes() == b"earlier", (
                 "an incomplete result took the final name"
             )
-        repeated.append(finish_work(path))
+        repeated.add(finish_work(path))
+
         assert path.read_bytes() == WHOLE
-        assert os.listdir(folder) == ["out"]
+        assert os.listdir(path.parent) == ["out"]
+
         step += apart
+
     assert step > 50, "killed at nearly every line of the module"
-    assert set(repeated) == {0, 1, 2}, "finished chunks are not repeated"
-
-
-@pytest.mark.system
-def test_a_run_killed_before_its_last_step_is_finished(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    leave_finished_part(path)
-    assert finish_work(path) == 0
-    assert path.read_bytes() == WHOLE
-    assert os.listdir(tmp_path) == ["out"]
-
-
-def test_results_that_the_journal_does_not_cover_are_truncated(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    part = leave_part(path, 1)
-    with part.path.open("ab") as file:
-        file.write(b"half a li")
-    assert finish_work(path) == 1
-    assert path.read_bytes() == WHOLE
+    assert repeated == {0, 1, 2}, "finished chunks are not repeated"
 
 
 @posix
 def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "out"
+    message = "another process is writing it"
     with ResumableOutput(path, {}).open(False) as part:
-        part.add("1\n", part.mark.after(1, "", 0, 0))
         for resume in (False, True):
             process = os.fork()
             if process == 0:  # locks belong to processes
                 try:
                     ResumableOutput(path, {}).open(resume)
                 except UsageError as problem:
-                    os._exit(
-                        7 if "another process is writing it" in problem.causes[0] else 8
-                    )
+                    os._exit(7 if message in problem.causes[0] else 8)
                 finally:
                     os._exit(9)
             _, status = os.waitpid(process, 0)
+
             assert os.waitstatus_to_exitcode(status) == 7
-        part.add("2\n", part.mark.after(2, "", 0, 0))
+        part.add("1\n", part.mark.after(1, "", 0, 0))
         part.finish()
-    assert path.read_text() == "1\n2\n"
+
+    assert path.read_text() == "1\n"
 
 
-@pytest.mark.parametrize("more", [1, 2, 7])
+@pytest.mark.parametrize(("more", "chunks"), [(1, 1), (2, 2), (7, 3)])
 def test_a_file_that_grew_after_its_last_short_chunk_is_continued(
-    tmp_path: Path, more: int
+    tmp_path: Path, more: int, chunks: int
 ) -> None:
     path = tmp_path / "out"
     grown = [*LINES, *(f"more {number}" for number in range(more))]
-    leave_part(path)
-    fresh = len(list(chunks(grown, 3))) - 1
+    part = leave_part(path)
+    with part.path.open("ab") as file:
+        file.write(b"half a li")
     done = finish_work(path, lines=grown)
-    assert done == fresh, "the short chunk is done again, whole ones are not"
+
+    assert done == chunks, "the short chunk is done again, whole ones are not"
     assert path.read_text() == upper(grown)
     assert os.listdir(tmp_path) == ["out"]
 
@@ -193,6 +186,7 @@ def test_a_file_whose_translated_lines_changed_is_refused(
     path = tmp_path / "out"
     leave_part(path)
     because = "lines: lines 1 to 5 are translated already, and have changed since"
+
     with pytest.raises(DataError, match=because):
         finish_work(path, lines=lines)
     assert (tmp_path / "out.part").read_bytes() == WHOLE, "nothing is taken back"
@@ -202,7 +196,10 @@ def test_a_file_whose_translated_lines_changed_is_refused(
 @posix
 # Fork beside idle threads.
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [29, pytest.param(7, marks=pytest.mark.slow)])
+def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(
+    tmp_path: Path, apart: int
+) -> None:
     grown = [*LINES, "line 5", "line 6"]
     step = 0
     while True:
@@ -212,6 +209,9 @@ def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(tmp_path: Path) -> Non
         if not run_and_kill(path, step, True, grown):
             break
         finish_work(path, lines=grown)
+
         assert path.read_text() == upper(grown), step
-        step += 7
+
+        step += apart
+
     assert step > 100

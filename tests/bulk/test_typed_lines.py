@@ -41,6 +41,7 @@ def test_a_typed_line_unlike_the_text_of_training_is_named(
     for typed in (False, True):
         translate = ChunkTranslator("standard input", OutputFormat(), {}, typed=typed)
         result = translate(translator, Chunk(0, 1, (line,), ""))
+
         assert (UNLEARNT in result.notes) == (typed and LINES[line])
         assert result.doubtful == LINES[line]
 
@@ -67,5 +68,6 @@ def test_letters_of_a_known_script_are_known_in_other_forms(
 ) -> None:
     vocabulary = Tokenizer.train([text] * 9, [text] * 9, TokenizerSettings()).source
     doubts = DoubtfulSentences(vocabulary.encode, vocabulary.tokens, None)
+
     assert [line for line in known if doubts.is_of_unknown_script(line)] == []
     assert [line for line in unknown if not doubts.is_of_unknown_script(line)] == []

@@ -69,7 +69,5 @@ def test_continuous_batching_equals_decoding_alone(
 
 
 def test_no_requests_give_no_hypotheses() -> None:
-    assert (
-        decode_requests(make(kinds(reads=["text"])[0].values[0]), [], SearchSettings())
-        == []
-    )
+    model = make(kinds(reads=["text"])[0].values[0])
+    assert decode_requests(model, [], SearchSettings()) == []

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
 import torch
 from engine.test_decode import (
-    IMAGE_REQUESTS,
     REQUESTS,
     assert_same,
     decode_alone,
@@ -29,10 +29,8 @@ from helpers.system_marks import posix
 from laws.models import kinds, make
 
 import regard
-from regard.attention import Attention
 from regard.common.errors import RegardError
 from regard.common.processes import torch_threads
-from regard.models import Ensemble
 from regard.runtime.engine import BatchLimits, DecodeRequest, Engine
 from regard.runtime.engine.continuous_batching import DecodeCall, Scheduler
 from regard.search import Hypothesis, SearchSettings
@@ -56,15 +54,6 @@ UNWRITABLE = DecodeRequest(
 
 def plain_model() -> Any:
     return make(kinds(reads=["text"])[0].values[0], ends=0.02)
-
-
-def ensemble() -> Any:
-    members = [make(kind.values[0], ends=0.02) for kind in kinds(reads=["text"])[:2]]
-    return Ensemble(members)
-
-
-def reader_of_images() -> Any:
-    return make(kinds(reads=["images"])[0].values[0], ends=0.02)
 
 
 def alone(
@@ -94,21 +83,6 @@ class Steps:
         model.step = observed
 
 
-class Pause:
-    """A moment of one thread that another waits for, and ends."""
-
-    def __init__(self) -> None:
-        self.reached = threading.Event()
-        self.is_over = threading.Event()
-
-    def __call__(self) -> None:
-        self.reached.set()
-        assert self.is_over.wait(60)
-
-    def await_it(self) -> None:
-        assert self.reached.wait(60)
-
-
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(8) as threads:
@@ -119,40 +93,28 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    "made",
-    [
-        plain_model,
-        pytest.param(reader_of_images, marks=pytest.mark.slow),
-        pytest.param(ensemble, marks=pytest.mark.slow),
-    ],
-)
 def test_calls_of_many_threads_have_the_results_that_they_have_alone(
-    made: Callable[[], Any], pool: ThreadPoolExecutor
+    pool: ThreadPoolExecutor,
 ) -> None:
     """Same and other settings, samples, streams, one left early, one that fails, and one that is
-    watched.
+    traced.
     """
-    model = made()
-    requests = IMAGE_REQUESTS if made is reader_of_images else REQUESTS
+    model = plain_model()
+    requests = REQUESTS[:12]
     engine = Engine(model, choice="pytorch")
     expected = {
         search: alone(model, requests, search) for search in (GREEDY, BEAM, SAMPLE)
     }
+    best = [hypotheses[0].ids for hypotheses in expected[GREEDY]]
 
     def decode(search: SearchSettings, part: slice) -> None:
         assert_same(engine.decode(requests[part], search), expected[search][part])
 
-    def stream(number: int) -> None:
-        streamed = [*engine.stream(requests[number], GREEDY)]
-        best = expected[GREEDY][number][0].ids
+    def stream(number: int, length: int) -> None:
+        ids = [*islice(engine.stream(requests[number], GREEDY), length)]
 
-        assert streamed[-1] == best
-        assert all(ids == best[: len(ids)] for ids in streamed)
-
-    def leave(number: int) -> None:
-        ids = next(iter(engine.stream(requests[number], GREEDY)))
-        assert ids == expected[GREEDY][number][0].ids[: len(ids)]
+        assert all(part == best[number][: len(part)] for part in ids)
+        assert length == 1 or ids[-1] == best[number]
 
     def fail() -> None:
         failing = replace(UNWRITABLE, source=requests[0].source)
@@ -165,20 +127,22 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
         assert_same([hypotheses], [expected[BEAM][number]])
         assert steps
 
-    def watch() -> None:
-        if any(isinstance(module, Attention) for module in model.modules()):
-            with regard.watch(model) as readings:
-                decode(BEAM, slice(2))
-            assert len(readings)
+    calls = [pool.submit(decode, search, slice(12)) for search in expected]
+    calls += [pool.submit(decode, search, slice(5, 9)) for search in expected]
+    calls += [pool.submit(stream, 3, 99), pool.submit(stream, 5, 1)]
+    calls += [pool.submit(fail), pool.submit(trace, 8)]
+    for call in calls:
+        call.result(120)
 
-    for _ in range(2):
-        calls = [pool.submit(decode, search, slice(23)) for search in expected]
-        calls += [pool.submit(decode, search, slice(5, 9)) for search in expected]
-        calls += [pool.submit(stream, number) for number in (3, 6)]
-        calls += [pool.submit(leave, 5), pool.submit(fail)]
-        calls += [pool.submit(trace, 8), pool.submit(watch)]
-        for call in calls:
-            call.result(120)
+
+def test_a_watched_model_has_the_results_that_it_has_alone() -> None:
+    model = plain_model()
+    engine = Engine(model, choice="pytorch")
+    with regard.watch(model) as readings:
+        decoded = engine.decode(REQUESTS[:2], BEAM)
+
+    assert readings
+    assert_same(decoded, alone(model, REQUESTS[:2], BEAM))
 
 
 def test_the_thread_ends_with_its_engine() -> None:
@@ -190,11 +154,8 @@ def test_the_thread_ends_with_its_engine() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(engine.decode, REQUESTS[:1], GREEDY).result(60)
-    (worker,) = (
-        thread
-        for thread in threading.enumerate()
-        if thread.name == WORKER and thread not in before
-    )
+    started = {*threading.enumerate()} - before
+    (worker,) = (thread for thread in started if thread.name == WORKER)
     del engine
     gc.collect()
     worker.join(60)
@@ -207,11 +168,11 @@ def test_a_stream_is_read_by_several_threads(pool: ThreadPoolExecutor) -> None:
     model = plain_model()
     (expected,) = alone(model, LONG[2:3], GREEDY)
     stream = Engine(model, choice="pytorch").stream(LONG[2], GREEDY)
-    streamed = [next(stream)]
-    while (ids := pool.submit(next, stream, None).result(60)) is not None:
-        streamed.append(ids)
+    ids = next(stream)
+    while (following := pool.submit(next, stream, None).result(60)) is not None:
+        ids = following
 
-    assert streamed[-1] == expected[0].ids
+    assert ids == expected[0].ids
 
 
 @pytest.mark.system
@@ -222,7 +183,7 @@ def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
     project = model.decoder.output.forward
 
     def observed(features: Any) -> Any:
-        numbers.setdefault(features.shape[0], set()).add(torch.get_num_threads())
+        numbers.setdefault(len(features), set()).add(torch.get_num_threads())
         return project(features)
 
     model.decoder.output.forward = observed
@@ -232,15 +193,9 @@ def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
             engine.decode([LONG[0]], SearchSettings(beam=width))
 
     with torch_threads(1):
-        engine.decode([LONG[0]], GREEDY)
-        callers = [
-            threading.Thread(target=call, args=item)
-            for item in ((2, 5), (1, 7), (3, 11))
-        ]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join(60)
+        call(1, 1)
+        with ThreadPoolExecutor(3) as pool:
+            [*pool.map(call, (2, 1, 3), (5, 7, 11))]
 
     assert (numbers[5], numbers[7], numbers[11]) == ({2}, {1}, {3})
 
@@ -273,7 +228,8 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(
     pool: ThreadPoolExecutor,
 ) -> None:
     model = plain_model()
-    expected = alone(model, LONG, GREEDY)
+    requests = LONG[:5]
+    expected = alone(model, requests, GREEDY)
     steps = Steps(model)
     engine = Engine(model, choice="pytorch")
     pool.submit(engine.decode, LONG[:1], GREEDY).result(60)
@@ -285,43 +241,51 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(
 
     assert main is not None
 
-    interrupted = Pause()
+    goes_on = threading.Event()
 
     def interrupt() -> None:
         signal.pthread_kill(main, signal.SIGINT)
-        interrupted()
+        assert goes_on.wait(60)
 
     steps.at[len(steps.rows) + 3] = interrupt
 
     with pytest.raises(KeyboardInterrupt):
-        engine.decode(LONG, GREEDY)
+        engine.decode(requests, GREEDY)
 
     other = pool.submit(engine.decode, LONG[:2], GREEDY)
-    interrupted.is_over.set()
+    goes_on.set()
 
     assert_same(other.result(60), expected[:2])
     assert steps.rows[-1] <= 2, "rows of the interrupted call are free"
-    assert_same(engine.decode(LONG, GREEDY), expected)
+    assert_same(engine.decode(requests, GREEDY), expected)
 
 
 @pytest.mark.system
 @posix
 def test_a_fork_decodes_anew() -> None:
     model = plain_model()
-    expected = alone(model, LONG, BEAM)
+    requests = LONG[:4]
+    expected = alone(model, requests, BEAM)
     engine = Engine(model, choice="pytorch")
     stream = Engine(model, choice="pytorch").stream(LONG[3], GREEDY)
     next(stream)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(engine.decode, LONG, BEAM).result(60)
+
+    def decode_in_thread() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            decoded = pool.submit(engine.decode, requests, BEAM).result(60)
+        assert_same(decoded, expected)
+
+    decode_in_thread()
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         with suppress(BaseException):
-            assert_same(engine.decode(LONG, BEAM), expected)
-            with ThreadPoolExecutor(1) as pool:
-                assert_same(pool.submit(engine.decode, LONG, BEAM).result(60), expected)
+            assert_same(engine.decode(requests, BEAM), expected)
+
+            decode_in_thread()
+
             with pytest.raises(RegardError, match="begin it anew"):
                 deque(stream)
+
             os.write(writer, b"same")
         os._exit(0)
 
@@ -390,24 +354,20 @@ class Watched:
     def step(self, times: int = 1) -> None:
         for _ in range(times):
             assert self.scheduler.step()
-            large = 0
-            rows = 0
-            tokens = 0
 
-            for decoding in self.scheduler._decodings:
-                for sentence in decoding.sentences.values():
-                    if (
-                        sentence.rows > self.limits.rows
-                        or sentence.tokens > self.limits.tokens
-                    ):
-                        large += 1
-                    else:
-                        rows += sentence.rows
-                        tokens += sentence.tokens
+            decodings = self.scheduler._decodings
+            sentences = [
+                one for decoding in decodings for one in decoding.sentences.values()
+            ]
+            small = [one for one in sentences if self.fits(one.rows, one.tokens)]
 
-            assert large <= 1
-            assert rows <= self.limits.rows
-            assert tokens <= self.limits.tokens
+            assert len(sentences) - len(small) <= 1
+            assert self.fits(
+                sum(one.rows for one in small), sum(one.tokens for one in small)
+            )
+
+    def fits(self, rows: int, tokens: int) -> bool:
+        return rows <= self.limits.rows and tokens <= self.limits.tokens
 
     def check(self, *calls: tuple[DecodeCall, list[DecodeRequest]]) -> None:
         """Step to the end, and compare results with those of each request alone."""
@@ -429,6 +389,7 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
     assert watched.steps.rows == [2, 2, 3, 5], (
         "the first step of a call is its own, all others are shared"
     )
+
     watched.check((first, LONG[:2]), (second, LONG[2:5]))
 
 
@@ -438,57 +399,54 @@ def test_a_line_does_not_wait_for_the_end_of_a_long_call(
     settings: SearchSettings,
 ) -> None:
     watched = Watched(BatchLimits(rows=12, tokens=60))
-    long = watched.add(LONG, BEAM)
+    requests = LONG[:8]
+    long = watched.add(requests, BEAM)
     watched.step(3)
-    short = [watched.add([request], settings) for request in REQUESTS[:3]]
+    short = watched.add(REQUESTS[:1], settings)
     watched.step(2)
 
-    assert not any(call.waiting for call in short), "they have begun at their next turn"
+    assert not short.waiting, "it has begun at its next turn"
     assert long.open_rows, "and the long call goes on"
 
     watched.step(8)
 
-    assert all(not call.events.empty() for call in short)
-    watched.check(
-        (long, LONG),
-        *((call, [request]) for call, request in zip(short, REQUESTS, strict=False)),
-    )
+    assert not short.events.empty()
+
+    watched.check((long, requests), (short, REQUESTS[:1]))
 
 
 def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> None:
     watched = Watched(BatchLimits(rows=4, tokens=1000))
-    calls = [watched.add(REQUESTS[number : number + 3], GREEDY) for number in range(8)]
-    order = list[int]()
+    parts = [REQUESTS[number : number + 3] for number in range(8)]
+    calls = [watched.add(part, GREEDY) for part in parts]
+    order = list[DecodeCall]()
 
     while any(not call.turn or len(call.waiting) == 3 for call in calls):
         watched.step()
-        order += [
-            n
-            for n, call in enumerate(calls)
-            if len(call.waiting) < 3 and n not in order
-        ]
+        begun = [call for call in calls if len(call.waiting) < 3]
+        order += [call for call in begun if call not in order]
 
-    assert order == [*range(8)]
+    assert order == calls
     assert all(call.remaining for call in calls[4:]), (
         "none was done before all had begun"
     )
-    watched.check(
-        *((call, REQUESTS[number : number + 3]) for number, call in enumerate(calls))
-    )
+
+    watched.check(*zip(calls, parts, strict=True))
 
 
 @pytest.mark.system
 def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
     watched = Watched(BatchLimits(rows=4, tokens=40))
     wide = SearchSettings(beam=6)
-    first = watched.add(LONG[:3], wide)
-    second = watched.add(LONG[3:5], wide)
-    third = watched.add(LONG, BEAM)
+    first = watched.add(LONG[:1], wide)
+    second = watched.add(LONG[1:2], wide)
+    third = watched.add(LONG[:5], BEAM)
     watched.step(4)
 
     assert first.open_rows + second.open_rows == 6
     assert third.open_rows
-    watched.check((first, LONG[:3]), (second, LONG[3:5]), (third, LONG))
+
+    watched.check((first, LONG[:1]), (second, LONG[1:2]), (third, LONG[:5]))
 
 
 def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
@@ -507,6 +465,7 @@ def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
     watched.step()
 
     assert watched.steps.rows[-1] == 2
+
     watched.check((call, LONG[:2]))
 
 
@@ -515,11 +474,12 @@ def test_a_call_that_fails_leaves_others_their_results(
     failing: DecodeRequest,
 ) -> None:
     watched = Watched()
-    first = watched.add(LONG[:4], BEAM)
+    first = watched.add(LONG[:2], BEAM)
     watched.step()
     failed = watched.add([LONG[0], failing], BEAM)
-    last = watched.add(LONG[4:], BEAM)
+    last = watched.add(LONG[4:6], BEAM)
 
-    watched.check((first, LONG[:4]), (last, LONG[4:]))
+    watched.check((first, LONG[:2]), (last, LONG[4:6]))
+
     with pytest.raises((IndexError, RegardError)):
         next(failed.follow(lambda: None))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import signal
 import subprocess
@@ -41,11 +42,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_models.folder(folder / "run", end=-1.0, languages=("ko", "en"))
     export(folder / "run", folder / "ko-en.regard")
     return folder / "ko-en.regard"
-
-
-@pytest.fixture(scope="session")
-def run_folder(model: Path) -> Path:
-    return model.parent / "run"
 
 
 @pytest.fixture
@@ -106,20 +102,16 @@ def _workers_below(pid: int, title: str) -> list[int]:
     """Return the processes below one, directly or not, with this title, which Ray gives by what
     they do.
     """
+    process = Path(f"/proc/{pid}")
     try:
-        children = [
-            int(child)
-            for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        ]
-        own = (
-            [pid] if title.encode() in Path(f"/proc/{pid}/cmdline").read_bytes() else []
-        )
+        children = (process / f"task/{pid}/children").read_text().split()
+        has_title = title.encode() in (process / "cmdline").read_bytes()
     except OSError:
         return []
-    return [
-        *own,
-        *(worker for child in children for worker in _workers_below(child, title)),
-    ]
+
+    below = [_workers_below(int(child), title) for child in children]
+    own = [pid] if has_title else []
+    return [*own, *itertools.chain(*below)]
 
 
 @contextlib.contextmanager

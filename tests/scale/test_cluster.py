@@ -44,18 +44,10 @@ def expected(
 ) -> bytes:
     """Translate with one process."""
     output = tmp_path_factory.mktemp("expected") / "lines.en"
-    command = [
-        sys.executable,
-        "-m",
-        "regard",
-        "translate",
-        model,
-        lines,
-        "--output",
-        output,
-        *SEARCH,
-    ]
-    subprocess.run(list(map(str, command)), check=True)
+    command = module_command(
+        "regard", "translate", str(model), str(lines), "--output", str(output)
+    )
+    subprocess.run([*command, *map(str, SEARCH)], check=True)
     return output.read_bytes()
 
 
@@ -75,16 +67,12 @@ def _wait_for(
 ) -> Any:
     def check() -> Any:
         value = condition()
+
         assert value or process.poll() is None, process.communicate()[1][-3000:]
+
         return value
 
     return wait_until(check, "the command gets there", seconds)
-
-
-def _ended(process: subprocess.Popen[str]) -> str:
-    _, err = process.communicate(timeout=240)
-    assert process.returncode == 0, err[-3000:]
-    return err
 
 
 def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
@@ -108,7 +96,9 @@ def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
     assert "A worker died" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)]
+)
 def test_a_command_that_was_ended_is_gone_on_with(  # noqa: PLR0913 - fixtures
     start: Start,
     regard: Run,
@@ -117,29 +107,17 @@ def test_a_command_that_was_ended_is_gone_on_with(  # noqa: PLR0913 - fixtures
     expected: bytes,
     tmp_path: Path,
     number: signal.Signals,
+    status: int,
 ) -> None:
     output = tmp_path / "out"
-    options = (
-        "translate",
-        model,
-        lines,
-        "--output",
-        output,
-        "--cluster",
-        "local",
-        "--workers",
-        2,
-        *SEARCH,
-    )
+    cluster = ("--output", output, "--cluster", "local", "--workers", 2)
+    options = ("translate", model, lines, *cluster, *SEARCH)
     process = start(*options)
     _wait_for(process, lambda: _lines_done(output) > 400)
     os.kill(process.pid, number)
     process.communicate(timeout=60)
 
-    assert (
-        process.returncode
-        == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
-    )
+    assert process.returncode == status
     assert not output.exists()
     assert 400 < _lines_done(output) < COUNT
     assert "continuing after line" in regard(*options, "--resume")
@@ -155,26 +133,18 @@ def test_workers_import_nothing_from_the_current_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(regard_package.__file__).parents[1]))
-    for name in (
-        "torch",
-        "numpy",
-        "json",
-        "pyarrow",
-        "pandas",
-        "yaml",
-        "msgpack",
-        "functools",
-    ):
-        (tmp_path / f"{name}.py").write_text(
-            "open(__file__ + '.imported', 'w')\nraise SystemExit\n"
-        )
+    for name in ("torch", "numpy", "json", "pyarrow", "yaml", "msgpack", "functools"):
+        source = "open(__file__ + '.imported', 'w')\nraise SystemExit\n"
+        (tmp_path / f"{name}.py").write_text(source)
 
     monkeypatch.chdir(tmp_path)
     command = module_command(
         "regard.translate_stdin", "translate", str(model), str(lines), "--output", "out"
     )
-    _ended(start("--cluster", "local", *SEARCH, command=command))
+    process = start("--cluster", "local", *SEARCH, command=command)
+    _, err = process.communicate(timeout=240)
 
+    assert process.returncode == 0, err[-3000:]
     assert (tmp_path / "out").read_bytes() == expected
     assert not list(tmp_path.glob("*.imported"))
 
@@ -187,78 +157,49 @@ def test_a_lost_machine_changes_nothing(
     expected: bytes,
     tmp_path: Path,
 ) -> None:
-    output, (address, lose) = tmp_path / "out", two_machines
-    process = start(
-        "translate", model, lines, "--output", output, "--cluster", address, *SEARCH
-    )
+    output = tmp_path / "out"
+    address, lose = two_machines
+    options = ("--output", output, "--cluster", address)
+    process = start("translate", model, lines, *options, *SEARCH)
     _wait_for(process, lambda: _lines_done(output) > 1000)
     lose()
-    _ended(process)
+    _, err = process.communicate(timeout=240)
 
+    assert process.returncode == 0, err[-3000:]
     assert output.read_bytes() == expected
-
-
-def test_a_bad_line_is_named_and_what_came_before_is_kept(
-    start: Start, model: Path, lines: Path, tmp_path: Path
-) -> None:
-    texts = lines.read_text("utf-8").splitlines()
-    texts[3000] = "x" * 30_000
-    file = tmp_path / "lines.ko"
-    output = tmp_path / "out"
-    file.write_text("\n".join(texts), "utf-8")
-    process = start(
-        "translate", model, file, "--output", output, "--cluster", "local", *SEARCH
-    )
-    _, err = process.communicate(timeout=120)
-
-    assert process.returncode == 1
-    assert f"{file}: line 3001 has more than 20,000 characters" in err
-    assert not list(tmp_path.glob("out*"))
 
 
 def test_bad_input_is_refused_in_sentences(
     refused: Run, model: Path, lines: Path, tmp_path: Path
 ) -> None:
-    output = tmp_path / "out"
-
-    def translate(*options: object, file: object = lines) -> str:
-        return refused("translate", model, file, "--output", output, *options)
+    def translate(cluster: str, file: object = lines) -> str:
+        options = ("--output", tmp_path / "out", "--cluster", cluster)
+        return refused("translate", model, file, *options)
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        address = f"127.0.0.1:{free.getsockname()[1]}"
 
-    assert f"--cluster 127.0.0.1:{port}: no cluster answers there" in translate(
-        "--cluster", f"127.0.0.1:{port}"
-    )
-    assert "wanted local, or HOST:PORT" in translate("--cluster", "here")
-    assert "give the name of a file" in translate("--cluster", "local", file="-")
+    assert f"--cluster {address}: no cluster answers there" in translate(address)
+    assert "wanted local, or HOST:PORT" in translate("here")
+    assert "give the name of a file" in translate("local", "-")
     assert not list(tmp_path.iterdir())
 
 
 def test_another_version_on_a_machine_is_refused(
+    start: Start,
     two_machines: tuple[str, Callable[[], None]],
     model: Path,
     lines: Path,
     tmp_path: Path,
 ) -> None:
-    program = "from regard.common import version; version.__version__ = '9.9'; from regard.translate_stdin import main; main()"
-    arguments = [
-        "translate",
-        model,
-        lines,
-        "--output",
-        tmp_path / "out",
-        "--cluster",
-        two_machines[0],
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr[-2000:]
-    assert "wanted regard 9.9 as here" in done.stderr
+    change = "from regard.common import version; version.__version__ = '9.9'; "
+    program = change + "from regard.translate_stdin import main; main()"
+    options = ("--output", tmp_path / "out", "--cluster", two_machines[0])
+    command = (sys.executable, "-c", program)
+    process = start("translate", model, lines, *options, command=command)
+    _, err = process.communicate(timeout=200)
+
+    assert process.returncode == 2, err[-2000:]
+    assert "wanted regard 9.9 as here" in err
     assert not list(tmp_path.iterdir())

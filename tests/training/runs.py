@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
-from torch import Tensor
 
 from regard.learn.samples import korean_english
 from regard.learn.samples.images import image_sample
@@ -18,13 +18,13 @@ from regard.training.journal import read
 __all__ = [
     "SIDES",
     "arguments",
+    "assert_same_weights",
     "command",
     "corpus",
     "has_checkpoint",
     "run_command",
     "torchrun",
     "train_losses",
-    "weights_of",
     "workers",
 ]
 
@@ -116,22 +116,10 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "regard", *options]
 
 
-def torchrun(processes: int, *options: str, restarts: int = 0) -> list[str]:
+def torchrun(processes: int, *options: str) -> list[str]:
     """Build the same command line, started by torchrun."""
-    launcher = [
-        "--standalone",
-        f"--nproc-per-node={processes}",
-        f"--max-restarts={restarts}",
-    ]
-    return [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        *launcher,
-        "-m",
-        "regard",
-        *options,
-    ]
+    launcher = ["--standalone", f"--nproc-per-node={processes}", "-m", "regard"]
+    return [sys.executable, "-m", "torch.distributed.run", *launcher, *options]
 
 
 def workers(torchrun: int) -> list[int]:
@@ -147,20 +135,23 @@ def run_command(command_line: Sequence[str]) -> str:
     process = subprocess.run(
         command_line, capture_output=True, text=True, timeout=300, check=False
     )
+
     assert process.returncode == 0, process.stderr[-3000:]
+
     return process.stderr
 
 
-def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
-    """Load the best weights, and all tensors of the last checkpoint."""
-    last = sorted((run / "checkpoints").iterdir())[-1]
-    files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
-    return {
-        f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(
-            path
-        )
-        for path in files
-    }
+def assert_same_weights(run: Path, other: Path) -> None:
+    """Compare the best weights, and all tensors of the last checkpoint."""
+    last = sorted((other / "checkpoints").iterdir())[-1]
+    for path in (other / "model.safetensors", *last.glob("*.safetensors")):
+        actual = load_file(run / path.relative_to(other))
+        expected = load_file(path)
+
+        assert actual.keys() == expected.keys()
+
+        for name in expected:
+            assert torch.equal(actual[name], expected[name]), f"{path.name}: {name}"
 
 
 def has_checkpoint(run: Path) -> bool:

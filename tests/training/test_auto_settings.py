@@ -22,6 +22,8 @@ from regard.training.auto_settings import (
 )
 from regard.training.compose_recipe import SIZES, TrainRequest, data_table
 
+RECURRENT = {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}
+
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
@@ -33,34 +35,33 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
+def size_of(pairs: Path, **values: Any) -> CorpusSize | None:
+    return corpus_size(
+        CorpusSettings.parse({"pairs": str(pairs), **values}, "the test")
+    )
+
+
 def test_pairs_and_characters_are_counted_over_all_corpora(
     pairs: Path, tmp_path: Path
 ) -> None:
-    data = CorpusSettings.parse(
-        {"pairs": str(pairs), "mix": [{"pairs": str(pairs)}]}, "the test"
-    )
-    assert corpus_size(data) == CorpusSize(20, 2 * 10 * len("source 0target 0"))
-    missing = CorpusSettings.parse({"pairs": str(tmp_path / "missing.tsv")}, "the test")
-    assert corpus_size(missing) is None
+    twice = size_of(pairs, mix=[{"pairs": str(pairs)}])
+
+    assert twice == CorpusSize(20, 2 * 10 * len("source 0target 0"))
+    assert size_of(tmp_path / "missing.tsv") is None
 
 
 @posix
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     """It would block: nobody writes into it."""
     os.mkfifo(tmp_path / "pipe.tsv")
-    assert (
-        corpus_size(
-            CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")
-        )
-        is None
-    )
+    assert size_of(tmp_path / "pipe.tsv") is None
 
 
 def test_of_a_large_corpus_no_more_is_read(
     pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auto_settings, "MANY", 5)
-    assert corpus_size(CorpusSettings.parse({"pairs": str(pairs)}, "the test")) is None
+    assert size_of(pairs) is None
 
 
 @pytest.mark.parametrize(
@@ -82,81 +83,68 @@ def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -
 
 def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) -> None:
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+
     assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
     assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
-    set_deeper = TrainRequest(
-        data=data_table(pairs=pairs), settings={"model.encoder.layers": 3}
-    ).compose()
-    assert (set_deeper.model.encoder.layers, set_deeper.model.decoder.layers) == (3, 2)
-    assert "model" in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW), SMALLEST)
-    assert "model" not in suitable(
-        CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST
-    )
+
+    few = 8 * auto_settings.SHALLOW
+    quick = auto_settings.QUICK
+    large = CorpusSize(100_000, 10**8)
+
+    assert "model" in suitable(CorpusSize(10_000, few), SMALLEST)
+    assert "model" not in suitable(CorpusSize(10_000, few + 8), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, 100), "transformer-small")
-    assert "model" in suitable(
-        CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK
-    )
-    assert "model" not in suitable(
-        CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK + 1
-    )
+    assert "model" in suitable(large, SMALLEST, quick)
+    assert "model" not in suitable(large, SMALLEST, quick + 1)
 
 
 def test_the_corpus_most_alike_is_named(
     monkeypatch: pytest.MonkeyPatch, pairs: Path
 ) -> None:
-    strings = {
-        "text": "strings",
-        "characters": 50_000,
-        "chrf": {"240": 20.4, "720": 31.5},
-    }
+    results = {"240": 20.4, "720": 31.5}
+    strings = {"text": "strings", "characters": 50_000, "chrf": results}
     sentences = {"text": "sentences", "characters": 200_000, "chrf": {"720": 11.0}}
     corpora = [{"pairs": 1000, **strings}, {"pairs": 1000, **sentences}]
     monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+    strings_line = "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes"
+    none_line = "none of the corpora that were measured"
     for size, expected in (
-        (
-            CorpusSize(2000, 150_000),
-            "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes",
-        ),
+        (CorpusSize(2000, 150_000), strings_line),
         (CorpusSize(500, 80_000), "1,000 sentences"),
-        (CorpusSize(8_000, 400_000), "none of the corpora that were measured"),
+        (CorpusSize(8_000, 400_000), none_line),
     ):
         *_, line = describe(size, recipe)
         assert line.startswith(f"for comparison: {expected}")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "tokens"),
+    ("arguments", "tokens", "layers"),
     [
-        ({}, 1024),
-        ({"settings": {"batching.tokens": 300}}, 300),
-        ({"preset": "transformer-tiny"}, 4096),
-        (
-            {
-                "settings": {
-                    "model.encoder.kind": "recurrent",
-                    "model.decoder.kind": "recurrent",
-                }
-            },
-            1024,
-        ),
+        ({}, 1024, 2),
+        ({"settings": {"batching.tokens": 300, "model.encoder.layers": 3}}, 300, 3),
+        ({"preset": "transformer-tiny"}, 4096, 4),
+        ({"settings": RECURRENT}, 1024, 1),
     ],
 )
 def test_presets_and_settings_go_before(
-    arguments: dict[str, Any], tokens: int, pairs: Path
+    arguments: dict[str, Any], tokens: int, layers: int, pairs: Path
 ) -> None:
     request = TrainRequest(data=data_table(pairs=pairs), **arguments)
     recipe = request.compose()
-    assert recipe.batching.tokens == tokens
+    encoder = recipe.model.encoder
+
+    assert (recipe.batching.tokens, encoder.layers) == (tokens, layers)
+
     lines = request.describe_choices(recipe)
     if "preset" in arguments:
         assert lines == []
         return
     few, chosen = lines
+
     assert few.startswith("10 pairs are enough to try the commands")
-    encoder = recipe.model.encoder
     assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
-    assert f"{encoder.layers} layers, dropout {encoder.dropout}, " in chosen
+    assert f"{layers} layers, dropout {encoder.dropout}, " in chosen
 
 
 def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
@@ -165,6 +153,7 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
     )
     request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
     first, *_ = request.describe_choices(request.compose())
+
     assert first.startswith(
         "every line of the target is the same: nothing can be learnt"
     )
@@ -173,6 +162,7 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
 def test_every_size_of_a_budget_has_them(pairs: Path) -> None:
     request = TrainRequest(data=data_table(pairs=pairs), budget="5m")
     sizes = request.sizes(request.compose())
+
     assert [*sizes] == [*SIZES]
     assert {recipe.batching.tokens for recipe in sizes.values()} == {1024}
     assert len({recipe.model.encoder.size for recipe in sizes.values()}) == len(SIZES)

@@ -6,7 +6,6 @@ Processes are threads here (`conftest.py`), and true ones in `test_distributed.p
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,12 +55,10 @@ def _own() -> Parts:
 @pytest.fixture
 def shards(tmp_path: Path, as_threads: AsThreads) -> Path:
     """Write tensors by three threads: some have no row of the smaller ones."""
-    (tmp_path / "three").mkdir()
-    as_threads(
-        3,
-        lambda world: save_parts(tmp_path / "three", _split(WHOLES), world),
-        sharded=True,
-    )
+    folder = tmp_path / "three"
+    folder.mkdir()
+    write = lambda world: save_parts(folder, _split(WHOLES), world)  # noqa: E731
+    as_threads(3, write, sharded=True)
     return tmp_path
 
 
@@ -71,20 +68,17 @@ def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
         for part in ("model", "random")
         for rank in (1, 2, 3)
     ]
+
     assert sorted(path.name for path in (shards / "three").iterdir()) == names
+
     parts = [load_file(shards / "three" / name) for name in names[:3]]
+
     assert [len(part["0"]) for part in parts] == [3, 3, 1]
     assert [len(part["1"]) for part in parts] == [1, 0, 0]
+
     of_main_process = [len(load_file(shards / "three" / name)) for name in names[3:]]
+
     assert of_main_process == [1, 0, 0]
-
-
-def test_one_process_reads_the_shards_of_three(shards: Path) -> None:
-    own = _own()
-    read_parts(sorted((shards / "three").iterdir()), own)
-    assert all(
-        torch.equal(own["model"][str(i)], whole) for i, whole in enumerate(WHOLES)
-    )
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -92,39 +86,33 @@ def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
     shards: Path, as_threads: AsThreads, size: int
 ) -> None:
     own = _own()
-    whole = shards / "whole"
     read_parts(sorted((shards / "three").iterdir()), own)
-    whole.mkdir()
+
+    assert all(map(torch.equal, own["model"].values(), WHOLES))
+
+    (shards / "whole").mkdir()
     for part, tensors in own.items():
-        save_file(tensors, whole / f"{part}.safetensors")
+        save_file(tensors, shards / "whole" / f"{part}.safetensors")
 
     def read_all(folder: Path) -> list[torch.Tensor]:
         split = _split([torch.zeros_like(tensor) for tensor in WHOLES])
         read_parts(sorted(folder.iterdir()), split)
         return [*map(full_tensor, split["model"].values()), split["random"]["cpu"]]
 
-    results = as_threads(
-        size,
-        lambda _: [read_all(folder) for folder in (shards / "three", whole)],
-        sharded=True,
-    )
-    for tensors in itertools.chain(*results):
-        assert all(
-            torch.equal(*pair)
-            for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True)
-        )
+    for name in ("three", "whole"):
+        results = as_threads(size, lambda _: read_all(shards / name), sharded=True)  # noqa: B023
+        for tensors in results:
+            assert all(map(torch.equal, tensors, [*WHOLES, WHOLES[0]]))
 
 
 @pytest.mark.parametrize("left_out", ["model-00001", "model-00003", "random-00001"])
 def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
     own = _own()
-    files = [
-        path
-        for path in sorted((shards / "three").iterdir())
-        if not path.name.startswith(left_out)
-    ]
+    files = sorted((shards / "three").iterdir())
+    remaining = [path for path in files if not path.name.startswith(left_out)]
+
     with pytest.raises(DamagedCheckpoint, match=r"is not of shape|it has no"):
-        read_parts(files, own)
-    assert not any(
-        bool(tensor.any()) for tensors in own.values() for tensor in tensors.values()
-    )
+        read_parts(remaining, own)
+
+    for tensor in (*own["model"].values(), *own["random"].values()):
+        assert not tensor.any()

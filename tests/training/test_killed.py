@@ -13,16 +13,14 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from helpers.system_marks import posix
 from runs import (
-    SIDES,
     arguments,
+    assert_same_weights,
     command,
     corpus,
     run_command,
     train_losses,
-    weights_of,
 )
 
 from regard.models import DECODERS, ENCODERS
@@ -36,10 +34,6 @@ KINDS = [
 ]
 PAIRS = list(itertools.product(*KINDS))
 TRAINING = {"updates": 200, "validate_every": 100, "log_every": 1}
-
-
-def test_every_registered_kind_is_covered() -> None:
-    assert {kind for kinds in KINDS for kind in kinds} == set(SIDES)
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +69,13 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
             generator,
             length / (2 * kills),
         )
+
     assert killed == kills, "the run ended before it could be killed often enough"
+
     run_command(_start_or_resume(options, killed_run))
-    for (name, actual), expected in zip(
-        weights_of(killed_run).items(), weights_of(uninterrupted).values(), strict=True
-    ):
-        assert actual.keys() == expected.keys()
-        for tensor in actual:
-            assert torch.equal(actual[tensor], expected[tensor]), f"{name}: {tensor}"
+
+    assert_same_weights(killed_run, uninterrupted)
+
     assert train_losses(killed_run) == train_losses(uninterrupted)
 
 

@@ -37,34 +37,36 @@ def _join_all(store: dist.Store, late: int) -> list[Rendezvous]:
 @pytest.mark.parametrize("late", [0, 2])
 def test_each_start_has_its_own_store(store: dist.Store, late: int) -> None:
     for start in range(3):
-        processes = _join_all(store, late)
-        assert not processes[0].store.check(["address"]), (
-            "that of an earlier start is not visible"
-        )
-        processes[0].store.set("address", str(start))
-        addresses = [process.store.get("address") for process in processes]
-        assert addresses == [str(start).encode()] * SIZE
+        first, *others = _join_all(store, late)
+
+        assert not first.store.check(["address"]), "that of an earlier start is hidden"
+
+        first.store.set("address", str(start))
+        for process in others:
+            assert process.store.get("address") == str(start).encode()
 
 
 def test_only_a_run_that_had_started_is_resumed(store: dist.Store) -> None:
-    assert [process.restarted for process in _join_all(store, 0)] == [False] * SIZE
+    _join_all(store, 0)
     first = _join_all(store, 1)
-    assert [process.restarted for process in first] == [False] * SIZE, (
-        "the first start ended before it had started a run"
-    )
+
+    assert not any(process.restarted for process in first), "no run had started"
+
     first[0].mark_started()
-    assert [process.restarted for process in _join_all(store, 2)] == [True] * SIZE
+
+    assert all(process.restarted for process in _join_all(store, 2))
 
 
 def test_a_missing_process_is_named(store: dist.Store) -> None:
-    with pytest.raises(
-        TrainingError, match=r"process 2 of 3 did not join within 0.1 seconds"
-    ):
+    message = "process 2 of 3 did not join within 0.1 seconds"
+
+    with pytest.raises(TrainingError, match=message):
         rendezvous(store, 0, SIZE, 0.1)
-    with pytest.raises(
-        TrainingError, match=r"the first process did not answer within 0.1 seconds"
-    ):
-        # The entry in the store is of a process that has ended.
+
+    # The entry in the store is of a process that has ended.
+    message = "the first process did not answer within 0.1 seconds"
+
+    with pytest.raises(TrainingError, match=message):
         rendezvous(store, 1, SIZE, 0.1)
 
 
@@ -95,9 +97,11 @@ def test_a_process_that_joins_knows_if_it_was_restarted(
     with join_processes("cpu", 1) as (world, device):
         assert (world.restarted, world.size, device) == (False, 1, "cpu")
         world.mark_started()
+
     with join_processes("cpu", 1) as (world, _):
         assert world.restarted
         assert world.split(True).restarted
+
     # A launcher that counts its restarts.
     monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")
     monkeypatch.setenv("MASTER_PORT", "0")

@@ -5,6 +5,7 @@ the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -25,24 +26,20 @@ def _two_threads() -> Iterator[None]:
 
 
 def _step(
-    monkeypatch: pytest.MonkeyPatch, weights_a_thread: int, fail: bool = False
-) -> tuple[int, list[torch.Tensor]]:
-    """Return the threads that a step saw, and the weights after three steps."""
+    monkeypatch: pytest.MonkeyPatch, weights_a_thread: int
+) -> tuple[set[int], list[torch.Tensor]]:
+    """Return the threads that steps saw, and the weights after three steps and one that fails."""
     monkeypatch.setattr(updater, "WEIGHTS_A_THREAD", weights_a_thread)
     data = {"data": {"source": "a", "target": "b"}}
-    recipe = Recipe.parse(merge(preset("transformer-tiny"), data), "the test").resolved(
-        "cpu"
-    )
+    recipe = Recipe.parse(merge(preset("transformer-tiny"), data), "the test")
     torch.manual_seed(1)
     model = build(recipe.model, 300, 300, True)
-    trained = Updater(model, recipe, 1)
-    threads = list[int]()
+    trained = Updater(model, recipe.resolved("cpu"), 1)
+    threads = set[int]()
     step = trained.optimizer.step
 
     def observed() -> None:
-        threads.append(torch.get_num_threads())
-        if fail:
-            raise MemoryError
+        threads.add(torch.get_num_threads())
         step()
 
     monkeypatch.setattr(trained.optimizer, "step", observed)
@@ -50,25 +47,26 @@ def _step(
         for parameter in model.parameters():
             parameter.grad = torch.randn_like(parameter)
         trained.step(1e-3)
+
+        assert torch.get_num_threads() == 2
+
+    failing = Mock(side_effect=MemoryError)
+    monkeypatch.setattr(trained.optimizer, "step", failing)
+
+    with pytest.raises(MemoryError):
+        trained.step(1e-3)
+    assert torch.get_num_threads() == 2, "the threads of everything else are as before"
+
     trained.workers.close()
-    return max(threads), [parameter.detach() for parameter in model.parameters()]
+    return threads, [parameter.detach() for parameter in model.parameters()]
 
 
 @pytest.mark.system
 def test_a_small_model_takes_one_thread_and_the_same_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one, two = (
-        _step(monkeypatch, weights) for weights in (updater.WEIGHTS_A_THREAD, 1)
-    )
-    assert (one[0], two[0]) == (1, 2)
-    assert all(
-        torch.equal(first, second) for first, second in zip(one[1], two[1], strict=True)
-    )
-    assert torch.get_num_threads() == 2, "the threads of everything else are as before"
+    one, weights = _step(monkeypatch, updater.WEIGHTS_A_THREAD)
+    two, others = _step(monkeypatch, 1)
 
-
-def test_a_failed_step_gives_the_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MemoryError):
-        _step(monkeypatch, updater.WEIGHTS_A_THREAD, fail=True)
-    assert torch.get_num_threads() == 2
+    assert (one, two) == ({1}, {2})
+    assert all(map(torch.equal, weights, others))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from runs import train_losses
 from safetensors.torch import load_file
 
 from regard.common.errors import TrainingError
@@ -44,9 +45,7 @@ learning rate.
 """
 
 
-def _recipe(
-    sharded: Any = False, updates: int = 4, layer_dropout: float = 0.0, **training: Any
-) -> Recipe:
+def _recipe(updates: int = 4, layer_dropout: float = 0.0, **training: Any) -> Recipe:
     values = {
         "data": {"source": "unread", "target": "unread"},
         "model": {"encoder": {**SIDE, "layer_dropout": layer_dropout}, "decoder": SIDE},
@@ -59,9 +58,7 @@ def _recipe(
             **training,
         },
     }
-    return Recipe.parse(
-        {**values, "training": {**values["training"], "sharded": sharded}}, "the test"
-    )
+    return Recipe.parse(values, "the test")
 
 
 def _trainer(
@@ -95,25 +92,23 @@ def _train_together(
 
     def work(world: World) -> Outcome:
         trainer = _trainer(recipe, folder, world, models[world.rank])
+
         assert not resume or trainer.resume()
+
         return trainer.run()
 
     return run(size, work, bool(recipe.training.sharded))
 
 
 def _assert_same(actual: Path, expected: Path) -> None:
-    """Compare what two runs wrote: losses, gradient norms and scores, then their best weights."""
-    events = [
-        [line for line in read(run / "journal.jsonl") if line["event"] == "train"]
-        for run in (actual, expected)
-    ]
-    for one, other in zip(*events, strict=True):
-        for key in ("update", "loss", "gradient_norm"):
-            assert one[key] == pytest.approx(other[key], rel=1e-5), key
-    weights, others = (
-        load_file(run / "model.safetensors") for run in (actual, expected)
-    )
+    """Compare what two runs wrote: losses and gradient norms, then their best weights."""
+    for one, other in zip(train_losses(actual), train_losses(expected), strict=True):
+        assert one == pytest.approx(other, rel=1e-5)
+    weights = load_file(actual / "model.safetensors")
+    others = load_file(expected / "model.safetensors")
+
     assert weights.keys() == others.keys()
+
     for name in others:
         atol = KEY_BIAS if name.endswith(".key.bias") else 1e-5
         torch.testing.assert_close(
@@ -128,6 +123,7 @@ WAYS: dict[str, dict[str, Any]] = {
         "rdrop": 1.0,
         "scheduled_sampling": 0.5,
         "scheduled_sampling_ramp": 1,
+        "updates": 2,
     },
 }
 """Each micro-batch drops layers of its own; R-Drop computes each layer twice, scheduled sampling
@@ -145,15 +141,13 @@ def test_two_processes_equal_one(
     one = _trainer(_recipe(**{**WAYS[way], "sharded": False}), tmp_path / "one").run()
     outcomes = _train_together(as_threads, 2, _recipe(**WAYS[way]), tmp_path / "two")
     _assert_same(tmp_path / "two", tmp_path / "one")
-    assert [outcome.progress.best_update for outcome in outcomes] == [
-        one.progress.best_update
-    ] * 2
-    assert [outcome.progress.best for outcome in outcomes] == pytest.approx(
-        [one.progress.best] * 2, rel=1e-5
-    )
-    assert [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")].count(
-        "end"
-    ) == 1, "one of them reports"
+    for outcome in outcomes:
+        assert outcome.progress.best_update == one.progress.best_update
+        assert outcome.progress.best == pytest.approx(one.progress.best, rel=1e-5)
+
+    events = [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")]
+
+    assert events.count("end") == 1, "one of them reports"
 
 
 @pytest.mark.system
@@ -166,22 +160,17 @@ def test_a_run_becomes_sharded_and_unsharded_again(
     drops = {"layer_dropout": 0.5}
     _trainer(_recipe(updates=6, **drops), undisturbed).run()
     _trainer(_recipe(updates=2, **drops), run).run()
-    _train_together(
-        as_threads, 2, _recipe(updates=4, sharded=True, **drops), run, resume=True
-    )
-    assert (
-        len(
-            list(
-                (run / "checkpoints" / "update-00000004").glob(
-                    "model-*-of-00002.safetensors"
-                )
-            )
-        )
-        == 2
-    )
+    sharded = _recipe(updates=4, sharded=True, **drops)
+    _train_together(as_threads, 2, sharded, run, resume=True)
+    files = (run / "checkpoints" / "update-00000004").glob("model-*-of-00002.*")
+
+    assert len([*files]) == 2
+
     # One process, although sharding is still set.
     trainer = _trainer(_recipe(updates=6, sharded=True, **drops), run)
+
     assert trainer.resume()
+
     trainer.run()
     _assert_same(run, undisturbed)
 
@@ -190,13 +179,3 @@ def test_more_processes_than_batches_are_refused(tmp_path: Path) -> None:
     message = "3 processes cannot share 2 micro-batches an update; set batching.micro_batches to 3"
     with pytest.raises(TrainingError, match=message):
         _trainer(_recipe(), tmp_path / "run", World(0, 3))
-
-
-def test_an_error_of_one_process_ends_the_others(as_threads: AsThreads) -> None:
-    def work(world: World) -> None:
-        if world.rank:
-            raise TrainingError("this one")
-        world.barrier()
-
-    with pytest.raises(TrainingError, match="this one"):
-        as_threads(2, work)

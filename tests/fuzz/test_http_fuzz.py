@@ -9,6 +9,7 @@ import random
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,6 @@ from fuzz.served import SENTENCES, STEADY, SWAPPED, Served
 from helpers.system_marks import posix
 
 pytestmark = [pytest.mark.system, posix]
-HEALTH = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 PROBLEM = {"detail": "this is a sentence that says why"}
 
 
@@ -39,11 +39,11 @@ def _texts(text: str) -> bytes:
 
 
 class Deliberate(Served):
-    """A server that answers the case as it is told, and then as it should."""
+    """A server that answers as it is told, and then as it should."""
 
-    def __init__(self, folder: Path, answers: list[bytes]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.answers = answers
+        self.answers = list[bytes]()
         self.expected = {STEADY: dict.fromkeys(SENTENCES, "right")}
         self.log.touch()
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -51,45 +51,42 @@ class Deliberate(Served):
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self) -> None:
-        for answer in [*self.answers, b"", b""]:
-            try:
+        # Until the listener is closed.
+        with suppress(OSError):
+            while True:
                 connection, _ = self.listener.accept()
-            except OSError:  # the listener is closed
-                return
-            with connection:
-                data = connection.recv(1 << 16)
-                connection.sendall(
-                    answer or (HEALTH if b"/health" in data else _texts("right"))
-                )
+                with connection:
+                    data = connection.recv(1 << 16)
+                    right = _answer(200, {}) if b"/health" in data else _texts("right")
+                    connection.sendall(self.answers.pop(0) if self.answers else right)
 
 
-@pytest.mark.parametrize(
-    ("answers", "verdict"),
-    [
-        ([_texts("right")], "done"),
-        ([_texts("other")], "wrong"),
-        ([b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{}"], "wrong"),
-        ([b"SSH-2.0\r\n"], "wrong"),
-        ([_answer(400, PROBLEM)], "refused"),
-        ([_answer(400, {"error": "in the form of another endpoint"})], "internal"),
-        ([_answer(500, PROBLEM)], "internal"),
-        ([_answer(400, {"detail": f"not {SECRET}"})], "leaked"),
-        ([_texts("right"), b"HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n"], "down"),
-        ([_texts("right"), HEALTH, _texts("other")], "wrong"),
-    ],
-)
-def test_verdicts_on_answers(
-    tmp_path: Path, answers: list[bytes], verdict: str
-) -> None:
+VERDICTS = [
+    ("done", [_texts("right")]),
+    ("wrong", [_texts("other")]),
+    ("wrong", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{}"]),
+    ("wrong", [b"SSH-2.0\r\n"]),
+    ("refused", [_answer(400, PROBLEM)]),
+    ("internal", [_answer(400, {"error": "in the form of another endpoint"})]),
+    ("internal", [_answer(500, PROBLEM)]),
+    ("leaked", [_answer(400, {"detail": f"not {SECRET}"})]),
+    ("down", [_texts("right"), _answer(503, {})]),
+    ("wrong", [_texts("right"), _answer(200, {}), _texts("other")]),
+]
+
+
+def test_verdicts_on_answers(tmp_path: Path) -> None:
     def is_right(answer: http_cases.Answer, server: Served) -> bool:
         return bool(answer.values["translations"][0]["text"] == "right")
 
-    server = Deliberate(tmp_path, answers)
+    server = Deliberate(tmp_path)
     data = request("/v1/translate", {"text": SENTENCES[0]})
     exchange = Exchange(data, "/v1/translate", is_right)
     with server.listener:
-        report = HttpJudge(server)(0, HttpCase("deliberate", exchange))
-    assert report.verdict == verdict, report
+        for verdict, answers in VERDICTS:
+            server.answers = [*answers]
+            report = HttpJudge(server)(0, HttpCase("deliberate", exchange))
+            assert report.verdict == verdict, report
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,7 @@ from training.runs import arguments, corpus, torchrun
 pytest.importorskip(
     "resource", reason="commands run in forked processes, as on Linux and macOS"
 )
-from fuzz import fuzzer
-from fuzz.material import CAPTIONER, SETTINGS, TRANSFORMER, sets
+from fuzz import fuzzer, material
 from isolation.watching import TESTS, environment, events, strange
 
 from regard.cli.app import app
@@ -41,9 +40,11 @@ PAIRS = f"{TRAIN} --valid-source=data/valid.ko --valid-target=data/valid.en"
 CAPTIONS = "--images=images/images --captions=images/captions.tsv"
 IMAGES = f"{CAPTIONS} --valid-captions=images/valid.tsv"
 TEST = "--source=data/test.ko --target=data/test.en"
-TWO_UPDATES = sets("training.updates=2", "training.validate_every=1")
-SETTINGS_OF_ALL = " ".join([*sets(*SETTINGS, *TRANSFORMER), *TWO_UPDATES])
-CAPTIONER_SETTINGS = " ".join(sets(*SETTINGS, *CAPTIONER, "training.updates=1"))
+SETTINGS = [*material.SETTINGS, *material.TRAINING]
+SETTINGS += ["training.updates=2", "training.validate_every=1"]
+SETTINGS_OF_ALL = " ".join(material.sets(*SETTINGS, *material.TRANSFORMER))
+OF_IMAGES = [*SETTINGS, *material.IMAGES, *material.CAPTIONER, "training.updates=1"]
+CAPTIONER_SETTINGS = " ".join(material.sets(*OF_IMAGES))
 SENT_TO_PYTORCH = [
     "pathlib.PosixPath",
     "regard.serving.pytorch_process.Folder",

@@ -139,9 +139,10 @@ def _is_right(
         return _is_in(path, [*installed, *own])
     if any(path.startswith(root) for root in given) or _is_in(path, own):
         return True
+    if what.startswith("/proc/self/fd/"):  # it has that open already
+        return True
     if event == "write":
-        # What this process has open already.
-        return path.startswith("/dev/") or what.startswith("/proc/self/fd/")
+        return path.startswith("/dev/")
     return _is_in(path, installed)
 
 

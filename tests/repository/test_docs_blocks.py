@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 from helpers.text_table import lines
+from repository.pages import DOCS, KOREAN, PAGES, ROOT, english, read
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-ENGLISH = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-ENGLISH += sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("reference/*.md")])
-KOREAN = [ROOT / "README.ko.md", *sorted(DOCS.glob("ko/**/*.md"))]
+TRANSLATED = [ROOT / "README.ko.md", *KOREAN]
+ENGLISH = [page for page in PAGES if page not in TRANSLATED]
 REASONS = lines("""
     takes minutes
     needs a network
@@ -84,14 +82,14 @@ def problem(page: Path, language: str, code: str, mark: str) -> str:
     test = value or RUN_AS_A_WHOLE.get(folder) or RUN_AS_A_WHOLE.get(page.name)
     if test is None:
         return "" if is_known(language, code) else "neither run by a test nor marked"
-    content = (ROOT / test).read_text("utf-8")
+    content = read(ROOT / test)
     reads = page.name in content or f'"{folder}"' in content
     return "" if reads else f"{test} does not read {page.name}"
 
 
 @pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
 def test_every_block_is_run_or_says_why_not(page: Path) -> None:
-    for block in blocks(page.read_text("utf-8")):
+    for block in blocks(read(page)):
         assert problem(page, *block) == "", block
 
 
@@ -102,16 +100,13 @@ def bare(language: str, code: str) -> set[str]:
     return {re.sub(comment, "", line).rstrip() for line in code.splitlines()}
 
 
-@pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.name)
 def test_a_korean_page_has_no_block_of_its_own(page: Path) -> None:
     """Comments are translated; directives of the site have text."""
-    english = ROOT / "README.md"
-    if page.parent != ROOT:
-        english = DOCS / page.relative_to(DOCS / "ko")
     known = {""}
-    for language, code, _ in blocks(english.read_text("utf-8")):
+    for language, code, _ in blocks(read(english(page))):
         known |= bare(language, code)
-    for language, code, _ in blocks(page.read_text("utf-8")):
+    for language, code, _ in blocks(read(page)):
         assert language.startswith("{") or bare(language, code) <= known
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,31 +115,7 @@ def command_line(line: str, name: str) -> list[str]:
     return [*line.replace("RUN", name).split(), "--threads=1"]
 
 
-def _case(
-    label: str,
-    command: str,
-    name: str,
-    material: Material,
-    damage: Callable[[Path], object],
-) -> Case:
-    """Return the case of a command that reads a folder, of which `damage` changes something."""
-    line, outputs = COMMANDS[command]
-
-    def prepare(folder: Path) -> None:
-        material.copy(folder, name)
-        damage(folder)
-
-    return Case(
-        f"{command} {label}",
-        command_line(line, name),
-        prepare,
-        LINES,
-        f"{name}:{command}",
-        [output.replace("RUN", name) for output in outputs],
-    )
-
-
-@kind(share=40)
+@kind(share=44)
 def damaged_file(chance: random.Random, material: Material) -> Case:
     """Damage one file of a run or of a published model, and run a command that reads the folder."""
     name = chance.choice(list(READ_BY))
@@ -151,24 +126,17 @@ def damaged_file(chance: random.Random, material: Material) -> Case:
     file = chance.choice(files)
     damage = chance.choice(DAMAGES)
     seed = chance.randrange(1 << 30)
-    label = f"{file} damaged by {DAMAGES.index(damage)}"
 
-    def change(folder: Path) -> None:
+    def prepare(folder: Path) -> None:
+        material.copy(folder, name)
         damage(folder / file, random.Random(seed))
 
-    return _case(label, command, name, material, change)
-
-
-@kind(share=4)
-def swapped_files(chance: random.Random, material: Material) -> Case:
-    """Put a file of one run in the place of the same file of another run."""
-    name, other = chance.sample(("translator", "recurrent"), 2)
-    own = {file.partition("/")[2] for file in material.files(name)}
-    others = {file.partition("/")[2] for file in material.files(other)}
-    file = chance.choice(sorted(own & others))
-    command = chance.choice(("translate", "resume"))
-
-    def swap(folder: Path) -> None:
-        shutil.copyfile(material.root / other / file, folder / name / file)
-
-    return _case(f"{name}/{file} of {other}", command, name, material, swap)
+    line, outputs = COMMANDS[command]
+    return Case(
+        f"{command} {file} damaged by {DAMAGES.index(damage)}",
+        command_line(line, name),
+        prepare,
+        LINES,
+        reference=f"{name}:{command}",
+        outputs=[output.replace("RUN", name) for output in outputs],
+    )

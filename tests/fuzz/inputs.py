@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import random
-import re
 import shutil
 import types
 from collections.abc import Iterator, Sequence
@@ -137,7 +136,6 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
     return case(text, case(text + text) if length >= 3_000 else None)
 
 
-INVISIBLE = "\ufeff\u00ad\u200b\u2060\u200e\u202e\u202c\u2066\u2069"
 PROSE = lines("""
     나는 빵을 먹고 있었다
     선생님은 사과를 보고 있다
@@ -146,95 +144,6 @@ PROSE = lines("""
     hello
     나는 3 개를 샀다
 """)
-LETTERLESS = lines("""
-    123
-    ---
-    🙂
-    12:30 ✓
-    ½ = 0.5!
-    [1]
-    (2) / 3
-    👩\u200d🚀
-    <>
-    &#
-""")
-FILES = {
-    "page.html": b"<!DOCTYPE html>\n<html><body>\n<p>\xeb\x82\x98</p>\n</body></html>",
-    "film.srt": b"1\n00:00:01,000 --> 00:00:02,000\n\xeb\x82\x98\xeb\x8a\x94\n",
-    "texts.po": b'msgid ""\nmsgstr ""\n"Language: en\\n"\n\nmsgid "a"\nmsgstr ""',
-    "texts.json": b'{"a": "\xeb\x82\x98", "b": ["x", 1]}\n',
-    "table.csv": b'a,b\n"\xeb\x82\x98, x",2\n',
-    "letter.docx": b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00!\x00[Content_Types].xml \xa2\x04\x02(\xa0\x00",
-}
-
-
-def _line_of_prose(chance: random.Random) -> str:
-    """Draw sentences, joined in one line, or none; then put characters that nobody sees into
-    them.
-    """
-    sentences = chance.choices(PROSE, k=chance.choice((1, 1, 2, 5)))
-    between = chance.choice((". ", "! ", "? ", ".[1] ", "… ", "."))
-    line = between.join(sentences) + chance.choice(("", ".", "?", " 🙂"))
-    line = chance.choice((line, line, *chance.sample(LETTERLESS, 2)))
-    for _ in range(chance.choice((0, 1, 3))):
-        position = chance.randrange(len(line) + 1)
-        line = line[:position] + chance.choice(INVISIBLE) + line[position:]
-    return line
-
-
-def _visible(line: str) -> str:
-    return " ".join(re.sub(f"[{INVISIBLE}]", "", line).split())
-
-
-def _is_translation(out: bytes, source: list[str], is_greedy: bool) -> bool:
-    """Return whether there is a line for each line, with text for text, and what has no letters is
-    as it was.
-
-    Greedy search of a model that has learned as little as these may find nothing but spaces.
-    """
-    translated = out.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    if len(translated) != len(source):
-        return False
-    for line, text in zip(translated, source, strict=True):
-        if not any(map(str.isalpha, text)):
-            if _visible(line) != _visible(text):
-                return False
-        elif not is_greedy and not line.strip():
-            return False
-    return True
-
-
-@kind(share=6)
-def ordinary_lines(chance: random.Random, material: Material) -> Case:
-    """Translate lines as users have them: several sentences, without letters, with invisible
-    characters.
-    """
-    name = chance.choice(("translator", "recurrent"))
-    source = [_line_of_prose(chance) for _ in range(chance.choice((1, 3, 10)))]
-    options = chance.choice(([], ["--beam=1"], ["--stream"], ["--split=on"]))
-    arguments = ["translate", name, *options, *FEW]
-    is_greedy = options in (["--beam=1"], ["--stream"])
-    is_right = functools.partial(_is_translation, source=source, is_greedy=is_greedy)
-    label = f"{' '.join(arguments)}: {source[0][:20]!r} …"
-    stdin = "\n".join(source).encode()
-    return _case(label, arguments, material, stdin=stdin, is_right=is_right)
-
-
-@kind(share=3)
-def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
-    """Give a file that is no text as text, under its own name, as .txt or at stdin: it is refused,
-    or no line is lost.
-    """
-    name = chance.choice(list(FILES))
-    data = FILES[name] * chance.choice((1, 1, 40))
-    path = chance.choice((name, "text.txt", "-"))
-    breaks = data.removesuffix(b"\n").count(b"\n")
-    is_right = lambda out: out.removesuffix(b"\n").count(b"\n") == breaks  # noqa: E731
-    label = f"{name} as {path}, {breaks} line breaks"
-    arguments = ["translate", "translator", *FEW]
-    if path == "-":
-        return _case(label, arguments, material, stdin=data, is_right=is_right)
-    return _case(label, [*arguments, path], material, {path: data}, is_right=is_right)
 
 
 @functools.cache
@@ -424,7 +333,8 @@ def any_image(
 
 
 NO_IMAGES = [
-    *FILES.values(),
+    b"<!DOCTYPE html>\n<html></html>",
+    b"PK\x03\x04" + bytes(60),
     b"",
     b"GIF89a",
     b"BM" + bytes(60),

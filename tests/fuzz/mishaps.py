@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -95,23 +94,6 @@ def swapped_file(chance: random.Random) -> HttpCase:
 
     way = "copied" if in_place else "renamed"
     return HttpCase(f"a runtime file {way} over a served one", attack)
-
-
-@kind(share=0.2)
-def reloaded(chance: random.Random) -> HttpCase:
-    """Send SIGHUP, once or several times, while requests are answered."""
-    count = chance.choice((1, 3, 20))
-
-    def attack(server: Served) -> Report:
-        assert server.process is not None
-        for text in chance.choices(SENTENCES, k=5):
-            for _ in range(count):
-                server.process.send_signal(signal.SIGHUP)
-            if (got := server.translate(text)) != server.expected[STEADY][text]:
-                return Report("wrong", (f"{text!r} at SIGHUP: {got!r}",))
-        return Report("done")
-
-    return HttpCase(f"SIGHUP {5 * count} times", attack)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from fuzz.damage import COMMANDS, LINES, READ_BY, command_line
 from fuzz.inputs import FEW, any_value
 from fuzz.material import OUTSIDE, PLANTED, Material, plant_modules
 from fuzz.process import run
-from helpers.text_table import items, lines, rows
+from helpers.text_table import items, rows
 
 from regard.runtime.native import checksum
 
@@ -284,41 +284,3 @@ def odd_cards(chance: random.Random, material: Material) -> Case:
     arguments = chance.choice((translate, translate, ["doctor", "translator.regard"]))
     label = f"{arguments[0]} with the card changed by {seed}: {str(value)[:40]!r}"
     return Case(label, arguments, prepare, LINES)
-
-
-ADDRESSED = lines("""
-    translate translator ADDRESS
-    translate ADDRESS
-    translate translator pairs/test.ko --output=ADDRESS
-    train --source=ADDRESS --target=pairs/train.en --out=out --quiet
-    train --pairs=ADDRESS --out=out --quiet
-    train ADDRESS --out=out --quiet
-    evaluate translator --source=pairs/test.ko --reference=ADDRESS
-    align translator --source=ADDRESS --target=ADDRESS
-    caption translator ADDRESS
-    export translator ADDRESS --to=runtime
-    import huggingface ADDRESS out
-    show translator 빵을 --out=ADDRESS
-""")
-"""Command lines with the place of an address."""
-SCHEMES = items("http https ftp file s3 gs hf data HTTP javascript zip")
-PATHS = [
-    "//127.0.0.1:9/x",
-    "//[::1]:9/x.gz",
-    "///etc/passwd",
-    "//",
-    "x",
-    f"//{'a' * 5000}",
-]
-
-
-@kind(share=2)
-def addresses(chance: random.Random, material: Material) -> Case:
-    """Give addresses where files are wanted: refused in a sentence; nobody is called, for nobody
-    answers at them.
-    """
-    address = f"{chance.choice(SCHEMES)}:{chance.choice(PATHS)}"
-    line = chance.choice(ADDRESSED)
-    arguments = command_line(line.replace("ADDRESS", address), "")
-    prepare = functools.partial(Material.copy, material, name="translator")
-    return Case(f"{line}: {address[:60]}", arguments, prepare, b"a\n", patience=WAIT)

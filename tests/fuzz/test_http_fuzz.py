@@ -4,12 +4,8 @@ a real one.
 
 from __future__ import annotations
 
-import json
 import random
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,75 +14,14 @@ from helpers.cached_folders import FolderCache
 pytest.importorskip(
     "resource", reason="the fuzzer limits processes, and reads /proc, as on Linux"
 )
-from fuzz import attackers, fuzzer, http_cases, http_fuzzer, restarts
+from fuzz import attackers, fuzzer, http_fuzzer, restarts
 from fuzz.exchanges import request
 from fuzz.http_cases import BAD, KINDS, Exchange, HttpCase, HttpJudge
-from fuzz.material import SECRET, Material
+from fuzz.material import Material
 from fuzz.served import SENTENCES, STEADY, SWAPPED, Served
 from helpers.system_marks import posix
 
 pytestmark = [pytest.mark.system, posix]
-PROBLEM = {"detail": "this is a sentence that says why"}
-
-
-def _answer(status: int, content: object) -> bytes:
-    body = json.dumps(content).encode()
-    return f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-def _texts(text: str) -> bytes:
-    return _answer(200, {"translations": [{"text": text}]})
-
-
-class Deliberate(Served):
-    """A server that answers as it is told, and then as it should."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.answers = list[bytes]()
-        self.expected = {STEADY: dict.fromkeys(SENTENCES, "right")}
-        self.log.touch()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = self.listener.getsockname()[:2]
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self) -> None:
-        # Until the listener is closed.
-        with suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                with connection:
-                    data = connection.recv(1 << 16)
-                    right = _answer(200, {}) if b"/health" in data else _texts("right")
-                    connection.sendall(self.answers.pop(0) if self.answers else right)
-
-
-VERDICTS = [
-    ("done", [_texts("right")]),
-    ("wrong", [_texts("other")]),
-    ("wrong", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{}"]),
-    ("wrong", [b"SSH-2.0\r\n"]),
-    ("refused", [_answer(400, PROBLEM)]),
-    ("internal", [_answer(400, {"error": "in the form of another endpoint"})]),
-    ("internal", [_answer(500, PROBLEM)]),
-    ("leaked", [_answer(400, {"detail": f"not {SECRET}"})]),
-    ("down", [_texts("right"), _answer(503, {})]),
-    ("wrong", [_texts("right"), _answer(200, {}), _texts("other")]),
-]
-
-
-def test_verdicts_on_answers(tmp_path: Path) -> None:
-    def is_right(answer: http_cases.Answer, server: Served) -> bool:
-        return bool(answer.values["translations"][0]["text"] == "right")
-
-    server = Deliberate(tmp_path)
-    data = request("/v1/translate", {"text": SENTENCES[0]})
-    exchange = Exchange(data, "/v1/translate", is_right)
-    with server.listener:
-        for verdict, answers in VERDICTS:
-            server.answers = [*answers]
-            report = HttpJudge(server)(0, HttpCase("deliberate", exchange))
-            assert report.verdict == verdict, report
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +38,23 @@ def judge(
     folder = tmp_path_factory.mktemp("http") / "server"
     with Served(folder, material, models=[STEADY, SWAPPED]) as server:
         yield HttpJudge(server)
+
+
+def test_verdicts(judge: HttpJudge) -> None:
+    def verdict(path: str, judged_as: str, is_right: bool, **values: object) -> str:
+        data = request(path, {"text": SENTENCES[0], "target": "en", **values})
+        exchange = Exchange(data, judged_as, lambda *_: is_right)
+        return judge(0, HttpCase("", exchange)).verdict
+
+    path = "/v1/translate"
+    assert verdict(path, path, True) == "done"
+    assert verdict(path, path, False) == "wrong"
+    assert verdict(path, path, True, beam=-1) == "refused"
+    assert verdict(path, "/v2/translate", True, beam=-1) == "internal"
+    assert verdict("/nowhere", path, True) == "refused"
+    judge.server.expected[STEADY][SENTENCES[0]] += "!"
+    assert verdict(path, path, True) == "wrong", "what the server is asked afterwards"
+    judge.server.expected[STEADY][SENTENCES[0]] = judge.server.translate(SENTENCES[0])
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -221,21 +221,13 @@ def test_folders_are_looked_through_and_all_links_named(
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "README.md", "checkpoints"])
-@pytest.mark.parametrize("resume", [True, False])
-def test_training_writes_through_no_link(
-    tmp_path: Path, name: str, resume: bool
-) -> None:
+def test_training_writes_through_no_link(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     out = tmp_path / "out"
     out.mkdir()
     (out / name).symlink_to(victim)
-    if resume:
-        write_recipe(out)
-
-    with pytest.raises(
-        ModelFolderError, match=f"{name}: a link that leads out of the folder"
-    ):
-        regard.train(out=out, resume=resume, source="a", target="b", device="cpu")
+    with pytest.raises(ModelFolderError, match=f"{name}: a link that leads out"):
+        regard.train(out=out, source="a", target="b", device="cpu")
     assert not victim.exists()
 
 

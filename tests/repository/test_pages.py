@@ -10,32 +10,12 @@ from pathlib import Path
 
 import pytest
 import reference
-from repository.pages import DOCS, KOREAN, PAGES, english, fenced, read
+from repository.pages import DOCS, PAGES, read
 
 from regard.training import presets
 
 ENGLISH_WORD = re.compile(r"layer|source|target|weight|attention|\bfrom\b")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
-
-
-def _commands(path: Path) -> list[str]:
-    return [line for line in read(path).splitlines() if line.startswith("    ")]
-
-
-@pytest.mark.parametrize("path", KOREAN, ids=lambda path: path.name)
-def test_a_korean_page_has_the_commands_and_the_code_of_the_english_one(
-    path: Path,
-) -> None:
-    """A summary has some of them (`test_docs_blocks.py`)."""
-    assert english(path).is_file(), "each Korean page is a page in English too"
-    if read(path).startswith("---\nsummary: true"):
-        return
-    assert _commands(path) == _commands(english(path))
-    code = []
-    for page in (path, english(path)):
-        code.append([re.sub(r" +#.*", "", block) for block in fenced(page, "python")])
-    assert code[0] == code[1]
-    assert read(path).count("\n## ") == read(english(path)).count("\n## ")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -7,10 +7,8 @@ count what becomes of it.
 
 Each case runs in a forked process. The last line counts: unchanged (damage without an effect),
 done, refused (in a sentence), aloud (done, with a warning); and what must not be: silent (damaged
-bytes accepted, another output, nothing said; a promise not kept, such as a word of --keep that is
-not there, and nothing said), wrong (a line lost, an empty translation, a line without letters
-changed, a known code of a language refused), internal (a crash, or an error that is no sentence of
-ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the
+bytes, or an image that is none, accepted, and nothing said), wrong (the translation of
+neither file that was read), internal (a crash, or an error that is no sentence of ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the
 current folder), followed (a link to a file outside was read into an output, or written through).
 Every one of the latter is printed with its number; `--only` runs it again and prints its messages.
 

@@ -93,7 +93,7 @@ COMMANDS = {
         align     | align RUN --source=pairs/test.ko --target=pairs/test.en |
         evaluate  | evaluate RUN --source=pairs/test.ko --reference=pairs/test.en |
         show      | show RUN 빵을 --out=out.svg | out.svg
-        resume    | train --out=RUN --resume --set training.updates=180 --quiet | RUN/model.safetensors
+        resume    | train --out=RUN --resume --set training.updates=120 --quiet | RUN/model.safetensors
         caption   | caption RUN pairs/images --format=jsonl |
         export    | export RUN out --to=huggingface | out/model.safetensors
         import    | import huggingface RUN out | out/model.safetensors

@@ -19,7 +19,7 @@ from fuzz import moments
 from fuzz.material import IMAGES, SETTINGS, SIZES, image_options, pair_options, sets
 from fuzz.process import run
 from helpers import image_folders
-from helpers.text_table import items
+from helpers.text_table import items, rows
 
 from regard.learn.samples import korean_english
 from regard.models import DECODERS, ENCODERS
@@ -42,24 +42,23 @@ UPDATES = items("""
     training.updates=40 training.validate_every=8 training.log_every=1
 """)
 WAYS = {
-    "every update": ["training.checkpoint_minutes=0", "batching.micro_batches=2"],
-    "shards": ["data.shards=true", "tokenizer.joint=false"],
-    "resampled": [
-        "batching.subword_dropout=0.1",
-        "training.rdrop=1",
-        "training.rdrop_after=10",
-    ],
-    "own outputs": [
-        "training.scheduled_sampling=0.5",
-        "training.scheduled_sampling_ramp=20",
-    ],
+    way: settings.split()
+    for way, settings in rows("""
+        every update | training.checkpoint_minutes=0 batching.micro_batches=2
+        shards       | data.shards=true tokenizer.joint=false
+        resampled    | batching.subword_dropout=0.1 training.rdrop=1 training.rdrop_after=10
+        own outputs  | training.scheduled_sampling=0.5 training.scheduled_sampling_ramp=20
+    """)
 }
 """Ways to train: more checkpoints, further files, further random numbers."""
+LONGER = items("""
+    training.updates=100 training.validate_every=50 model.encoder.dropout=0
+""")
 TRANSLATOR = "translator"
 """The family whose model translates files; it learns for longer, so that lines get different
 translations.
 """
-FORMATS: list[list[str]] = [
+FORMATS = [
     [],
     ["--format=jsonl"],
     ["--alignments"],
@@ -171,21 +170,13 @@ def _options(root: Path) -> dict[str, list[str]]:
             is_installed = kind != "timm" or importlib.util.find_spec("timm")
             if f"model.{side}.kind={kind}" not in reached and is_installed:
                 is_image = side == "encoder" and kind in image_kinds
-                add(
-                    kind,
-                    "caption-transformer" if is_image else "transformer-tiny",
-                    **{side: kind},
-                )
+                base = "caption-transformer" if is_image else "transformer-tiny"
+                add(kind, base, **{side: kind})
     for number, (way, settings) in enumerate(WAYS.items()):
         add(way, presets()[number % 5], settings)
     add("guided", "transformer-tiny", ["training.guided=0.1"])
     families["guided"].append(f"--alignments={root}/train.align")
-    longer = [
-        "training.updates=100",
-        "training.validate_every=50",
-        "model.encoder.dropout=0",
-    ]
-    add(TRANSLATOR, "transformer-tiny", longer)
+    add(TRANSLATOR, "transformer-tiny", LONGER)
     return families
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fuzz.exchanges import Answer, request
-from fuzz.http_cases import Exchange, HttpCase, Report, kind
+from fuzz.http_cases import Exchange, HttpCase, kind
 from fuzz.inputs import LARGE_SIZES, NUMBERS, SIZES, any_image, any_text, any_value
 from fuzz.served import CAPTIONS, FOLDER, SENTENCES, STEADY, Served
 from helpers.text_table import items, lines, rows
@@ -143,51 +143,6 @@ def ordinary_requests(chance: random.Random) -> HttpCase:
         data = request(path, chunks, ["Transfer-Encoding: chunked"])
     is_right = functools.partial(_is_translated, texts=texts, path=path)
     return _case(f"{len(texts)} texts as {way}", data, path, is_right=is_right)
-
-
-BESIDE = [
-    *SENTENCES,
-    "",
-    "&파일 열기",
-    "OPEN FILE (_F)",
-    "나는 빵을 {0} 먹는다",
-    "나는 <b>빵</b>을 먹는다. 그는 왔다!",
-    "[b]나는[/b] 왔다",
-    "선생님은 2026-11-28에 사과 37개를 샀다",
-    "그는 &lt;b&gt; 왔다",
-    "나는 $1 샀다\n그는 왔다",
-]
-
-
-@kind(share=4)
-def neighbours(chance: random.Random) -> HttpCase:
-    """Ask for texts of all kinds at once, then for each alone: what one is translated to depends on
-    none beside it.
-    """
-    path = chance.choice(TRANSLATE)
-    texts = chance.choices(BESIDE, k=chance.choice((2, 2, 5)))
-    field = "tag_handling" if path == "/v2/translate" else "format"
-    more: Values = chance.choice(({}, {field: "html"}))
-
-    def translated(server: Served, texts: list[str]) -> list[Any]:
-        values = POSTED[path]("") | more
-        values[next(iter(values))] = texts
-        answer = server.ask(request(path, values))
-        if answer is None or answer.status != 200:
-            raise ValueError(f"no answer, or {answer and answer.status}")
-        content: list[Any] = answer.values[ANSWERS[path]]
-        return content
-
-    def attack(server: Served) -> Report:
-        together = translated(server, texts)
-        for text, result in zip(texts, together, strict=True):
-            (alone,) = translated(server, [text])
-            if result != alone:
-                problem = f"{text!r} alone {alone}, beside others {result}"
-                return Report("wrong", (problem,))
-        return Report("done")
-
-    return HttpCase(f"{path}: {len(texts)} texts beside each other, {more}", attack)
 
 
 @kind(share=10)

@@ -25,7 +25,7 @@ SETTINGS = items("""
 """)
 """Settings of each training; further ones are put behind them."""
 TRAINING = items("""
-    training.updates=160 training.validate_every=80
+    training.updates=100 training.validate_every=50
     model.encoder.size=16 model.encoder.dropout=0 model.decoder.size=16 model.decoder.dropout=0
 """)
 TRANSFORMER = items("""

@@ -5,26 +5,21 @@ change meanwhile.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import random
 import shutil
-import struct
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from fuzz.cases import Case, kind
 from fuzz.damage import COMMANDS, LINES, READ_BY, command_line
-from fuzz.inputs import FEW, any_value
+from fuzz.inputs import FEW
 from fuzz.material import OUTSIDE, PLANTED, Material, plant_modules
 from fuzz.process import run
 from helpers.text_table import items, rows
-
-from regard.runtime.native import checksum
 
 WAIT = 45.0  # seconds of wall time, for what may hang
 DRY_RUN = "train --source=pairs/train.ko --target=pairs/train.en --out=out --dry-run"
@@ -226,61 +221,3 @@ def files_changed_meanwhile(chance: random.Random, material: Material) -> Case:
         before=before,
         patience=WAIT,
     )
-
-
-def with_card(data: bytes, change: Callable[[dict[str, Any]], bytes | None]) -> bytes:
-    """Return a runtime file with another card, and the checksum that it then has; a card that is no
-    object is bytes.
-    """
-    count = struct.unpack_from("<I", data, 32)[0]
-    starts = range(64, 64 + 24 * count, 24)
-    records = [list(struct.unpack_from("<2I2Q", data, start)) for start in starts]
-    card = next(record for record in records if record[0] == 1)
-    values = json.loads(data[card[2] : card[2] + card[3]])
-    new = change(values)
-    if new is None:
-        new = json.dumps(values).encode("utf-8", "surrogatepass")
-    card[2] = -(-len(data) // 64) * 64
-    card[3] = len(new)
-    table = b"".join(struct.pack("<2I2Q", *record) for record in records)
-    gap = bytes(card[2] - len(data))
-    payload = table + data[starts.stop :] + gap + new
-    sums = struct.pack("<2Q", 64 + len(payload), checksum(payload))
-    return data[:16] + sums + data[32:64] + payload
-
-
-CARD_KEYS = items("""
-    precision search parameters readme languages source target regard fingerprint doubt split codes
-    pairs name
-""")
-NO_CARDS = [b"[]", b"null", b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1e999}']
-
-
-@kind(share=5)
-def odd_cards(chance: random.Random, material: Material) -> Case:
-    """Change the card of a whole runtime file, checksum and all: refused in a sentence, or used."""
-    many = [str(number) for number in range(chance.choice((3, 100_000)))]
-    value = chance.choice((any_value(chance), many, {}, [], -1, "x" * 100_000))
-    depth = chance.randrange(3)
-    seed = chance.randrange(1 << 30)
-
-    def change(values: dict[str, Any]) -> bytes | None:
-        own = random.Random(seed)
-        if own.random() < 0.1:
-            return own.choice(NO_CARDS)
-        place = values
-        for _ in range(depth):
-            inner = [part for part in place.values() if part and isinstance(part, dict)]
-            place = inner[0] if inner else place
-        place[own.choice([*place, *place, *CARD_KEYS])] = value
-        return None
-
-    def prepare(folder: Path) -> None:
-        data = material.runtime_file("translator").read_bytes()
-        (folder / "translator.regard").write_bytes(with_card(data, change))
-
-    options = chance.choice((FEW, ["--format=jsonl", "--nbest=2", "--threads=1"]))
-    translate = ["translate", "translator.regard", *options]
-    arguments = chance.choice((translate, translate, ["doctor", "translator.regard"]))
-    label = f"{arguments[0]} with the card changed by {seed}: {str(value)[:40]!r}"
-    return Case(label, arguments, prepare, LINES)

@@ -35,8 +35,9 @@ def restart(material: Material, folder: Path, count: int, seed: int) -> list[str
     problems = list[str]()
     seconds = list[float]()
     of_pytorch = list[float]()
+    began = time.monotonic()
     with server:
-        start = _seconds_until_caption(server)
+        start = _seconds_until_caption(server, began)
         workers = len(server.workers())
         load = [
             threading.Thread(target=client.use, args=(stop.is_set, 0.0), daemon=True)
@@ -54,12 +55,13 @@ def restart(material: Material, folder: Path, count: int, seed: int) -> list[str
             seconds.append(time.monotonic() - killed)
             if got != server.expected[model][text]:
                 problems.append(f"wrong: {text!r} by {model}: {got!r}")
+            killed = time.monotonic()
             if kill % 10 == 0 and server.kill_worker(PYTORCH):
-                of_pytorch.append(_seconds_until_caption(server))
+                of_pytorch.append(_seconds_until_caption(server, killed))
         stop.set()
         for thread in load:
             thread.join()
-        _seconds_until_caption(server)
+        server.insist(CAPTION)
         now = len(server.workers())
 
     problems += server.tracebacks()
@@ -80,7 +82,6 @@ def restart(material: Material, folder: Path, count: int, seed: int) -> list[str
     return problems
 
 
-def _seconds_until_caption(server: Served) -> float:
-    start = time.monotonic()
+def _seconds_until_caption(server: Served, start: float) -> float:
     server.insist(CAPTION)
     return time.monotonic() - start

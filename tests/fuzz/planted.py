@@ -1,6 +1,4 @@
-"""What is planted where a command works: links, modules, pipes, odd names, odd cards, files that
-change meanwhile.
-"""
+"""What is planted where a command works: links, modules, pipes, files that change meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from fuzz.damage import COMMANDS, LINES, READ_BY, command_line
 from fuzz.inputs import FEW
 from fuzz.material import OUTSIDE, PLANTED, Material, plant_modules
 from fuzz.process import run
-from helpers.text_table import items, rows
+from helpers.text_table import items
 
 WAIT = 45.0  # seconds of wall time, for what may hang
 DRY_RUN = "train --source=pairs/train.ko --target=pairs/train.en --out=out --dry-run"
@@ -118,49 +116,6 @@ def pipes(chance: random.Random, material: Material) -> Case:
         os.mkfifo(path)
 
     return _replaced(material, chance.choice(uses), draw_file, put, "is a pipe")
-
-
-NAMED = rows("""
-    translate translator ODD | pairs/test.ko
-    translate translator pairs/test.ko --output=ODD |
-    translate translator ODD --format=jsonl | pairs/test.ko
-    translate ODD | translator
-    export translator ODD --to=runtime |
-    caption captioner ODD --format=jsonl | pairs/images/00.png
-    caption captioner ODD | pairs/images
-    train --source=pairs/train.ko --target=ODD --out=out --quiet --set=training.updates=1 --set=tokenizer.size=300 | pairs/train.en
-    show translator 빵을 --out=ODD.svg |
-    align translator --source=ODD --target=pairs/test.en | pairs/test.ko
-""")
-"""Command lines with the place of an odd name, and what gets it."""
-ODD_NAMES = [
-    *(
-        b"\xff",
-        b"a\xfe\x80b",
-        b"\xed\xa0\x80",
-        "가".encode("euc-kr"),
-        "\u202e".encode(),
-    ),
-    *(b"a\nb", b"\x1b[31m", b"%s", b"{}", b" ", b"-x", b"a:b", b"x" * 250),
-]
-
-
-@kind(share=3)
-def odd_names(chance: random.Random, material: Material) -> Case:
-    """Give files and folders names that are not UTF-8, or hold control characters, options or
-    formats.
-    """
-    odd = os.fsdecode(chance.choice(ODD_NAMES))
-    line, renamed = chance.choice(NAMED)
-    arguments = [part.replace("ODD", f"./{odd}") for part in command_line(line, "")]
-    name = "captioner" if "captioner" in line else "translator"
-
-    def prepare(folder: Path) -> None:
-        material.copy(folder, name)
-        if renamed:
-            os.rename(folder / renamed, os.path.join(folder, odd))
-
-    return Case(f"{line} named {odd!r}", arguments, prepare, LINES)
 
 
 @functools.cache

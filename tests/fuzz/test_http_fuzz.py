@@ -51,7 +51,6 @@ def test_verdicts(judge: HttpJudge) -> None:
     assert verdict(path, path, False) == "wrong"
     assert verdict(path, path, True, beam=-1) == "refused"
     assert verdict(path, "/v2/translate", True, beam=-1) == "internal"
-    assert verdict("/nowhere", path, True) == "refused"
     judge.server.expected[STEADY][SENTENCES[0]] += "!"
     assert verdict(path, path, True) == "wrong", "what the server is asked afterwards"
     judge.server.expected[STEADY][SENTENCES[0]] = judge.server.translate(SENTENCES[0])

@@ -165,13 +165,12 @@ def _write_more(work: Path) -> None:
     """Write a recipe, pairs in one file, a backbone and a Marian model in PyTorch's own format."""
     recipe = 'preset = "transformer-tiny"\n[batching]\ntokens = 500\n'
     (work / "recipe.toml").write_text(recipe, encoding="utf-8")
-    corpus = [
-        (work / "data" / f"train.{side}").open(encoding="utf-8")
-        for side in ("ko", "en")
-    ]
-    with (work / "pairs.tsv").open("w", encoding="utf-8") as file:
-        for source, target in zip(*corpus, strict=True):
-            file.write(f"{source.rstrip()}\t{target}")
+    sources = (work / "data/train.ko").read_text(encoding="utf-8").splitlines()
+    targets = (work / "data/train.en").read_text(encoding="utf-8").splitlines()
+    pairs = zip(sources, targets, strict=True)
+    text = "".join(f"{source}\t{target}\n" for source, target in pairs)
+    (work / "pairs.tsv").write_text(text, encoding="utf-8")
+
     prefix = "encoder.backbone."
     weights = load_file(work / "captioner" / "model.safetensors")
     named = [name for name in weights if name.startswith(prefix)]

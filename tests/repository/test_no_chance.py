@@ -80,9 +80,10 @@ def _problem_of_call(call: ast.Call) -> str:
     name = ast.unparse(call.func)
     module, _, function = name.rpartition(".")
     first = call.args[0] if call.args else None
-    is_long = isinstance(first, ast.Constant) and first.value > LONGEST_SLEEP
-    is_sleep = name in ("time.sleep", "asyncio.sleep")
-    if function == "wait_for_timeout" or (is_sleep and is_long):
+    is_long = function == "wait_for_timeout"
+    if name in ("time.sleep", "asyncio.sleep") and isinstance(first, ast.Constant):
+        is_long = first.value > LONGEST_SLEEP
+    if is_long:
         return f"{name}: wait for an event, or use wait_until of {LIMITS}"
     is_seeded = function in SEEDED and bool(call.args)
     if module in ("random", "np.random", "numpy.random") and not is_seeded:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from helpers.system_marks import OURS, SYSTEMS, System
+from systems import OURS, SYSTEMS, System
 
 from runs import table
 from shapes import SHAPES, useful_flops

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helpers.system_marks import SYSTEMS, System
+from systems import SYSTEMS, System
 
 from prepare import MissingData, prepare, training_files
 from report import RESULTS, report

@@ -15,6 +15,7 @@ import argparse
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -42,19 +43,13 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {
-                node.module,
-                *(f"{node.module}.{alias.name}" for alias in node.names),
-            }
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             package = ENTRANCES.get(f"{node.value.id}.{node.attr}")
             names |= {f"regard.{package}"} if package else set()
-        elif (
-            isinstance(node, ast.Constant)
-            and node.value == "regard"
-            and path.is_relative_to(ROOT / "tests")
-        ):
-            names.add("regard.cli")
+        elif isinstance(node, ast.Constant) and node.value == "regard":
+            names |= {"regard.cli"} if path.is_relative_to(ROOT / "tests") else set()
     return names
 
 
@@ -70,11 +65,10 @@ def affected_packages(changed: set[str]) -> set[str]:
     for path in (ROOT / "regard").rglob("*.py"):
         uses.setdefault(_package(path), set()).update(packages_of(path))
     affected = set(changed)
-    while more := {
-        package
-        for package, used in uses.items()
-        if package not in affected and used & affected
-    }:
+    is_growing = True
+    while is_growing:
+        more = {package for package, used in uses.items() if used & affected}
+        is_growing = not more <= affected
         affected |= more
     return affected
 
@@ -87,53 +81,32 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py"))
     if ROOT / "tests" / "conftest.py" in changed:
         return tests, []
-    touched = {
-        _package(path) for path in changed if path.is_relative_to(ROOT / "regard")
-    }
+    own = [path for path in changed if path.is_relative_to(ROOT / "regard")]
+    touched = {_package(path) for path in own}
     packages = affected_packages(touched)
-    helpers = {
-        path: imported(path)
-        for path in (ROOT / "tests").rglob("*.py")
-        if path != ROOT / "tests" / "conftest.py"
-    }
-    names = {
-        path.relative_to(ROOT / "tests")
-        .with_suffix("")
-        .as_posix()
-        .replace("/", "."): path
-        for path in helpers
-    }
+    files = {*(ROOT / "tests").rglob("*.py")} - {ROOT / "tests" / "conftest.py"}
+    names = {_module(path): path for path in files}
 
     def reaches(path: Path, seen: set[Path]) -> bool:
-        if path in changed or any(
-            name.split(".")[1] in packages
-            for name in helpers[path]
-            if name.startswith("regard.")
-        ):
+        if path in changed or packages_of(path) & packages:
             return True
         seen.add(path)
-        used = {names[name] for name in helpers[path] if name in names} | {
-            path.parent / "conftest.py"
-        } & set(helpers)
+        used = {names[name] for name in imported(path) & names.keys()}
+        used |= {path.parent / "conftest.py"} & files
         return any(reaches(helper, seen) for helper in used - seen)
 
     chosen = {
         path for path in tests if path.parent in ALWAYS_RUN or reaches(path, set())
     }
-    folders = {
-        name
-        for path in changed
-        if path.is_relative_to(ROOT / "regard")
-        for name in path.relative_to(ROOT).parts
-    }
-    near = {
-        path
-        for path in chosen
-        if path in changed or path.parent.name in touched | folders
-    }
-    return [*sorted(near), *sorted(chosen - near)], [
-        path for path in tests if path not in chosen
-    ]
+    folders = {name for path in own for name in path.relative_to(ROOT).parts} | touched
+    near = {path for path in chosen if path in changed or path.parent.name in folders}
+    left = [path for path in tests if path not in chosen]
+    return [*sorted(near), *sorted(chosen - near)], left
+
+
+def _module(path: Path) -> str:
+    """Return the dotted name by which tests import a file."""
+    return ".".join(path.relative_to(ROOT / "tests").with_suffix("").parts)
 
 
 def main() -> int:
@@ -147,33 +120,24 @@ def main() -> int:
     )
     options, others = parser.parse_known_args()
     chosen, left = selected(_changes(options.base))
-    folders: dict[str, int] = {}
-    for path in left:
-        folder = path.relative_to(ROOT / "tests").parts[0]
-        folders[folder] = folders.get(folder, 0) + 1
-    print(
-        f"{len(chosen)} test files; left out: "
-        + (", ".join(f"{n} of {name}" for name, n in folders.items()) or "none")
-    )
+    folders = Counter(path.relative_to(ROOT / "tests").parts[0] for path in left)
+    counts = ", ".join(f"{n} of {name}" for name, n in folders.items())
+    print(f"{len(chosen)} test files; left out: {counts or 'none'}")
     files = [str(path.relative_to(ROOT)) for path in chosen]
     if options.list:
         print(*files, sep="\n")
         return 0
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *others, *files], cwd=ROOT, check=False
-    ).returncode
+    command = [sys.executable, "-m", "pytest", "-q", *others, *files]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
 def _changes(base: str) -> list[Path]:
-    commands = (
-        ["git", "diff", "--name-only", "-z", base],
-        ["git", "ls-files", "--others", "--exclude-standard", "-z"],
-    )
-    outputs = [
-        subprocess.run(c, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for c in commands
-    ]
-    return [ROOT / name for name in "".join(outputs).split("\0") if name]
+    changed = ["git", "diff", "--name-only", "-z", base]
+    untracked = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
+    names = ""
+    for command in (changed, untracked):
+        names += subprocess.check_output(command, cwd=ROOT, text=True)
+    return [ROOT / name for name in names.split("\0") if name]
 
 
 def _package(path: Path) -> str:

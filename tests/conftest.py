@@ -29,6 +29,7 @@ from helpers.browser import (  # noqa: F401  fixtures of all folders
     wasm,
 )
 from helpers.cached_folders import FolderCache
+from helpers.text_table import items, lines
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
@@ -37,17 +38,8 @@ sys.path.append(str(Path(__file__).parents[1] / "site"))
 assert "regard" not in sys.modules, (
     "regard was imported before its annotations could be checked"
 )
-CHECKED = {
-    "0": [],
-    "1": [
-        "regard.attention",
-        "regard.layers",
-        "regard.models",
-        "regard.training.loss",
-        "regard.data.batch",
-    ],
-    "all": ["regard"],
-}
+AXES = "regard.attention regard.layers regard.models regard.training.loss regard.data.batch"
+CHECKED = {"0": [], "1": items(AXES), "all": ["regard"]}
 """The modules whose annotations are checked, by REGARD_SHAPES: by default those in which axes are
 declared.
 """
@@ -60,26 +52,19 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # The tests were started in the background; commands under test need the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
-SYSTEM = {
-    "cli": {"test_in_flags.py", "test_progress.py"},
-    "comparison": set[str](),
-    "demo": set[str](),
-    "interchange": {"test_checksums.py", "test_probe_sentences.py"},
-    "js": set[str](),
-    "isolation": set[str](),
-    "samples": set[str](),
-    "serving": {
-        "test_answers.py",
-        "test_exchanges.py",
-        "test_own_endpoints.py",
-        "test_server_docs.py",
-        "test_server_keys.py",
-        "test_server_limits.py",
-        "test_server_metrics.py",
-        "test_server_pairs.py",
-        "test_server_schema.py",
-        "test_server_security.py",
-    },
+SYSTEM: dict[str, list[str]] = {
+    "cli": ["test_in_flags.py", "test_progress.py"],
+    "comparison": [],
+    "demo": [],
+    "interchange": ["test_checksums.py", "test_probe_sentences.py"],
+    "js": [],
+    "isolation": [],
+    "samples": [],
+    "serving": items("""
+        test_answers.py test_exchanges.py test_own_endpoints.py
+        test_server_docs.py test_server_keys.py test_server_limits.py test_server_metrics.py
+        test_server_pairs.py test_server_schema.py test_server_security.py
+    """),
 }
 """Folders whose tests `make quick` leaves out, and the files in them that it takes: of servers
 those over a service without a model.
@@ -99,17 +84,17 @@ os.fsync = lambda _: None
 torch.set_warn_always(True)
 
 
-HARDWARE = (
-    "this processor",
-    "VNNI",
-    "a GPU",
-    "Windows",
-    "Linux",
-    "macOS",
-    "this file system",
-    "root",
-    "may not be shipped",
-)
+HARDWARE = lines("""
+    this processor
+    VNNI
+    a GPU
+    Windows
+    Linux
+    macOS
+    this file system
+    root
+    may not be shipped
+""")
 """Words in the reasons of tests that are skipped for want of hardware, another system, or data that
 nobody may ship.
 """
@@ -118,34 +103,29 @@ nobody may ship.
 def _lacking(terminal: Any) -> list[str]:
     """Return the reasons for which tests were skipped, other than hardware."""
     reports = terminal.stats.get("skipped", ()) if terminal else ()
-    reasons = {
-        report.longrepr[2].removeprefix("Skipped: ")
-        for report in reports
-        if isinstance(report.longrepr, tuple)
-    }
-    return sorted(
-        reason for reason in reasons if not any(word in reason for word in HARDWARE)
-    )
+    lacking = set[str]()
+    for report in reports:
+        if isinstance(report.longrepr, tuple):
+            reason = report.longrepr[2].removeprefix("Skipped: ")
+            if not any(word in reason for word in HARDWARE):
+                lacking.add(reason)
+    return sorted(lacking)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say in one line what the run lacked; each reason says how to get it."""
     if lacking := _lacking(terminalreporter):
-        terminalreporter.line(
-            f"NOT TESTED for want of {len(lacking)} things: {' · '.join(lacking)}",
-            yellow=True,
-        )
+        things = " · ".join(lacking)
+        text = f"NOT TESTED for want of {len(lacking)} things: {things}"
+        terminalreporter.line(text, yellow=True)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run of `.ci/run` in which something that can be installed was missing."""
     is_worker = hasattr(session.config, "workerinput")
-    if (
-        os.environ.get("CI")
-        and not is_worker
-        and _lacking(session.config.pluginmanager.get_plugin("terminalreporter"))
-    ):
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and not is_worker and _lacking(terminal):
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
@@ -172,14 +152,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """
     if command := sys.modules.get("regard.cli.app"):
         command.begin(())
-    is_shaped = any(name in SHAPED for name in (item.path.parent.name, item.path.name))
-    is_broad = (
-        item.get_closest_marker("broad") is not None
-        and item.path.name != "test_step_by_step.py"
-    )
-    is_free = item.path.name == "test_wrong_objects.py" or (
-        SHAPES != "all" and (is_broad or not is_shaped)
-    )
+    name = item.path.name
+    is_shaped = bool({name, item.path.parent.name} & {*SHAPED})
+    if item.get_closest_marker("broad") and name != "test_step_by_step.py":
+        is_shaped = False
+    is_free = name == "test_wrong_objects.py" or not (is_shaped or SHAPES == "all")
     jaxtyping_config.update("jaxtyping_disable", is_free)
 
 
@@ -225,11 +202,9 @@ def _is_system(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files of system tests unread if none of their tests can be selected."""
-    return (
-        True
-        if "not system" in config.option.markexpr and _is_system(collection_path)
-        else None
-    )
+    if "not system" in config.option.markexpr and _is_system(collection_path):
+        return True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

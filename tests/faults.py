@@ -43,15 +43,12 @@ class Fault:
 
     def apply(self, root: Path) -> None:
         text = (root / self.path).read_bytes()
-        (root / self.path).write_bytes(
-            text[: self.start] + self.new.encode() + text[self.end :]
-        )
+        changed = text[: self.start] + self.new.encode() + text[self.end :]
+        (root / self.path).write_bytes(changed)
 
     def __str__(self) -> str:
-        old = " ".join(
-            (ROOT / self.path).read_bytes()[self.start : self.end].decode().split()
-        )
-        return f"{self.path}:{self.line} {self.kind}: {old[:90]}"
+        old = (ROOT / self.path).read_bytes()[self.start : self.end].decode()
+        return f"{self.path}:{self.line} {self.kind}: {' '.join(old.split())[:90]}"
 
 
 def faults_of(path: Path) -> list[Fault]:
@@ -62,19 +59,16 @@ def faults_of(path: Path) -> list[Fault]:
         starts.append(starts[-1] + len(line))
 
     def fault(node: ast.expr | ast.stmt, kind: str, new: str) -> Fault:
+        start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        return Fault(
-            path, node.lineno, kind, starts[node.lineno - 1] + node.col_offset, end, new
-        )
+        return Fault(path, node.lineno, kind, start, end, new)
 
     faults = []
-
     for node in _inside_functions(ast.parse(source)):
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
             condition = ast.get_source_segment(source.decode(), node.test) or ""
-            faults.append(
-                fault(node.test, "inverted condition", f"(not ({condition}))")
-            )
+            inverted = f"(not ({condition}))"
+            faults.append(fault(node.test, "inverted condition", inverted))
         elif isinstance(node, (ast.Assign, ast.AugAssign)) or (
             isinstance(node, ast.Expr)
             and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom))
@@ -84,40 +78,27 @@ def faults_of(path: Path) -> list[Fault]:
 
 
 def _inside_functions(tree: ast.Module) -> Iterator[ast.AST]:
-    seen: set[int] = set()
+    nodes = dict[ast.AST, None]()  # each once, in order
     for function in ast.walk(tree):
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for statement in function.body:
-                for node in ast.walk(statement):
-                    if id(node) not in seen:
-                        seen.add(id(node))
-                        yield node
+                nodes.update(dict.fromkeys(ast.walk(statement)))
+    yield from nodes
 
 
 def draw(count: int, seed: int) -> list[Fault]:
     """Draw a fault in each of `count` modules."""
     chance = random.Random(seed)
-    modules = [
-        (path, faults)
-        for path in _tracked("regard")
-        if path.suffix == ".py" and (faults := faults_of(path))
-    ]
-    return [chance.choice(faults) for _, faults in chance.sample(modules, count)]
+    paths = [path for path in _tracked("regard") if path.suffix == ".py"]
+    modules = list(filter(None, map(faults_of, paths)))
+    return [chance.choice(faults) for faults in chance.sample(modules, count)]
 
 
 def _tracked(*folders: str) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", *folders],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [
-        Path(name)
-        for name in listed.stdout.split("\0")
-        if name and (ROOT / name).is_file()
-    ]
+    command = ["git", "ls-files", "-z", *folders]
+    listed = subprocess.check_output(command, cwd=ROOT, text=True)
+    paths = [Path(name) for name in listed.split("\0") if name]
+    return [path for path in paths if (ROOT / path).is_file()]
 
 
 def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
@@ -128,30 +109,18 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
         for path in _tracked():
             (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / path, Path(folder) / path)
+        packages = list[str]()
         if fault:
             fault.apply(Path(folder))
-        folders = (
-            [Path("tests", part) for part in reversed(fault.path.parts[1:-1])]
-            if fault
-            else []
-        )
-        packages = [str(path) for path in folders if (Path(folder) / path).is_dir()][:1]
+            own = [Path("tests", part) for part in reversed(fault.path.parts[1:-1])]
+            packages = [str(path) for path in own if (Path(folder) / path).is_dir()]
         environment = {**os.environ, "PYTHONPATH": folder}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            RUNS[tests],
-        ]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", RUNS[tests]]
+        command = [sys.executable, "-m", "pytest", *options]
         # The tests of the fault's own package are a part of all: where one of them fails, the others
         # need not run.
-        for part in (*([package] for package in packages), [f"-n{jobs}"]):
-            if failure := _failure([*command, *part], folder, environment):
+        for part in (*packages[:1], f"-n{jobs}"):
+            if failure := _failure([*command, part], folder, environment):
                 return failure
     return None
 
@@ -174,15 +143,11 @@ def _failure(
         return f"the tests do not end within {PATIENCE / 60:.0f} minutes"
     if done.returncode in (0, 5):  # 5: no test of that package has these marks
         return None
-    lines = [
-        line
-        for line in done.stdout.splitlines()
-        if line.startswith(("FAILED", "ERROR", "E  "))
-    ]
-    return (
-        lines
-        or [*done.stderr.splitlines()[-1:], f"pytest ended with {done.returncode}"]
-    )[-1]
+    causes = [f"pytest ended with {done.returncode}"]
+    for line in done.stdout.splitlines():
+        if line.startswith(("FAILED", "ERROR", "E  ")):
+            causes.append(line)
+    return causes[-1]
 
 
 def main() -> None:

@@ -28,25 +28,15 @@ READY_MADE = "from regard.runtime.native import is_ready_made; print(is_ready_ma
 KERNELS = (
     "from regard.runtime.native import why_unavailable; print(why_unavailable() or '')"
 )
-SETTINGS = [
-    *(
-        "tokenizer.size=1200",
-        "batching.tokens=512",
-        "batching.micro_batches=1",
-        "training.precision=float32",
-    ),
-    *(
-        "training.updates=20",
-        "training.validate_every=20",
-        "training.best_by=loss",
-        "training.validate_with=20",
-    ),
-    *(
-        f"model.{side}.{name}"
-        for side in ("encoder", "decoder")
-        for name in ("layers=1", "size=32", "heads=2")
-    ),
-]
+SETTINGS = """
+    tokenizer.size=1200 batching.tokens=512 batching.micro_batches=1 training.precision=float32
+    training.updates=20 training.validate_every=20 training.best_by=loss training.validate_with=20
+    model.encoder.layers=1 model.encoder.size=32 model.encoder.heads=2
+    model.decoder.layers=1 model.decoder.size=32 model.decoder.heads=2
+"""
+PAIRS = """
+    --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en
+"""
 
 
 @dataclass(frozen=True)
@@ -85,17 +75,13 @@ class Environment:
         return self._run("regard", *arguments, stdin=stdin)
 
     def _run(self, name: str, *arguments: str, stdin: str = "") -> str:
-        command = shutil.which(
-            name, path=str(self.home / ("Scripts" if os.name == "nt" else "bin"))
-        )
+        folder = self.home / ("Scripts" if os.name == "nt" else "bin")
+        command = shutil.which(name, path=str(folder))
         assert command is not None, f"{self.home} has no {name}"
-
-        variables = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("PYTHON", "REGARD_"))
-        }
-        variables |= {"PYTHONUTF8": "1", "REGARD_CACHE": str(self.cache)}
+        variables = {"PYTHONUTF8": "1", "REGARD_CACHE": str(self.cache)}
+        for key, value in os.environ.items():
+            if not key.startswith(("PYTHON", "REGARD_")):
+                variables[key] = value
         done = subprocess.run(
             [command, *arguments],
             cwd=self.folder,
@@ -106,10 +92,7 @@ class Environment:
             check=False,
         )
 
-        assert done.returncode == 0, (
-            f"{name} {' '.join(arguments)}\n{done.stdout}{done.stderr}"
-        )
-
+        assert done.returncode == 0, f"{name} {arguments}\n{done.stdout}{done.stderr}"
         return done.stdout
 
 
@@ -124,31 +107,15 @@ def use(environment: Environment) -> str:
     translation.
     """
     package = Path(environment.python("-c", WHERE).strip())
-    assert package.is_relative_to(environment.home), (
-        f"{package} is not the installed package"
-    )
-    assert environment.regard("--version").split() == [
-        "regard",
-        environment.python("-c", VERSION).strip(),
-    ]
+    assert package.is_relative_to(environment.home), f"{package} is not installed"
+    version = environment.python("-c", VERSION).strip()
+    assert environment.regard("--version").split() == ["regard", version]
 
     environment.python("-c", SAMPLE)
-    data = [
-        "--source",
-        "train.ko",
-        "--target",
-        "train.en",
-        "--valid-source",
-        "valid.ko",
-        "--valid-target",
-        "valid.en",
-    ]
-    settings = [part for setting in SETTINGS for part in ("--set", setting)]
-    environment.regard("train", *data, *settings, "--out", "run", "--quiet")
-    (translation,) = environment.regard(
-        "translate", "run", "--min-length", "3", stdin=f"{SENTENCE}\n"
-    ).splitlines()
-
+    settings = [part for setting in SETTINGS.split() for part in ("--set", setting)]
+    environment.regard("train", *PAIRS.split(), *settings, "--out", "run", "--quiet")
+    translate = ["translate", "run", "--min-length", "3"]
+    (translation,) = environment.regard(*translate, stdin=f"{SENTENCE}\n").splitlines()
     assert translation.strip(), "the translation is empty"
 
     _check_kernels(environment)
@@ -189,14 +156,8 @@ def main(dist: str) -> None:
     """Install the wheel in `dist` with its dependencies, and use it."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment.create(Path(folder))
-        constraints = ["-c", str(ROOT / "constraints.txt")]
-        environment.python(
-            "-m",
-            "pip",
-            "install",
-            *constraints,
-            f"{wheel_in(Path(dist).resolve())}[train]",
-        )
+        install = ["-m", "pip", "install", "-c", str(ROOT / "constraints.txt")]
+        environment.python(*install, f"{wheel_in(Path(dist).resolve())}[train]")
         print(environment.regard("doctor"))
         print(f"{SENTENCE} → {use(environment)}   (after 20 updates)")
 

@@ -7,10 +7,8 @@ count what becomes of it.
 
 Each case runs in a forked process. The last line counts: unchanged (damage without an effect),
 done, refused (in a sentence), aloud (done, with a warning); and what must not be: silent (damaged
-bytes accepted, another output, nothing said; a promise not kept, such as a word of --keep that is
-not there, and nothing said), wrong (a line lost, an empty translation, a line without letters
-changed, a known code of a language refused), internal (a crash, or an error that is no sentence of
-ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the
+bytes, or an image that is none, accepted, and nothing said), wrong (the translation of
+neither file that was read), internal (a crash, or an error that is no sentence of ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the
 current folder), followed (a link to a file outside was read into an output, or written through).
 Every one of the latter is printed with its number; `--only` runs it again and prints its messages.
 
@@ -44,7 +42,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -58,72 +56,8 @@ from fuzz import attackers, fuzzer, http_cases, http_fuzzer, kills, restarts  # 
 from fuzz.cases import BAD, VERDICTS  # noqa: E402
 
 
-def main() -> None:
-    """Run the cases and print the counts; the exit status is 1 if one of them went badly."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument(
-        "--kills",
-        type=int,
-        help="kill so many commands instead, four of five in training",
-    )
-    parser.add_argument(
-        "--http", type=int, help="send so many hostile requests to a server instead"
-    )
-    parser.add_argument(
-        "--attack",
-        type=float,
-        help="attack a server for so many minutes instead, beside a client",
-    )
-    parser.add_argument(
-        "--without",
-        nargs="*",
-        default=[],
-        help="attackers that stay away, such as killed_processes",
-    )
-    parser.add_argument(
-        "--restarts",
-        type=int,
-        help="kill the process that serves so many times instead, under load",
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes"
-    )
-    parser.add_argument(
-        "--only",
-        type=int,
-        nargs="*",
-        help="numbers of the cases to run, with their messages",
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        help="folder of the models to attack; kept, and used again",
-    )
-    options = parser.parse_args()
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
-    try:
-        chosen = {
-            "attack": _attack,
-            "restarts": _restart,
-            "http": _request,
-            "kills": _kill,
-        }
-        attack = next(
-            (do for name, do in chosen.items() if getattr(options, name) is not None),
-            _run,
-        )
-        counts = attack(options, folder.absolute())
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    bad = {*BAD, *kills.VERDICTS[1:], *http_cases.BAD}
-    sys.exit(any(counts[verdict] for verdict in bad))
-
-
 class Progress:
-    """What became of the cases so far, printed as they are done."""
+    """Counts of what became of the cases, which are printed as they are done."""
 
     def __init__(self, options: argparse.Namespace, bad: Collection[str]) -> None:
         self.options = options
@@ -147,84 +81,115 @@ class Progress:
     def minutes(self) -> float:
         return (time.monotonic() - self.start) / 60
 
-    def print_total(self, title: str, verdicts: Iterable[str]) -> Counter[str]:
-        """Print the last line; return the counts."""
+    def finish(self, title: str, verdicts: Iterable[str]) -> bool:
+        """Print the last line; return whether no case went badly."""
         counts = ", ".join(f"{verdict} {self.counts[verdict]}" for verdict in verdicts)
-        cases = f"{self.counts.total()} cases (seed {self.options.seed})"
-        print(f"{title}: {cases} in {self.minutes:.1f} minutes: {counts}")
-        return self.counts
+        seed = self.options.seed
+        print(f"{title} (seed {seed}) in {self.minutes:.1f} minutes: {counts}")
+        return not any(self.counts[verdict] for verdict in self.bad)
 
 
-def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
+def _run(options: argparse.Namespace, folder: Path) -> bool:
     """Run commands and print the counts."""
     fuzzer.material(folder)
     progress = Progress(options, BAD)
-    work = [
-        (number, options.seed, folder)
-        for number in options.only or range(options.cases)
-    ]
+    work = [(number, options.seed, folder) for number in options.numbers]
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
-        for number, name, verdict, messages, seconds in pool.map(fuzzer.attempt, work):
-            progress.note(number, verdict, f"{seconds:5.1f} s  {name}", messages)
-    return progress.print_total("fuzz", VERDICTS)
+        for result in pool.map(fuzzer.attempt, work):
+            progress.note(*result)
+    return progress.finish(f"fuzz: {len(work)} cases", VERDICTS)
 
 
-def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
+def _request(options: argparse.Namespace, folder: Path) -> bool:
     """Send requests to servers, one for each of the jobs, and print the counts."""
     material = fuzzer.material(folder)
     progress = Progress(options, http_cases.BAD)
-    work = [(number, options.seed) for number in options.only or range(options.http)]
+    numbers = options.numbers
     for number, name, report in http_fuzzer.attempts(
-        work, material, folder, options.jobs
+        numbers, options.seed, material, folder, options.jobs
     ):
         name = f"{report.seconds:5.1f} s  {name}"
         progress.note(number, report.verdict, name, report.messages)
-    return progress.print_total("http", http_cases.VERDICTS)
+    return progress.finish(f"http: {len(numbers)} cases", http_cases.VERDICTS)
 
 
-def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
+def _attack(options: argparse.Namespace, folder: Path) -> bool:
     """Attack a server beside a well-behaved client, and print what should not have been."""
+    material = fuzzer.material(folder)
+    minutes = options.attack
     problems = attackers.attack(
-        fuzzer.material(folder), folder, options.attack, options.seed, options.without
+        material, folder, minutes, options.seed, options.without
     )
-    print(*problems[:20], sep="\n")
-    print(
-        f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults"
-    )
-    return Counter({http_cases.BAD[0]: len(problems)})
+    return _are_none(problems, f"attack: {minutes:g} minutes (seed {options.seed})")
 
 
-def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
+def _restart(options: argparse.Namespace, folder: Path) -> bool:
     """Kill the process that serves under load, and print what should not have been."""
     material = fuzzer.material(folder)
-    problems = restarts.restart(material, folder, options.restarts, options.seed)
+    count = options.restarts
+    problems = restarts.restart(material, folder, count, options.seed)
+    return _are_none(problems, f"restarts: {count} (seed {options.seed})")
+
+
+def _are_none(problems: list[str], title: str) -> bool:
     print(*problems[:20], sep="\n")
-    print(f"restarts: {options.restarts} (seed {options.seed}): {len(problems)} faults")
-    return Counter({http_cases.BAD[0]: len(problems)})
+    print(f"{title}: {len(problems)} faults")
+    return not problems
 
 
-def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
+def _kill(options: argparse.Namespace, folder: Path) -> bool:
     """Kill commands and print the counts."""
     names = kills.families(folder).names
     progress = Progress(options, kills.VERDICTS[1:])
-    numbers = options.only or range(options.kills)
-    work = [(kills.draw(number, options.seed, names), folder) for number in numbers]
+    cases = [kills.draw(number, options.seed, names) for number in options.numbers]
+    work = [(case, folder) for case in cases]
     results = list[kills.Result]()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
-        undisturbed = {
-            (case.family, case.form, case.packed): (case, root) for case, root in work
-        }
+        undisturbed = {case.command: (case, folder) for case in cases}
         list(pool.map(kills.make, undisturbed.values()))
         for result in pool.map(kills.attempt, work):
             results.append(result)
             when = "; ".join(map(str, result.moments))
             name = f"{result.case.name}, killed at {when}"
             progress.note(result.case.number, result.verdict, name, result.problems)
-    summary = kills.summary(results, options.seed)
-    print(
-        f"kills: {summary} in {progress.minutes:.1f} minutes: {kills.verdicts(results)}"
+    return progress.finish(f"kills: {kills.summary(results)}", kills.VERDICTS)
+
+
+MODES: dict[str, tuple[type, str, Callable[[argparse.Namespace, Path], bool]]] = {
+    "cases": (int, "commands to run, by default 10,000", _run),
+    "kills": (int, "commands to kill, four of five in training", _kill),
+    "http": (int, "hostile requests to send to a server", _request),
+    "attack": (float, "minutes to attack a server, beside a client", _attack),
+    "restarts": (int, "times to kill the process that serves, under load", _restart),
+}
+
+
+def main() -> None:
+    """Run the cases and print the counts; the exit status is 1 if one of them went badly."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    modes = parser.add_mutually_exclusive_group()
+    for name, (kind, text, _) in MODES.items():
+        modes.add_argument(f"--{name}", type=kind, help=text)
+    parser.add_argument(
+        "--without", nargs="*", default=[], help="attackers that stay away"
     )
-    return progress.counts
+    parser.add_argument("--seed", type=int, default=1)
+    jobs = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=int, default=jobs, help="processes")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of cases to run")
+    parser.add_argument("--folder", type=Path, help="folder to keep the models in")
+    options = parser.parse_args()
+    given = [name for name in MODES if getattr(options, name) is not None]
+    mode = given[0] if given else "cases"
+    count = getattr(options, mode) if given else 10_000
+    options.numbers = options.only or range(int(count))
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
+    try:
+        is_right = MODES[mode][2](options, folder.absolute())
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(not is_right)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
@@ -33,7 +34,6 @@ from fuzz.served import (
     SENTENCES,
     SERVING,
     STEADY,
-    SWAPPED,
     Served,
     translation,
     worker,
@@ -66,11 +66,8 @@ class Siege:
     seed: int
     stop: Event = field(default_factory=PROCESSES.Event)
     leave: Event = field(default_factory=PROCESSES.Event)
-    results: SimpleQueue[tuple[Counter[str], list[str]]] = field(
-        default_factory=PROCESSES.SimpleQueue
-    )
+    results: SimpleQueue[Counter[str]] = field(default_factory=PROCESSES.SimpleQueue)
     answers: Counter[str] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
     held: list[socket.socket] = field(default_factory=list)  # open to the end
 
     def count(self, attacker: str, outcome: object) -> None:
@@ -80,40 +77,40 @@ class Siege:
 
 @dataclass
 class Client:
-    """A client with a key that asks for one sentence after the other, and again if its connection
-    is lost.
+    """A client that asks for one sentence after the other, and again if its connection is lost.
 
     Infinitely late is what was refused; an answer after a lost connection took the time of both
     requests.
     """
 
+    server: Served
+    key: str = ""
     seconds: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     lost: int = 0
 
-    def use(self, server: Served, key: str, until: Callable[[], bool]) -> None:
+    def use(self, is_over: Callable[[], bool], pause: float = PAUSE) -> None:
         """Ask until it is enough."""
-        number = 0
-        while not until():
-            text = SENTENCES[number % len(SENTENCES)]
-            number = number + 1
+        for text in cycle(SENTENCES):
+            if is_over():
+                return
             start = time.monotonic()
-            got = self._ask(server, text, key, start + END)
+            got = self._ask(text, start + END)
             late = time.monotonic() - start
             if got[:3].isdigit() or got.startswith(NO_ANSWER):
                 self.refused[got[:100]] += 1
                 late = math.inf
-            elif got != server.expected[STEADY][text]:
-                self.wrong.append(f"{text!r}: {got!r}")
+            elif got != self.server.expected[STEADY][text]:
+                self.wrong.append(f"wrong: {text!r}: {got!r}")
             self.seconds.append(late)
-            time.sleep(PAUSE)
+            time.sleep(pause)
 
-    def _ask(self, server: Served, text: str, key: str, end: float) -> str:
+    def _ask(self, text: str, end: float) -> str:
         """Ask until there is an answer, or it is too late."""
         while True:
             try:
-                got = server.translate(text, STEADY, CLIENT, key)
+                got = self.server.translate(text, STEADY, CLIENT, self.key)
             except (OSError, BrokenAnswer) as problem:
                 got = f"{NO_ANSWER}: {problem!r}"
             if not got.startswith(NO_ANSWER) or time.monotonic() > end:
@@ -127,10 +124,10 @@ class Client:
         return sorted(self.seconds)[math.ceil(0.99 * len(self.seconds)) - 1]
 
     def __str__(self) -> str:
-        milliseconds = (
-            f"p50 {1000 * median(self.seconds):.0f} ms, p99 {1000 * self.p99:.0f} ms"
-        )
-        return f"{len(self.seconds)} requests, {milliseconds}"
+        middle = 1000 * median(self.seconds)
+        times = f"p50 {middle:.0f} ms, p99 {1000 * self.p99:.0f} ms"
+        problems = f"wrong {len(self.wrong)}, lost {self.lost}, {dict(self.refused)}"
+        return f"{len(self.seconds)} requests, {times}; {problems}"
 
 
 Attacker = Callable[[Siege, random.Random, str], Iterator[None]]
@@ -140,52 +137,47 @@ Attacker = Callable[[Siege, random.Random, str], Iterator[None]]
 def _exchange(
     siege: Siege, name: str, source: str, data: bytes, leaves: float | None = None
 ) -> None:
-    outcome: object = "failed"
-    try:
-        with (
-            siege.server.connect(source) as connection,
-            connection.makefile("rb") as stream,
-        ):
-            send(connection, data)
-            if leaves is None:
-                outcome = answer.status if (answer := read(stream)) else "closed"
-            else:
-                time.sleep(leaves)
-                outcome = "left"
-    except (OSError, BrokenAnswer, ValueError):
-        pass
+    """Send a request and count the status of its answer, or go without reading it."""
+    outcome = "failed"
+    # The server may close the connection, or answer what is no HTTP.
+    with (
+        contextlib.suppress(OSError, BrokenAnswer, ValueError),
+        siege.server.connect(source) as connection,
+        connection.makefile("rb") as stream,
+    ):
+        send(connection, data)
+        if leaves is None:
+            answer = read(stream)
+            outcome = str(answer.status) if answer else "closed"
+        else:
+            time.sleep(leaves)
+            outcome = "left"
     siege.count(name, outcome)
 
 
-def _line(chance: random.Random, count: int) -> str:
-    return " ".join(chance.choices(SENTENCES, k=count))
+def requests_of(*names: str) -> Attacker:
+    """Return an attacker that sends the cases of these kinds."""
 
+    def send_cases(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+        while True:
+            name = chance.choice(names)
+            exchange = KINDS[name](chance).attack
+            assert isinstance(exchange, Exchange)
+            leaves = exchange.leaves
+            if exchange.is_broken:
+                leaves = 0.2
+            _exchange(siege, name, source, exchange.data, leaves)
+            yield
 
-def huge_explanations(
-    siege: Siege, chance: random.Random, source: str
-) -> Iterator[None]:
-    """Ask for a hundred hypotheses of long lines, with attention of all layers."""
-    while True:
-        text = _line(chance, chance.choice((6, 30, 100)))
-        values = {"text": text, "target": "en", "model": STEADY, "nbest": 100}
-        explain = request("/v1/explain", {**values, "trace": True})
-        more = {"text": [text] * 8, "beam": 100, "attention": "all"}
-        translate = request("/v1/translate", {**values, **more})
-        data = chance.choice((explain, translate))
-        _exchange(siege, "explanations", source, data, chance.choice((None, 0.5)))
-        yield
+    return send_cases
 
 
 def unread_answers(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
     """Ask for large answers and read none of them, with the connections left open."""
     held = deque[socket.socket]()
     while True:
-        values = {
-            "text": _line(chance, 30),
-            "target": "en",
-            "model": STEADY,
-            "nbest": 20,
-        }
+        text = " ".join(chance.choices(SENTENCES, k=30))
+        values = {"text": text, "target": "en", "model": STEADY, "nbest": 20}
         with contextlib.suppress(OSError):
             connection = siege.server.connect(source)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
@@ -227,38 +219,6 @@ def idle_connections(
         yield
 
 
-def hostile_requests(
-    siege: Siege, chance: random.Random, source: str
-) -> Iterator[None]:
-    """Send the cases of the fuzzer that are dear to read: damaged JSON, very many names, markup,
-    framing, images.
-    """
-    names = [
-        "damaged_json",
-        "many_names",
-        "odd_markup",
-        "broken_framing",
-        "odd_images",
-        "odd_values",
-    ]
-    while True:
-        case = KINDS[chance.choice(names)](chance)
-        if isinstance(case.attack, Exchange):
-            leaves = 0.2 if case.attack.is_broken else None
-            _exchange(siege, "hostile", source, case.attack.data, leaves)
-        yield
-
-
-def cancelled_streams(
-    siege: Siege, chance: random.Random, source: str
-) -> Iterator[None]:
-    """Open streams and go in the middle of them."""
-    while True:
-        data = translation(". ".join(chance.choices(SENTENCES, k=50)), stream=True)
-        _exchange(siege, "streams", source, data, chance.choice((0.0, 0.02, 0.2)))
-        yield
-
-
 def forged_proxies(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
     """Claim to be another client in each request, to get round the limit of requests."""
     while True:
@@ -282,46 +242,28 @@ def killed_processes(
         yield
 
 
-def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
-    """Put other files into the place of a served one, and ask for what it translates: no third
-    answer may come.
-    """
-    while True:
-        origin = chance.choice(("translator", "recurrent"))
-        siege.server.put(SWAPPED, origin, in_place=chance.random() < 0.5)
-        end = time.monotonic() + 5
-        text = chance.choice(SENTENCES)
-        known = {siege.server.expected[model][text] for model in (STEADY, SWAPPED)}
-        while time.monotonic() < end and not siege.stop.is_set():
-            with contextlib.suppress(OSError, BrokenAnswer):
-                got = siege.server.translate(text, SWAPPED, source)
-                if (
-                    got not in known
-                    and not got[:3].isdigit()
-                    and not got.startswith(NO_ANSWER)
-                ):
-                    siege.problems.append(f"swapped files: {text!r} became {got!r}")
-                siege.count("swapped", got[:3] if got not in known else "right")
-            time.sleep(0.2)
-        yield
+ATTACKERS: dict[str, Attacker] = {
+    "large_answers": requests_of("large_answers"),
+    "cancelled_streams": requests_of("leaving_clients"),
+    "hostile_requests": requests_of("damaged_json", "many_names", "odd_values"),
+    "hostile_texts": requests_of("odd_markup", "broken_framing", "odd_images"),
+    "unread_answers": unread_answers,
+    "idle_connections": idle_connections,
+    "forged_proxies": forged_proxies,
+    "killed_processes": killed_processes,
+}
 
 
-ATTACKERS: list[Attacker] = [
-    *(huge_explanations, unread_answers, idle_connections, hostile_requests),
-    *(cancelled_streams, forged_proxies, killed_processes, swapped_files),
-]
-
-
-def _attack(siege: Siege, number: int, parent: int) -> None:
+def _attack(siege: Siege, name: str, parent: int) -> None:
     """Attack until the end; at a lower priority, since attackers have machines of their own."""
     end_with(parent)
     os.nice(10)
-    attacker = ATTACKERS[number]
-    chance = random.Random(f"{siege.seed} attacker {number}")
-    for _ in attacker(siege, chance, f"127.0.0.{11 + number}"):
+    chance = random.Random(f"{siege.seed} attacker {name}")
+    source = f"127.0.0.{11 + [*ATTACKERS].index(name)}"
+    for _ in ATTACKERS[name](siege, chance, source):
         if siege.stop.is_set():
             break
-    siege.results.put((siege.answers, siege.problems))
+    siege.results.put(siege.answers)
     siege.leave.wait(4 * END)
 
 
@@ -330,15 +272,12 @@ def _watch(siege: Siege, memory: list[int], health: list[float]) -> None:
     while not siege.stop.wait(1):
         memory.append(siege.server.memory())
         asked = time.monotonic()
-        try:
+        seconds = math.inf
+        with contextlib.suppress(OSError):
             answer = siege.server.insist(request("/health"), "127.0.0.3")
-            health.append(
-                time.monotonic() - asked
-                if answer and answer.status == 200
-                else math.inf
-            )
-        except OSError:
-            health.append(math.inf)
+            if answer and answer.status == 200:
+                seconds = time.monotonic() - asked
+        health.append(seconds)
 
 
 def attack(
@@ -355,51 +294,45 @@ def attack(
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8_192)), hard))
     folder.mkdir(parents=True, exist_ok=True)
-    (keys := folder / "keys.json").unlink(missing_ok=True)
+    keys = folder / "keys.json"
+    keys.unlink(missing_ok=True)
     key = add_key(keys, "client")
-    server = Served(
-        folder / "attacked",
-        material,
-        [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"],
-        DESCRIPTORS,
-    )
+    options = [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"]
+    server = Served(folder / "attacked", material, options, DESCRIPTORS)
     siege = Siege(server, seed)
+    quiet = Client(server, key)
+    client = Client(server, key)
     memory = list[int]()
     health = list[float]()
     workers = dict[int, str]()
     attackers = [
-        PROCESSES.Process(target=_attack, args=(siege, number, os.getpid()))
-        for number, attacker in enumerate(ATTACKERS)
-        if attacker.__name__ not in without
+        PROCESSES.Process(target=_attack, args=(siege, name, os.getpid()))
+        for name in ATTACKERS
+        if name not in without
     ]
+    watch = threading.Thread(target=_watch, args=(siege, memory, health), daemon=True)
     try:
         server.start()
-        quiet = Client()
-        client = Client()
-        end = time.monotonic() + min(60.0, 20 * minutes)
-        quiet.use(server, key, lambda: time.monotonic() > end)
+        quiet.use(_after(min(60.0, 20 * minutes)))
         for attacker in attackers:
             attacker.start()
-        threading.Thread(
-            target=_watch, args=(siege, memory, health), daemon=True
-        ).start()
-        end = time.monotonic() + 60 * minutes
-        client.use(server, key, lambda: time.monotonic() > end)
+        watch.start()
+        client.use(_after(60 * minutes))
         siege.stop.set()
         is_alive = server.process is not None and server.process.poll() is None
         # While unread answers are held.
-        workers, seconds = server.workers(), server.stop()
+        workers = server.workers()
+        seconds = server.stop()
         left = [number for number in workers if worker(number)]
     finally:
         siege.stop.set()
         server.kill(workers)
         for attacker in attackers:
             if attacker.pid is not None:
-                answers, problems = siege.results.get()
-                siege.answers.update(answers)
-                siege.problems += problems
+                siege.answers.update(siege.results.get())
         siege.leave.set()
-    problems = [*siege.problems, *_problems(quiet, client, siege, minutes)]
+
+    problems = _problems(quiet, client, siege, minutes)
     if not is_alive:
         problems.append("the server had ended")
     if left:
@@ -407,42 +340,37 @@ def attack(
     if seconds > END:
         problems.append(f"it took {seconds:.0f} s to end after SIGTERM")
     # Half minutes, whatever was just killed: after the first minute, and the last one.
-    first = median(memory[60:90] or memory)
-    last = median(memory[-30:])
+    first = median(memory[60:90] or memory) / 1e6
+    last = median(memory[-30:]) / 1e6
     if minutes >= 2 and last > GROWTH * first:
         problems.append(f"memory grew {last / first:.2f} times after the first minute")
+
     print(f"client, quiet: {quiet}")
-    print(f"client, attacked: {client}: {client.p99 / quiet.p99:.1f} times")
-    counts = (
-        f"wrong {len(client.wrong)}, lost {client.lost}, refused {dict(client.refused)}"
-    )
-    print(f"  {counts}; /health at most {max(health):.2f} s")
-    print(
-        "attackers:",
-        *(f"{name} {count}," for name, count in sorted(siege.answers.items())),
-    )
-    first, last, most = (size / 1e6 for size in (first, last, max(memory)))
-    print(
-        f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB"
-    )
+    print(f"client, attacked: {client}; /health at most {max(health):.2f} s")
+    counts = sorted(siege.answers.items())
+    print("attackers:", *(f"{name} {count}," for name, count in counts))
+    most = max(memory) / 1e6
+    print(f"memory {first:.0f} MB at first, {last:.0f} at last, {most:.0f} at most")
     print(f"SIGTERM took {seconds:.1f} s")
     return problems
 
 
+def _after(seconds: float) -> Callable[[], bool]:
+    """Return whether so many seconds from now have passed, whenever that is asked."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
 def _problems(quiet: Client, client: Client, siege: Siege, minutes: float) -> list[str]:
     """Say what should not have been of the answers, and in the log."""
-    problems = [f"wrong: {wrong}" for wrong in client.wrong[:5]]
+    problems = [*client.wrong[:5], *siege.server.tracebacks()]
     ratio = client.p99 / quiet.p99
     if ratio > RATIO:
-        problems.append(
-            f"the client's p99 grew {ratio:.1f} times ({dict(client.refused)})"
-        )
+        problems.append(f"the client's p99 grew {ratio:.1f} times")
     # A process does not know what was asked before it.
     starts = 1 + siege.answers[f"{SERVING} killed"]
     answered = siege.answers["forged 200"]
     allowed = REQUESTS * (minutes + starts)
     if answered > allowed:
-        problems.append(
-            f"forged addresses: {answered} answers where {allowed:.0f} are allowed"
-        )
-    return problems + siege.server.tracebacks()
+        problems.append(f"{answered} answers at forged addresses, {allowed:.0f} may be")
+    return problems

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.kinds import SLOW, Kinds, grows
 from fuzz.material import OUTSIDE, PLANTED, Material, contents, leaks, make_outside
 from fuzz.process import PATIENCE, Outcome, run
 
 BAD = ("silent", "wrong", "internal", "slow", "executed", "followed")
 VERDICTS = ("unchanged", "done", "refused", "aloud", *BAD)
-SLOW = 10.0  # seconds of the processor
-NOISE = 2.0  # seconds below which growth is not judged
 
 
 @dataclass(frozen=True)
@@ -25,22 +24,21 @@ class Case:
     another output must be said. `outputs`: files that count as output, besides stdout. `double`:
     the same with twice the input. `is_right`: whether what came out at stdout, if it was not
     refused, is as every translation has to be. `before` is called in the process of the command.
-    `patience`: seconds of wall time until it is believed to hang. `is_kept`: whether what came out
-    has what is promised; what has not must be said. `is_known`: a refusal would be wrong.
+    `patience`: seconds of wall time until it is believed to hang. `is_whole`: otherwise the input
+    is none that could be read in full, which must be said.
     """
 
     name: str
     arguments: list[str]
-    prepare: Callable[[Path], None] = lambda _: None
+    prepare: Callable[[Path], None]
     stdin: bytes = b""
     reference: str | None = None
-    outputs: list[str] = field(default_factory=list)
+    outputs: Sequence[str] = ()
     double: Case | None = None
     is_right: Callable[[bytes], bool] = lambda _: True
     before: Callable[[], object] = lambda: None
     patience: float = PATIENCE
-    is_kept: Callable[[bytes], bool] = lambda _: True
-    is_known: bool = False
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -50,29 +48,8 @@ class Result:
     outcome: Outcome
 
 
-Generator = Callable[[random.Random, Material], Case]
-KINDS: dict[str, Generator] = {}
-SHARES: dict[str, int] = {}
-
-
-def kind(share: int) -> Callable[[Generator], Generator]:
-    """Register a generator of cases; `share` says how many of its cases are drawn for each one of
-    the others.
-    """
-
-    def register(generator: Generator) -> Generator:
-        KINDS[generator.__name__] = generator
-        SHARES[generator.__name__] = share
-        return generator
-
-    return register
-
-
-def draw(number: int, seed: int, material: Material) -> Case:
-    """Return case `number`; it depends on the seed and the number alone."""
-    chance = random.Random(f"{seed} {number}")
-    (name,) = chance.choices(list(KINDS), list(SHARES.values()))
-    return KINDS[name](chance, material)
+KINDS = Kinds[Callable[[random.Random, Material], Case]]()
+kind = KINDS.kind
 
 
 class Judge:
@@ -81,49 +58,53 @@ class Judge:
     def __init__(self, material: Material, folder: Path) -> None:
         self.material = material
         self.folder = folder
-        self.references: dict[str, tuple[bytes, ...]] = {}
+        self.references: dict[str, list[bytes]] = {}
         self.outside: dict[str, bytes] = {}
 
     def __call__(self, case: Case) -> Result:
         outcome, outputs = self._run(case)
         return Result(case, self._verdict(case, outcome, outputs), outcome)
 
-    def _verdict(self, case: Case, outcome: Outcome, outputs: tuple[bytes, ...]) -> str:  # noqa: C901 - one branch for each verdict
-        if (self.folder / "case" / PLANTED).exists():
+    def _verdict(self, case: Case, outcome: Outcome, outputs: list[bytes]) -> str:
+        folder = self.folder / "case"
+        if (folder / PLANTED).exists():
             return "executed"
-        if contents(self.folder / OUTSIDE) != self.outside or leaks(
-            self.folder / "case", outputs
-        ):
+        is_changed = contents(self.folder / OUTSIDE) != self.outside
+        if is_changed or leaks(folder, outputs):
             return "followed"
+        if verdict := self._problem(case, outcome):
+            return verdict
+        if outcome.status:
+            return "refused"
+        if not case.is_right(outcome.out):
+            return "wrong"
+        if case.is_whole and case.reference is None:
+            return "aloud" if outcome.is_aloud else "done"
+        if case.is_whole and outputs == self._reference(case):
+            return "unchanged"
+        return "aloud" if outcome.is_aloud else "silent"
+
+    def _problem(self, case: Case, outcome: Outcome) -> str:
+        """Say whether a case, or the same with twice the input, is slow or crashes."""
         if outcome.seconds > SLOW:
             return "slow"
         if outcome.is_internal:
             return "internal"
-        if case.double is not None:
-            twice = self._run(case.double)[0]
-            if twice.seconds > SLOW or twice.seconds > max(NOISE, 4 * outcome.seconds):
-                return "slow"
-            if twice.is_internal:
-                return "internal"
-        if outcome.status:
-            return "wrong" if case.is_known else "refused"
-        if not case.is_right(outcome.out):
-            return "wrong"
-        if not case.is_kept(outcome.out):
-            return "aloud" if outcome.is_aloud else "silent"
-        if case.reference is None:
-            return "aloud" if outcome.is_aloud else "done"
-        if outputs == self._reference(case):
-            return "unchanged"
-        return "aloud" if outcome.is_aloud else "silent"
+        if case.double is None:
+            return ""
+        twice, _ = self._run(case.double)
+        if grows(outcome.seconds, twice.seconds):
+            return "slow"
+        return self._problem(case.double, twice)
 
-    def _reference(self, case: Case) -> tuple[bytes, ...]:
+    def _reference(self, case: Case) -> list[bytes]:
         assert case.reference is not None
         if case.reference not in self.references:
+            prepare = self.material.fresh(case.reference)
             undamaged = Case(
                 case.reference,
                 case.arguments,
-                self.material.fresh(case.reference),
+                prepare,
                 case.stdin,
                 outputs=case.outputs,
             )
@@ -132,7 +113,7 @@ class Judge:
             self.references[case.reference] = outputs
         return self.references[case.reference]
 
-    def _run(self, case: Case) -> tuple[Outcome, tuple[bytes, ...]]:
+    def _run(self, case: Case) -> tuple[Outcome, list[bytes]]:
         folder = self.folder / "case"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -143,4 +124,4 @@ class Judge:
         for name in case.outputs:
             path = folder / name
             outputs.append(path.read_bytes() if path.is_file() else b"")
-        return outcome, tuple(outputs)
+        return outcome, outputs

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from fuzz import moments
-from fuzz.material import SIZES, image_options, pair_options, sets
+from fuzz.material import IMAGES, SETTINGS, SIZES, image_options, pair_options, sets
 from fuzz.process import run
 from helpers import image_folders
+from helpers.text_table import items, rows
 
 from regard.learn.samples import korean_english
 from regard.models import DECODERS, ENCODERS
@@ -37,47 +38,27 @@ TINY: dict[str, Any] = {
     "patch_size": 4,
     "stride": 4,
 }
-SETTINGS = [
-    "tokenizer.size=600",
-    "batching.tokens=256",
-    "schedule.warmup=10",
-    "schedule.peak=0.015",
-    "search.beam=2",
-    "search.max_ratio=1.0",
-    "search.max_extra=5",
-    "training.precision=float32",
-    "training.ema_decay=0.9",
-    "training.best_by=loss",
-    "training.validate_with=3",
-    "training.updates=40",
-    "training.validate_every=8",
-    "training.log_every=1",
-]
-IMAGES = [
-    "data.images.height=8",
-    "data.images.width=8",
-    "data.images.cell=4",
-    "tokenizer.size=280",
-]
+UPDATES = items("""
+    training.updates=40 training.validate_every=8 training.log_every=1
+""")
 WAYS = {
-    "every update": ["training.checkpoint_minutes=0", "batching.micro_batches=2"],
-    "shards": ["data.shards=true", "tokenizer.joint=false"],
-    "resampled": [
-        "batching.subword_dropout=0.1",
-        "training.rdrop=1",
-        "training.rdrop_after=10",
-    ],
-    "own outputs": [
-        "training.scheduled_sampling=0.5",
-        "training.scheduled_sampling_ramp=20",
-    ],
+    way: settings.split()
+    for way, settings in rows("""
+        every update | training.checkpoint_minutes=0 batching.micro_batches=2
+        shards       | data.shards=true tokenizer.joint=false
+        resampled    | batching.subword_dropout=0.1 training.rdrop=1 training.rdrop_after=10
+        own outputs  | training.scheduled_sampling=0.5 training.scheduled_sampling_ramp=20
+    """)
 }
 """Ways to train: more checkpoints, further files, further random numbers."""
+LONGER = items("""
+    training.updates=100 training.validate_every=50 model.encoder.dropout=0
+""")
 TRANSLATOR = "translator"
 """The family whose model translates files; it learns for longer, so that lines get different
 translations.
 """
-FORMATS: list[list[str]] = [
+FORMATS = [
     [],
     ["--format=jsonl"],
     ["--alignments"],
@@ -86,6 +67,7 @@ FORMATS: list[list[str]] = [
     ["--sample", "--seed=3"],
 ]
 TIMES = {"time", "seconds", "validation_seconds", "tokens_per_second", "seconds_left"}
+STARTS_AND_STOPS = ("machine", "resume", "restored", "end")
 SENTENCE = "나는 집에 간다"
 
 
@@ -113,10 +95,8 @@ class Families:
             root.mkdir(parents=True)
             korean_english(sizes=SIZES, short=1.0).write(root, "ko", "en")
             lines = (root / "train.ko").read_text().splitlines()
-            with (root / "lines.ko").open("w") as file:
-                for number in range(200):
-                    file.write(lines[number * 7 % len(lines)] if number % 9 else "")
-                    file.write("\n")
+            chosen = [lines[n * 7 % len(lines)] if n % 9 else "" for n in range(200)]
+            (root / "lines.ko").write_text("\n".join([*chosen, ""]))
             (root / "one.ko").write_text(f"{SENTENCE}\n")
             image_folders.folder(root / "images", count=12)
             (root / "complete").touch()
@@ -135,34 +115,28 @@ class Families:
         """Translate a file in a form, unless that was done before."""
         model = self.trained(TRANSLATOR).folder / "run"
         output = "out.gz" if packed else "out"
-        command = [
-            "translate",
-            str(model),
-            str(self.root / "lines.ko"),
-            f"--output={output}",
-        ]
+        paths = [str(model), str(self.root / "lines.ko"), f"--output={output}"]
         options = ["--chunk=10", *FORMATS[form], "--threads=1", "--quiet"]
-        return self._make(f"translate {form} {output}", [*command, *options])
+        arguments = ["translate", *paths, *options]
+        return self._make(f"translate {form} {output}", arguments)
 
     def use(self, run_folder: Path) -> list[str]:
         """The arguments that translate a sentence, or caption an image, with a model."""
-        reads = json.loads((run_folder / "config.json").read_text())["model"][
-            "encoder"
-        ]["kind"]
+        config = json.loads((run_folder / "config.json").read_text())
         command, file = "translate", "one.ko"
-        if reads in _kinds(ENCODERS, "images"):
+        if config["model"]["encoder"]["kind"] in _kinds(ENCODERS, "images"):
             command, file = "caption", "images/images/00.png"
         return [command, str(run_folder), str(self.root / file), "--no-repeat-ngram=4"]
 
     def _make(self, name: str, arguments: list[str]) -> Undisturbed:
         folder = self.root / name
         log = self.root / f"{name}.calls"
-        if not (complete := self.root / f"{name}.complete").exists():
+        complete = self.root / f"{name}.complete"
+        if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            outcome = run(
-                arguments, folder, before=functools.partial(moments.record, log)
-            )
+            record = functools.partial(moments.record, log)
+            outcome = run(arguments, folder, before=record)
             assert outcome.status == 0, f"{name}: {outcome.err}"
             complete.touch()
         return Undisturbed(folder, arguments, moments.recorded(log))
@@ -181,7 +155,7 @@ def _options(root: Path) -> dict[str, list[str]]:
         for side, settings in preset(base)["model"].items():
             kinds.setdefault(side, settings.get("kind", "transformer"))
         own = [f"model.{side}.kind={kind}" for side, kind in kinds.items()]
-        own += [*_sizes(kinds), *SETTINGS]
+        own += [*_sizes(kinds), *SETTINGS, *UPDATES]
         data = pairs
         if kinds["encoder"] in image_kinds:
             own += IMAGES
@@ -196,21 +170,13 @@ def _options(root: Path) -> dict[str, list[str]]:
             is_installed = kind != "timm" or importlib.util.find_spec("timm")
             if f"model.{side}.kind={kind}" not in reached and is_installed:
                 is_image = side == "encoder" and kind in image_kinds
-                add(
-                    kind,
-                    "caption-transformer" if is_image else "transformer-tiny",
-                    **{side: kind},
-                )
+                base = "caption-transformer" if is_image else "transformer-tiny"
+                add(kind, base, **{side: kind})
     for number, (way, settings) in enumerate(WAYS.items()):
         add(way, presets()[number % 5], settings)
     add("guided", "transformer-tiny", ["training.guided=0.1"])
     families["guided"].append(f"--alignments={root}/train.align")
-    longer = [
-        "training.updates=100",
-        "training.validate_every=50",
-        "model.encoder.dropout=0",
-    ]
-    add(TRANSLATOR, "transformer-tiny", longer)
+    add(TRANSLATOR, "transformer-tiny", LONGER)
     return families
 
 
@@ -219,40 +185,38 @@ def _sizes(kinds: dict[str, str]) -> list[str]:
     registered = {"encoder": ENCODERS, "decoder": DECODERS}
     sizes = list[str]()
     for side, kind in kinds.items():
-        fields = next(
+        (fields,) = (
             settings.model_fields
             for settings in registered[side]
             if settings.model_fields["kind"].default == kind
         )
-        sizes += [
-            f"model.{side}.{name}={TINY[name]}" for name in TINY if name in fields
-        ]
+        own = [name for name in TINY if name in fields]
+        sizes += [f"model.{side}.{name}={TINY[name]}" for name in own]
     return sizes
 
 
 def _kinds(registered: Iterable[Any], reads: str = "") -> list[str]:
     """The names of kinds, all or those that read images."""
-    return [
-        k.model_fields["kind"].default
-        for k in registered
-        if not reads or getattr(k, "reads", "") == reads
-    ]
+    chosen = [k for k in registered if reads in ("", getattr(k, "reads", ""))]
+    return [k.model_fields["kind"].default for k in chosen]
 
 
 def differences(wanted: Path, got: Path) -> list[str]:
     """Compare two folders: the same files, and in each the same bytes, but for times of day and
     durations.
     """
-    expected, found = (
-        {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-        for root in (wanted, got)
-    )
-    problems = [f"{name}: missing" for name in sorted(expected - found)]
-    problems += [f"{name}: left behind" for name in sorted(found - expected)]
-    for name in sorted(expected & found):
+    expected = _files(wanted)
+    present = _files(got)
+    problems = [f"{name}: missing" for name in sorted(expected - present)]
+    problems += [f"{name}: left behind" for name in sorted(present - expected)]
+    for name in sorted(expected & present):
         if _comparable(wanted / name) != _comparable(got / name):
             problems.append(f"{name}: other bytes")
     return problems
+
+
+def _files(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
 def _comparable(path: Path) -> object:
@@ -268,9 +232,8 @@ def _comparable(path: Path) -> object:
 def _without_times(path: Path, content: bytes) -> object:
     if path.name == "journal.jsonl":
         events = [json.loads(line) for line in content.splitlines()]
-        starts_and_stops = ("machine", "resume", "restored", "end")
         kept = [
-            event for event in events[:-1] if event["event"] not in starts_and_stops
+            event for event in events[:-1] if event["event"] not in STARTS_AND_STOPS
         ]
         kept += events[-1:]
         return [{key: event[key] for key in event.keys() - TIMES} for event in kept]
@@ -298,5 +261,6 @@ def why_unusable(families: Families, run_folder: Path, case: Path) -> str:
     for arguments in commands:
         outcome = run(arguments, case)
         if outcome.is_internal or outcome.is_aloud == has_weights:
-            return f"regard {' '.join(arguments)}: {outcome.status} {outcome.err}{outcome.out.decode()}"
+            said = outcome.err + outcome.out.decode()
+            return f"regard {' '.join(arguments)}: {outcome.status} {said}"
     return ""

@@ -8,16 +8,13 @@ from pathlib import Path
 
 import fuzz.damage
 import fuzz.inputs
-import fuzz.planted
-import fuzz.promises  # noqa: F401
+import fuzz.planted  # noqa: F401
 import torch
 import torch._dynamo  # which the optimizer imports, for a second in each forked process
-from fuzz.cases import SHARES, Judge, draw
+from fuzz.cases import KINDS, Case, Judge
 from fuzz.material import Material
 
 import regard.cli
-
-__all__ = ["SHARES", "attempt", "draw", "material"]
 
 
 @cache
@@ -31,14 +28,21 @@ def material(folder: Path) -> Material:
     return Material(folder / "material")
 
 
+def draw(number: int, seed: int, material: Material) -> Case:
+    """Return case `number`."""
+    case: Case = KINDS.draw(f"{seed} {number}", material)
+    return case
+
+
 @cache
 def _judge(folder: Path, process: int) -> Judge:
     return Judge(material(folder), folder / f"work-{process}")
 
 
-def attempt(work: tuple[int, int, Path]) -> tuple[int, str, str, list[str], float]:
-    """Run one case; return its number, name, verdict, messages and seconds."""
+def attempt(work: tuple[int, int, Path]) -> tuple[int, str, str, list[str]]:
+    """Run one case; return its number, verdict, name with seconds, and messages."""
     number, seed, folder = work
     result = _judge(folder, os.getpid())(draw(number, seed, material(folder)))
     messages = [line[:300] for line in result.outcome.err.splitlines()][-6:]
-    return number, result.case.name, result.verdict, messages, result.outcome.seconds
+    name = f"{result.outcome.seconds:5.1f} s  {result.case.name}"
+    return number, result.verdict, name, messages

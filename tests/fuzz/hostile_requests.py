@@ -13,35 +13,27 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fuzz.exchanges import Answer, request
-from fuzz.http_cases import Exchange, HttpCase, Report, kind
+from fuzz.http_cases import Exchange, HttpCase, kind
 from fuzz.inputs import LARGE_SIZES, NUMBERS, SIZES, any_image, any_text, any_value
 from fuzz.served import CAPTIONS, FOLDER, SENTENCES, STEADY, Served
+from helpers.text_table import items, lines, rows
 
 from regard.serving import deepl, libretranslate, schemas
 from regard.serving.requests import Parameters
 
 Values = dict[str, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMDAQCyNhmZAAAAAElFTkSuQmCC"
+PAIR = {"source": "ko", "target": "en"}
 POSTED: dict[str, Callable[[str], Values]] = {
-    "/translate": lambda text: {"q": text, "source": "ko", "target": "en"},
+    "/translate": lambda text: {"q": text, **PAIR},
     "/detect": lambda text: {"q": text},
     "/v2/translate": lambda text: {
         "text": [text],
         "source_lang": "KO",
         "target_lang": "EN",
     },
-    "/v1/translate": lambda text: {
-        "text": text,
-        "source": "ko",
-        "target": "en",
-        "model": STEADY,
-    },
-    "/v1/explain": lambda text: {
-        "text": text,
-        "source": "ko",
-        "target": "en",
-        "model": STEADY,
-    },
+    "/v1/translate": lambda text: {"text": text, **PAIR, "model": STEADY},
+    "/v1/explain": lambda text: {"text": text, **PAIR, "model": STEADY},
     "/v1/continuations": lambda text: {"text": text, "target": "en", "model": FOLDER},
     "/v1/caption": lambda _: {"image": PIXEL, "model": CAPTIONS},
     "/v1/explain_image": lambda _: {"image": PIXEL},
@@ -58,10 +50,10 @@ OPTIONS: dict[str, type[Parameters]] = {
     "/v1/explain_image": schemas.ExplainImageRequest,
 }
 """Parameters of the endpoints that take a body."""
-READ = f"""
-/ /spec /health /ready /metrics /languages /frontend/settings /v2/languages?type=target /v2/usage
-/v1/models /v1/models/{STEADY} /v1/models/{FOLDER} /v1/models/{CAPTIONS}
-""".split()
+READ = items(f"""
+    / /spec /health /ready /metrics /languages /frontend/settings /v2/languages?type=target
+    /v2/usage /v1/models /v1/models/{STEADY} /v1/models/{FOLDER} /v1/models/{CAPTIONS}
+""")
 ANSWERS = {
     "/translate": "translatedText",
     "/v1/translate": "translations",
@@ -78,11 +70,9 @@ def _is_whole(answer: Answer, _: Served, path: str) -> bool:
     """Whether an answer is what the endpoint answers, in JSON without NaN."""
     if answer.headers.get("content-type", "").startswith("text/event-stream"):
         return b"event: result" in answer.body or b"event: error" in answer.body
-    return (
-        isinstance(answer.values, list)
-        if path == "/detect"
-        else ANSWERS[path] in answer.values
-    )
+    if path == "/detect":
+        return isinstance(answer.values, list)
+    return ANSWERS[path] in answer.values
 
 
 def _is_translated(answer: Answer, server: Served, texts: list[str], path: str) -> bool:
@@ -101,15 +91,14 @@ def _any_answer(*_: object) -> bool:
 
 
 def _case(name: str, data: bytes, path: str, **options: Any) -> HttpCase:
-    is_right = (
-        functools.partial(_is_whole, path=path) if path in POSTED else _any_answer
-    )
-    options.setdefault("is_right", is_right)
+    if path in POSTED:
+        options.setdefault("is_right", functools.partial(_is_whole, path=path))
     return HttpCase(f"{path[:40]}: {name}", Exchange(data, path, **options))
 
 
-def _posted(name: str, path: str, content: Any, **options: Any) -> HttpCase:
-    return _case(name, request(path, content), path, **options)
+def _large(name: str, data: bytes, path: str, **options: Any) -> HttpCase:
+    """Return a case that may take longer than its deadline."""
+    return _case(name, data, path, is_large=True, **options)
 
 
 def _any(chance: random.Random) -> tuple[str, str, Values]:
@@ -156,60 +145,6 @@ def ordinary_requests(chance: random.Random) -> HttpCase:
     return _case(f"{len(texts)} texts as {way}", data, path, is_right=is_right)
 
 
-BESIDE = [
-    *SENTENCES,
-    "",
-    "&파일 열기",
-    "OPEN FILE (_F)",
-    "나는 빵을 {0} 먹는다",
-    "나는 <b>빵</b>을 먹는다. 그는 왔다!",
-    "[b]나는[/b] 왔다",
-    "선생님은 2026-11-28에 사과 37개를 샀다",
-    "그는 &lt;b&gt; 왔다",
-    "나는 $1 샀다\n그는 왔다",
-]
-
-
-@kind(share=4)
-def neighbours(chance: random.Random) -> HttpCase:
-    """Ask for texts of all kinds at once, then for each alone: what one is translated to depends on
-    none beside it.
-    """
-    path = chance.choice(TRANSLATE)
-    texts = chance.choices(BESIDE, k=chance.choice((2, 2, 5)))
-    more: Values = {}
-    if chance.random() < 0.5:
-        more = {"tag_handling" if path == "/v2/translate" else "format": "html"}
-    elif path == "/translate":
-        more = {"alternatives": 2}
-
-    def translated(server: Served, texts: list[str]) -> list[Any]:
-        values = POSTED[path]("") | more
-        values[next(iter(values))] = texts
-        answer = server.ask(request(path, values))
-        if answer is None or answer.status != 200:
-            raise ValueError(f"no answer, or {answer and answer.status}")
-        content: list[Any] = answer.values[ANSWERS[path]]
-        alternatives = answer.values.get("alternatives", texts)
-        return (
-            [*zip(content, alternatives, strict=True)]
-            if path == "/translate"
-            else content
-        )
-
-    def attack(server: Served) -> Report:
-        together = translated(server, texts)
-        for text, result in zip(texts, together, strict=True):
-            alone = translated(server, [text])
-            if [result] != alone:
-                return Report(
-                    "wrong", (f"{text!r} alone {alone}, beside others {result}",)
-                )
-        return Report("done")
-
-    return HttpCase(f"{path}: {len(texts)} texts beside each other, {more}", attack)
-
-
 @kind(share=10)
 def odd_values(chance: random.Random) -> HttpCase:
     """Give parameters values that mean nothing, or more than anybody can want."""
@@ -218,15 +153,13 @@ def odd_values(chance: random.Random) -> HttpCase:
     names = chance.sample(known, min(len(known), chance.randrange(1, 4)))
     others = (0, 1, 5, 20, 100, 1e9, True, "all", "xml", "html")
     for name in names:
-        values[name] = chance.choice(
-            (any_value(chance), chance.choice(NUMBERS), chance.choice(others))
-        )
+        any_ones = (any_value(chance), chance.choice(NUMBERS), chance.choice(others))
+        values[name] = chance.choice(any_ones)
     if chance.random() < 0.2:
         values[any_text(chance, chance.choice((1, 10, 5000)))] = any_value(chance)
-    data = json.dumps(values, ensure_ascii=chance.random() < 0.5).encode(
-        "utf-8", "surrogatepass"
-    )
-    return _posted(f"odd {', '.join(names)}: {data[:80]!r}", path, data, is_large=True)
+    text = json.dumps(values, ensure_ascii=chance.random() < 0.5)
+    data = request(path, text.encode("utf-8", "surrogatepass"))
+    return _large(f"odd {', '.join(names)}: {text[:80]!r}", data, path)
 
 
 @kind(share=10)
@@ -265,8 +198,8 @@ def damaged_json(chance: random.Random) -> HttpCase:
     ]
     number = chance.randrange(len(damaged))
     data = damaged[number]
-    name_of_case = f"JSON damaged by {number}: {data[:60]!r} of {len(data)}"
-    return _posted(name_of_case, path, data, is_right=_any_answer, is_large=True)
+    label = f"JSON damaged by {number}: {data[:60]!r} of {len(data)}"
+    return _large(label, request(path, data), path, is_right=_any_answer)
 
 
 @kind(share=2)
@@ -294,54 +227,34 @@ def many_names(chance: random.Random) -> HttpCase:
 
     twice = Exchange(data(2 * count), path, is_large=True) if count < 300_000 else None
     name = f"{count} {form}"
-    return _case(
-        name, data(count), path, is_right=_any_answer, is_large=True, double=twice
-    )
+    return _large(name, data(count), path, is_right=_any_answer, double=twice)
 
 
 LINES = {
-    "X-Forwarded-For": ("127.0.0.1", "1.2.3.4, 5.6.7.8", "::1", "9" * 5000, "," * 5000),
-    "Forwarded": ("for=x", "for=127.0.0.1"),
-    "X-Forwarded-Proto": ("javascript",),
-    "Host": (
-        "evil.example",
-        "localhost:99999",
-        "localhost@x",
-        "",
-        "[::1",
-        "a" * 5000,
-        "a, b",
-    ),
-    "Origin": (
-        "http://evil.example",
-        "null",
-        "http://localhost",
-        "file://",
-        "http://[",
-        "a" * 5000,
-    ),
-    "Authorization": (
-        "Bearer x",
-        f"DeepL-Auth-Key {'y' * 5000}",
-        "Basic eDp5",
-        "Bearer",
-        "Ω",
-    ),
-    "X-Deadline-Ms": ("0", "-1", "1", "x", "9" * 5000, "٣", "1e3"),
-    "X-Request-Id": ("a" * 64, "a" * 65, "../x", "<b>", "%s"),
-    "Content-Type": (
-        "text/html",
-        "application/json; charset=utf-16",
-        "multipart/form-data",
-        ";" * 5000,
-        "application/x+json",
-        "*",
-    ),
-    "Content-Encoding": ("gzip", "br", "identity", "deflate, gzip", "x" * 5000),
-    "Expect": ("100-continue\r\nConnection: close", "x\r\nConnection: close"),
-    "Range": ("bytes=0-,5-,7-",),
-    "X-Long": ("b" * 10, "b" * 60_000, "b" * 300_000),
-    "X": ("1\r\nX: 1" * 100, "1\r\nX: 1" * 5_000),
+    name: values.split(" ¦ ")
+    for name, values in rows("""
+        X-Forwarded-For   | 127.0.0.1 ¦ 1.2.3.4, 5.6.7.8 ¦ ::1 ¦ LONG
+        Forwarded         | for=x ¦ for=127.0.0.1
+        X-Forwarded-Proto | javascript
+        Host              | evil.example ¦ localhost:99999 ¦ localhost@x ¦ [::1 ¦ LONG ¦ a, b
+        Origin            | http://evil.example ¦ null ¦ http://localhost ¦ file:// ¦ http://[ ¦ LONG
+        Authorization     | Bearer x ¦ DeepL-Auth-Key LONG ¦ Basic eDp5 ¦ Bearer ¦ Ω
+        X-Deadline-Ms     | 0 ¦ -1 ¦ 1 ¦ x ¦ LONG ¦ ٣ ¦ 1e3
+        X-Request-Id      | SHORT ¦ SHORTa ¦ ../x ¦ <b> ¦ %s
+        Content-Type      | text/html ¦ application/json; charset=utf-16 ¦ multipart/form-data ¦ LONG ¦ *
+        Content-Encoding  | gzip ¦ br ¦ identity ¦ deflate, gzip ¦ LONG
+        Expect            | 100-continue;Connection: close ¦ x;Connection: close
+        Range             | bytes=0-,5-,7-
+        X-Long            | b ¦ LONG ¦ LONGER
+        X                 | MANY
+    """)
+}
+PARTS = {
+    "SHORT": "a" * 64,
+    "LONGER": "b" * 300_000,
+    "LONG": "9" * 5000,
+    "MANY": "1\r\nX: 1" * 5_000,
+    ";Connection": "\r\nConnection",
 }
 """Values of headers that are long, many, contradictory, or claim to come from elsewhere."""
 
@@ -352,10 +265,12 @@ def odd_headers(chance: random.Random) -> HttpCase:
     path = chance.choice(TRANSLATE)
     text = chance.choice(SENTENCES)
     name = chance.choice(list(LINES))
-    data = request(path, POSTED[path](text), [f"{name}: {chance.choice(LINES[name])}"])
+    value = chance.choice(LINES[name])
+    for part, replacement in PARTS.items():
+        value = value.replace(part, replacement)
     return _case(
         f"header {name}",
-        data,
+        request(path, POSTED[path](text), [f"{name}: {value}"]),
         path,
         is_right=functools.partial(_is_translated, texts=[text], path=path),
         is_broken=name in ("X-Long", "X", "Authorization", "Content-Type"),
@@ -363,15 +278,8 @@ def odd_headers(chance: random.Random) -> HttpCase:
     )
 
 
-LENGTHS = ("-1", "x", "0x10", "1e3", "1,1", "+5", "9" * 5000, " ")
-ENCODINGS = (
-    "gzip",
-    "xchunked",
-    "chunked ",
-    "chunked;q=1",
-    "identity",
-    "chunked, chunked",
-)
+LENGTHS = [*items("-1 x 0x10 1e3 1,1 +5"), "9" * 5000, " "]
+ENCODINGS = items("gzip xchunked chunked;q=1 identity chunked,chunked")
 CHUNKS = (
     b"-1\r\nx\r\n",
     b"zz\r\nx\r\n",
@@ -379,26 +287,15 @@ CHUNKS = (
     b"5;" + b"e" * 70_000 + b"\r\nhello\r\n0\r\n\r\n",
     b"2\r\n{}X\r\n0\r\n\r\n",
 )
-REPLACED: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
-    "method": (
-        b"POST",
-        (
-            *b"GET post TRACE CONNECT OPTIONS PUT DELETE".split(),
-            b"X" * 20_000,
-            b"PO\0ST",
-            b"HEAD ",
-        ),
-    ),
-    "version": (
-        b"HTTP/1.1",
-        (b"HTTP/1.0", b"HTTP/2.0", b"HTTP/0.9", b"HTTP/9", b"", b"HTTP/1.1.1"),
-    ),
-    "line ends": (b"\r\n", (b"\n", b"\r", b"\n\r", b"\r\r\n")),
-    "spaces": (b"Host:", (b" Host:", b"Host :", b"Ho st:", b"\x00:")),
-    "hosts": (
-        b"Host: localhost\r\n",
-        (b"", b"Host: localhost\r\nHost: evil\r\n", b"Host: localhost\r\n  evil\r\n"),
-    ),
+REPLACED = {
+    b"POST": [
+        *b"GET post TRACE CONNECT OPTIONS PUT DELETE PO\0ST".split(),
+        b"X" * 20_000,
+    ],
+    b"HTTP/1.1": b"HTTP/1.0 HTTP/2.0 HTTP/0.9 HTTP/9 HTTP/1.1.1".split(),
+    b"\r\n": [b"\n", b"\r", b"\n\r", b"\r\r\n"],
+    b"Host:": [b" Host:", b"Host :", b"Ho st:", b"\x00:"],
+    b"Host: localhost\r\n": [b"", b"Host: a\r\nHost: b\r\n", b"Host: a\r\n  b\r\n"],
 }
 """Parts of a request, and what is put in their places."""
 
@@ -411,43 +308,35 @@ def broken_framing(chance: random.Random) -> HttpCase:
     path = chance.choice(TRANSLATE)
     body = json.dumps(POSTED[path](chance.choice(SENTENCES))).encode()
     whole = request(path, body)
-    other = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    other = request("/health")
     chunks = _chunked(body, chance)
     length = f"Content-Length: {len(body)}"
     chunked = "Transfer-Encoding: chunked"
-    upgrade = f"Upgrade: {chance.choice(('websocket', 'h2c', 'TLS/1.0'))}"
+    upgrade = [f"Upgrade: {chance.choice(('websocket', 'h2c', 'TLS/1.0'))}"]
+    upgrade += ["Connection: Upgrade", "HTTP2-Settings: x"]
+    odd_length = f"Content-Length: {chance.choice(LENGTHS)}"
+    odd_encoding = f"Transfer-Encoding: {chance.choice(ENCODINGS)}"
     cases = {
-        "length": request(path, body, [f"Content-Length: {chance.choice(LENGTHS)}"]),
+        "length": request(path, body, [odd_length]),
         "two lengths": request(path, body, [length, "Content-Length: 3"]) + other,
         "length and chunks": request(path, chunks, [length, chunked]) + other,
         "chunks and length": request(path, chunks, [chunked, length]) + other,
-        "encoding": request(
-            path, chunks, [f"Transfer-Encoding: {chance.choice(ENCODINGS)}"]
-        )
-        + other,
+        "encoding": request(path, chunks, [odd_encoding]) + other,
         "sizes of chunks": request(path, chance.choice(CHUNKS), [chunked]),
-        "upgrade": request(
-            path, body, [upgrade, "Connection: Upgrade", "HTTP2-Settings: x"]
-        ),
+        "upgrade": request(path, body, upgrade),
         "noise": chance.randbytes(chance.choice((1, 100, 300_000))),
         "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(500),
         "preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(60),
         "pipelined": whole * 5 + other,
         "half and another": whole[:-3] + other,
     }
-    for name, (part, others) in REPLACED.items():
-        cases[name] = whole.replace(part, chance.choice(others), chance.choice((1, 3)))
+    for part, others in REPLACED.items():
+        changed = whole.replace(part, chance.choice(others), chance.choice((1, 3)))
+        cases[f"in place of {part!r}"] = changed
     name = chance.choice(list(cases))
     most = 6 if name == "pipelined" else 1
-    return _case(
-        name,
-        cases[name],
-        path,
-        most=most,
-        is_broken=True,
-        is_right=_any_answer,
-        is_large=True,
-    )
+    data = cases[name]
+    return _large(name, data, path, most=most, is_broken=True, is_right=_any_answer)
 
 
 @kind(share=8)
@@ -460,10 +349,8 @@ def leaving_clients(chance: random.Random) -> HttpCase:
     if way in ("large", "stream"):
         path = "/v1/translate"
         text = ". ".join(chance.choices(SENTENCES, k=chance.choice((3, 100))))
-        more = (
-            {"stream": True} if way == "stream" else {"attention": "all", "nbest": 10}
-        )
-        values = POSTED[path](text) | more
+        large = {"attention": "all", "nbest": 10}
+        values = POSTED[path](text) | ({"stream": True} if way == "stream" else large)
     data = request(path, values)
     if way == "half":
         data = data[: chance.randrange(1, len(data))]
@@ -487,54 +374,53 @@ def odd_images(chance: random.Random) -> HttpCase:
         text = base64.b64encode(image).decode()
         forms = (text, f"data:image/png;base64,{text}", text[:-1], f"{text}=")
         data = request(path, {"image": chance.choice(forms)})
-    return _case(name, data, path, is_large=True)
+    return _large(name, data, path)
 
 
 LONG = 5000
 MARKUP = [
-    *[
-        "<b>나</b>는",
-        "<p>",
-        "</p>",
-        "</b>",
-        "<",
-        ">",
-        "&",
-        "&amp;",
-        "&#0;",
-        "&#xd800;",
-        "&#1114112;",
-        "&#-1;",
-        "&#٣;",
-        "&#x;",
-        "&lt",
-        "<!--",
-        "-->",
-        "<![CDATA[",
-        "]]>",
-        "<script>",
-        "</script>",
-        "<style>",
-        "<a:b",
-        "xmlns:a='c'/>",
-        "<br/>",
-        "<\u202e>",
-    ],
+    *lines("""
+        <b>나</b>는
+        <p>
+        </p>
+        </b>
+        <
+        >
+        &
+        &amp;
+        &#0;
+        &#xd800;
+        &#1114112;
+        &#-1;
+        &#٣;
+        &#x;
+        &lt
+        <!--
+        -->
+        <![CDATA[
+        ]]>
+        <script>
+        </script>
+        <style>
+        <a:b
+        xmlns:a='c'/>
+        <br/>
+        <\u202e>
+        <!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>&a;
+        <!ENTITY a '&a;&a;'>
+        <?xml version='9' encoding='x'?>
+        <x translate='no'>나</x>
+        <p hidden>
+        나는 학교에 간다.
+        그는 왔다
+    """),
     f"&#{'9' * LONG};",
     f"&#x{'f' * LONG};",
     f"&{'a' * LONG};",
     f"<a href='{'x' * LONG}'>",
     f"<a {'b=1 ' * 3000}>",
     f"<{'a' * LONG}>",
-    "<!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>&a;",
-    "<!ENTITY a '&a;&a;'>",
-    "<?xml version='9' encoding='x'?>",
-    "<x translate='no'>나</x>",
-    "<a:b xmlns:a='c'/>",
-    "<p hidden>",
     "\x00",
-    "나는 학교에 간다. ",
-    "그는 왔다",
 ]
 
 
@@ -549,17 +435,16 @@ def odd_markup(chance: random.Random) -> HttpCase:
     if len(parts) == 5:
         parts = chance.choices(parts, k=min(count, 300))
         count = 1
-    text = ("".join(parts) * count)[:90_000]
-    twice = ("".join(parts) * count * 2)[:90_000]
+
+    def data(text: str) -> bytes:
+        return request(path, POSTED[path](text[:90_000]) | {field: form})
+
+    text = "".join(parts) * count
     double = None
     if 1_000 < len(text) < 40_000:
-        double = Exchange(
-            request(path, POSTED[path](twice) | {field: form}), path, is_large=True
-        )
-    data = request(path, POSTED[path](text) | {field: form})
-    return _case(
-        f"{form} {text[:50]!r} of {len(text)}", data, path, is_large=True, double=double
-    )
+        double = Exchange(data(text + text), path, is_large=True)
+    label = f"{form} {text[:50]!r} of {len(text)}"
+    return _large(label, data(text), path, double=double)
 
 
 @kind(share=4)
@@ -569,62 +454,33 @@ def large_answers(chance: random.Random) -> HttpCase:
     """
     words = chance.choice((1, 5, 30, 100))
     many = chance.choice((5, 100))
+    prefix = [5] * chance.choice((0, 10, 1_000))
+    all_of_it = {"attention": "all", "log_probs": True, "beam": 100}
     wanted: dict[str, Values] = {
         "/v1/explain": {"nbest": many, "trace": chance.random() < 0.5},
-        "/v1/translate": {
-            "nbest": many,
-            "attention": "all",
-            "log_probs": True,
-            "beam": 100,
-        },
-        "/v1/continuations": {
-            "count": 20,
-            "prefix": [5] * chance.choice((0, 10, 1_000)),
-        },
+        "/v1/translate": {"nbest": many, **all_of_it},
+        "/v1/continuations": {"count": 20, "prefix": prefix},
     }
     path = chance.choice(list(wanted))
-    values = POSTED[path](" ".join(chance.choices(SENTENCES, k=words))) | wanted[path]
-    return _posted(
-        f"{words} sentences, {values.get('nbest')}", path, values, is_large=True
-    )
+    text = " ".join(chance.choices(SENTENCES, k=words))
+    data = request(path, POSTED[path](text) | wanted[path])
+    return _large(f"{words} sentences, nbest of {many}", data, path)
 
 
-PATHS = [
-    r"../secret",
-    r"..%2fsecret",
-    r"%2e%2e/secret",
-    r"....//secret",
-    r"/etc/passwd",
-    r"%00",
-    r"%zz",
-    r"나",
-    r"*",
-    r"%ff",
-    r"\..\secret",
-    r"folder/README.md",
-    r"folder/../../secret",
-    r";x",
-]
+PATHS = items(r"""
+    ../secret ..%2fsecret %2e%2e/secret ....//secret /etc/passwd %00 %zz 나 * %ff \..\secret
+    folder/README.md folder/../../secret ;x
+""")
+PREFIXES = items("/ /v1/models/ /v1/ /v2/ /languages/ // http://localhost/ /static/")
 
 
 @kind(share=3)
 def odd_paths(chance: random.Random) -> HttpCase:
     """Ask for paths that lead out of every folder, and for models of such names."""
-    prefixes = [
-        "/",
-        "/v1/models/",
-        "/v1/",
-        "/v2/",
-        "/languages/",
-        "//",
-        "http://localhost/",
-        "/static/",
-    ]
     name = chance.choice([*PATHS, "a" * 60_000, f"?x={'y' * 5_000}"])
-    path = chance.choice(prefixes) + name
+    path = chance.choice(PREFIXES) + name
     raw = path if chance.random() < 0.7 else quote(path, safe="/%?")
-    method = chance.choice(("GET", "GET", "POST", "HEAD"))
-    data = request(raw, method=method)
+    data = request(raw, method=chance.choice(("GET", "GET", "POST", "HEAD")))
     return _case("odd path", data, path, is_broken=True, is_right=_any_answer)
 
 
@@ -644,9 +500,8 @@ def damaged_forms(chance: random.Random) -> HttpCase:
     path = chance.choice(("/translate", "/v2/translate", "/v1/caption", "/detect"))
     parts = ""
     for name, value in POSTED[path](chance.choice(SENTENCES)).items():
-        parts += (
-            f"--x\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n"
-        )
+        head = f"--x\r\nContent-Disposition: form-data; name={name}"
+        parts += f"{head}\r\n\r\n{value}\r\n"
     body = bytearray(f"{parts}--x--\r\n".encode())
     noise = (b"", b"\r\n", b"--x", b"--", b'"', b"\xff", b"\x00", b"x" * 5000)
     for _ in range(chance.choice((1, 1, 5))):
@@ -656,4 +511,4 @@ def damaged_forms(chance: random.Random) -> HttpCase:
     data = bytes(body) * chance.choice((1, 1, 1, 300))
     name = f"form {data[:20]!r} of {len(data)}"
     form = request(path, data, kind=chance.choice(FORMS))
-    return _case(name, form, path, is_right=_any_answer, is_large=True)
+    return _large(name, form, path, is_right=_any_answer)

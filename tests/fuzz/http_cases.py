@@ -10,27 +10,19 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import IO
 
-from fuzz.exchanges import Answer, BrokenAnswer, read, send
+from fuzz.exchanges import Answer, BrokenAnswer, read, request, send
+from fuzz.kinds import SLOW, Kinds, grows
 from fuzz.material import SECRET
-from fuzz.served import DEADLINE, SENTENCES, SWAPPED, Served
+from fuzz.served import DEADLINE, SENTENCES, SWAPPED, Served, is_unavailable
+from helpers.text_table import items
 
-VERDICTS = (
-    "done",
-    "refused",
-    "closed",
-    "internal",
-    "wrong",
-    "slow",
-    "hung",
-    "down",
-    "leaked",
-    "executed",
-)
+VERDICTS = items("""
+    done refused closed internal wrong slow hung down leaked executed
+""")
 BAD = VERDICTS[3:]
-SLOW, NOISE = 10.0, 2.0  # seconds; below NOISE growth is not judged
 LONGEST_LINE = 2_000  # bytes of a line of the log, for a request
 TOO_MUCH = ("more to do than", "not done within")
 FORMS = {"/v1": "detail", "/v2": "message"}
@@ -70,15 +62,12 @@ class Exchange:
         if self.double is None or report.verdict in BAD:
             return report
         twice = self.double._send(server)
-        if twice.verdict not in BAD and twice.seconds > max(NOISE, 4 * report.seconds):
-            return Report(
-                "slow",
-                (
-                    f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",
-                ),
-                twice.seconds,
-            )
-        return twice if twice.verdict in BAD else report
+        if twice.verdict in BAD:
+            return twice
+        if grows(report.seconds, twice.seconds):
+            times = f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f}"
+            return Report("slow", (times,), twice.seconds)
+        return report
 
     def _send(self, server: Served) -> Report:
         start = time.monotonic()
@@ -89,17 +78,17 @@ class Exchange:
                     time.sleep(self.leaves)
                     return Report("closed")
                 answers = self._answers(connection, stream)
+            report = self._judged(answers, server)
         except TimeoutError:
-            return Report("hung", ("no answer",), time.monotonic() - start)
+            report = Report("hung", ("no answer",))
         except (BrokenAnswer, ValueError) as problem:
-            return Report("wrong", (str(problem),), time.monotonic() - start)
+            report = Report("wrong", (str(problem),))
         except ConnectionError as problem:
-            return Report("down", (str(problem),))
+            report = Report("down", (str(problem),))
         seconds = time.monotonic() - start
-        report = self._judged(answers, server)
         if report.verdict not in BAD and seconds > max(SLOW, DEADLINE + 2):
             return Report("slow", report.messages, seconds)
-        return Report(report.verdict, report.messages, seconds)
+        return replace(report, seconds=seconds)
 
     def _answers(self, connection: socket.socket, stream: IO[bytes]) -> list[Answer]:
         """Read the answers; after damaged framing the server may wait for more of the request, and
@@ -125,63 +114,54 @@ class Exchange:
             return Report("closed")
         if not answers:
             return Report("wrong", ("closed without an answer",))
-        taken = [answer for answer in answers if answer.status < 400]
-        if len(taken) > self.most:
-            return Report(
-                "wrong", (f"{len(answers)} answers where {self.most} may come",)
-            )
+        taken = sum(answer.status < 400 for answer in answers)
+        if taken > self.most:
+            return Report("wrong", (f"{taken} answers where {self.most} may come",))
         for answer in answers:
-            if problem := self._problem(answer, server):
-                return Report(
-                    problem[0],
-                    (f"{problem[1]}: {answer.status} {answer.body[:200]!r}",),
-                )
-        seen = f"{answers[-1].status} {answers[-1].body[:200]!r}"
-        if answers[-1].status < 400:
-            return Report("done", (seen,))
-        return Report("refused", (seen,))
+            verdict, problem = self._problem(answer, server)
+            if verdict:
+                return Report(verdict, (problem, _shown(answer)))
+        verdict = "done" if answers[-1].status < 400 else "refused"
+        return Report(verdict, (_shown(answers[-1]),))
 
-    def _problem(self, answer: Answer, server: Served) -> tuple[str, str] | None:
+    def _problem(self, answer: Answer, server: Served) -> tuple[str, str]:
+        """Return a verdict and what is wrong with an answer; empty if nothing is."""
         if SECRET.encode() in answer.body:
             return "leaked", "the content of a file that nobody named"
         if answer.status < 400:
             with suppress(ValueError, LookupError, TypeError):
                 if self.is_right(answer, server):
-                    return None
+                    return "", ""
                 return "wrong", "another answer than expected"
             return "wrong", "an answer that cannot be read"
-        plain = self.is_broken and answer.headers.get("content-type", "").startswith(
-            "text/plain"
-        )
-        sentence = "closed" if plain else self._sentence(answer)
+        sentence = self._sentence(answer)
         if not sentence:
             return "internal", "no sentence in the form of the endpoint"
-        if answer.status == 500 or (
-            answer.status > 500
-            and not (self.is_large and any(t in sentence for t in TOO_MUCH))
-        ):
+        is_too_much = self.is_large and any(part in sentence for part in TOO_MUCH)
+        if answer.status == 500 or (answer.status > 500 and not is_too_much):
             return "internal", "an error of the server, not of the request"
-        return None
+        return "", ""
 
     def _sentence(self, answer: Answer) -> str:
-        """The sentence of an error in the form of its endpoint; empty if it has another form."""
+        """Return the sentence of an error in the form of its endpoint; empty if it has another form.
+
+        A request that cannot be told apart is answered in plain text or in the form of no endpoint.
+        """
+        kind_of_text = answer.headers.get("content-type", "")
+        if self.is_broken and kind_of_text.startswith("text/plain"):
+            return "closed"
+        own = FORMS.get(self.path[:3], "error")
         with suppress(ValueError, AttributeError):
-            values = answer.values
-            own = next(
-                (
-                    form
-                    for prefix, form in FORMS.items()
-                    if self.path.startswith(prefix)
-                ),
-                "error",
-            )
-            sentence = values.get(own, values.get("error") if self.is_broken else None)
-            return (
-                sentence
-                if isinstance(sentence, str) and 10 < len(sentence) < 3_000
-                else ""
-            )
+            sentence = answer.values.get(own)
+            if sentence is None and self.is_broken:
+                sentence = answer.values.get("error")
+            if isinstance(sentence, str) and 10 < len(sentence) < 3_000:
+                return sentence
         return ""
+
+
+def _shown(answer: Answer) -> str:
+    return f"{answer.status} {answer.body[:200]!r}"
 
 
 @dataclass(frozen=True)
@@ -192,29 +172,8 @@ class HttpCase:
     attack: Callable[[Served], Report]
 
 
-Generator = Callable[[random.Random], HttpCase]
-KINDS: dict[str, Generator] = {}
-SHARES: dict[str, float] = {}
-
-
-def kind(share: float) -> Callable[[Generator], Generator]:
-    """Register a generator of cases; `share` says how many of its cases are drawn for each one of
-    the others.
-    """
-
-    def register(generator: Generator) -> Generator:
-        KINDS[generator.__name__] = generator
-        SHARES[generator.__name__] = share
-        return generator
-
-    return register
-
-
-def draw(number: int, seed: int) -> HttpCase:
-    """Return case `number`; it depends on the seed and the number alone."""
-    chance = random.Random(f"{seed} http {number}")
-    (name,) = chance.choices(list(KINDS), list(SHARES.values()))
-    return KINDS[name](chance)
+KINDS = Kinds[Callable[[random.Random], HttpCase]]()
+kind = KINDS.kind
 
 
 @dataclass
@@ -222,20 +181,15 @@ class HttpJudge:
     """Do cases to one server, and look after each whether it still does what it did before."""
 
     server: Served
-    read: int = field(default=0)  # bytes of its log
+    read: int = 0  # bytes of its log
 
     def __call__(self, number: int, case: HttpCase) -> Report:
         report = case.attack(self.server)
-        if report.verdict not in BAD:
-            for problem in self._problems(number):
-                return Report(
-                    problem.verdict,
-                    (*problem.messages, *report.messages),
-                    report.seconds,
-                )
-        else:
-            self._new_log()
-        return report
+        log = self._new_log()
+        if report.verdict in BAD:
+            return report
+        problem = self._trace(log) or self._probe(number)
+        return replace(problem, seconds=report.seconds) if problem else report
 
     def recover(self) -> None:
         """Start the server again, with undamaged models."""
@@ -245,54 +199,39 @@ class HttpJudge:
         self.server.start()
         self.read = 0
 
-    def _problems(self, number: int) -> list[Report]:
-        """What is wrong with the server itself: `number` chooses what it is asked to translate."""
-        problems = list[Report]()
+    def _trace(self, log: bytes) -> Report | None:
+        """Return what is wrong with what the server wrote, if anything is."""
         if self.server.executed.exists():
-            modules = self.server.executed.read_text()
-            problems.append(
-                Report("executed", (f"planted modules were run: {modules}",))
-            )
-        log = self._new_log()
+            return Report("executed", (self.server.executed.read_text(),))
         failure = rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*"
         if match := re.search(failure, log):
             lines = match[0].decode(errors="replace").splitlines()
             shown = [line[:200] for line in lines[-8:]]
-            problems.append(Report("internal", ("in the log:", *shown)))
+            return Report("internal", ("in the log:", *shown))
         longest = max(len(line) for line in log.split(b"\n"))
         if longest > LONGEST_LINE:
-            problems.append(
-                Report("internal", (f"a line of {longest:,} bytes in the log",))
-            )
-        return problems or self._probe(number)
+            return Report("internal", (f"a line of {longest:,} bytes in the log",))
+        return None
 
-    def _probe(self, number: int) -> list[Report]:
+    def _probe(self, number: int) -> Report | None:
+        """Ask for the state and a translation, which `number` chooses; return what is wrong."""
         start = time.monotonic()
         models = [model for model in self.server.expected if model != SWAPPED]
         text = SENTENCES[number % len(SENTENCES)]
         model = models[number % len(models)]
         try:
-            health = self.server.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            health = self.server.ask(request("/health"))
             translated = self.server.translate(text, model, insists=True)
         except (OSError, BrokenAnswer) as problem:
-            return [Report("down", (f"afterwards: {problem!r}",))]
+            return Report("down", (f"afterwards: {problem!r}",))
         if health is None or health.status != 200:
-            return [Report("down", (f"/health afterwards: {health}",))]
+            return Report("down", (f"/health afterwards: {health}",))
         if time.monotonic() - start > SLOW:
-            return [
-                Report(
-                    "slow",
-                    ("/health and a translation afterwards",),
-                    time.monotonic() - start,
-                )
-            ]
-        if translated[:4] in ("no a", "503 ", "504 ", "500 "):
-            return [
-                Report("down", (f"a translation by {model} afterwards: {translated}",))
-            ]
-        if translated != self.server.expected[model][text]:
-            return [Report("wrong", (f"{text!r} afterwards: {translated!r}",))]
-        return []
+            return Report("slow", ("/health and a translation afterwards",))
+        if translated == self.server.expected[model][text]:
+            return None
+        verdict = "down" if is_unavailable(translated) else "wrong"
+        return Report(verdict, (f"{text!r} by {model} afterwards: {translated!r}",))
 
     def _new_log(self) -> bytes:
         with self.server.log.open("rb") as file:

@@ -9,47 +9,37 @@ from pathlib import Path
 
 import fuzz.hostile_requests
 import fuzz.mishaps  # noqa: F401
-from fuzz.http_cases import BAD, HttpCase, HttpJudge, Report, draw
+from fuzz.http_cases import BAD, KINDS, HttpCase, HttpJudge, Report
 from fuzz.material import Material
 from fuzz.served import Served
 
-__all__ = ["attempts", "draw"]
 AFRESH = ("hung", "down", "leaked", "executed")
 """Verdicts after which the server is started anew, so that the next case is judged by itself."""
+Results = queue.Queue["tuple[int, str, Report] | BaseException"]
 
 
 def attempts(
-    work: Sequence[tuple[int, int]], material: Material, folder: Path, jobs: int = 1
+    numbers: Sequence[int], seed: int, material: Material, folder: Path, jobs: int
 ) -> Iterator[tuple[int, str, Report]]:
-    """Do cases, given by number and seed; yield the number, name and report of each as it is
-    done.
-    """
-    results = queue.Queue[tuple[int, str, Report] | BaseException]()
-    workers = list[threading.Thread]()
+    """Do the cases with these numbers; yield the number, name and report of each as it is done."""
+    results = Results()
     for number in range(jobs):
-        given = (work[number::jobs], material, folder / f"server-{number}", results)
-        workers.append(threading.Thread(target=_worker, args=given, daemon=True))
-        workers[-1].start()
-    for _ in work:
+        server = Served(folder / f"server-{number}", material)
+        given = (numbers[number::jobs], seed, server, results)
+        threading.Thread(target=_work, args=given, daemon=True).start()
+    for _ in numbers:
         result = results.get()
         if isinstance(result, BaseException):
             raise result
         yield result
-    for worker in workers:
-        worker.join()
 
 
-def _worker(
-    work: Sequence[tuple[int, int]],
-    material: Material,
-    folder: Path,
-    results: queue.Queue[tuple[int, str, Report] | BaseException],
-) -> None:
+def _work(numbers: Sequence[int], seed: int, server: Served, results: Results) -> None:
     try:
-        with Served(folder, material) as server:
+        with server:
             judge = HttpJudge(server)
-            for number, seed in work:
-                case = draw(number, seed)
+            for number in numbers:
+                case = KINDS.draw(f"{seed} http {number}")
                 report = attempt(judge, number, case)
                 results.put((number, case.name, report))
     except BaseException as problem:

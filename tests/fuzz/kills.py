@@ -4,12 +4,12 @@ undisturbed ones.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
 import signal
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -53,15 +53,16 @@ class Case:
     packed: bool = False  # as .gz
 
     @property
+    def command(self) -> tuple[object, ...]:
+        """What is killed: cases with the same command have one undisturbed run."""
+        return self.family, self.form, self.packed
+
+    @property
     def name(self) -> str:
         if self.form is None:
             return f"train {self.family}"
         ending = [".gz"] if self.packed else []
         return " ".join(["translate", *FORMATS[self.form], *ending])
-
-    def chance(self) -> random.Random:
-        """The random numbers that its moments are drawn from."""
-        return random.Random(f"{self.seed} moments {self.number}")
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Result:
 
     case: Case
     verdict: str
-    moments: tuple[moments.Moment, ...]
-    problems: tuple[str, ...] = ()
+    moments: list[moments.Moment]
+    problems: list[str]
 
 
 class Broken(Exception):
@@ -124,19 +125,16 @@ def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
     try:
         for moment in _kill(case, undisturbed, folder):
             killed.append(moment)
-            problem = (
-                ""
-                if case.form is not None
-                else why_unusable(known, folder / "run", folder)
-            )
-            if problem:
-                raise Broken(problem)
+            if case.form is None:
+                problem = why_unusable(known, folder / "run", folder)
+                if problem:
+                    raise Broken(problem)
         problems = differences(undisturbed.folder, folder)
-    except Broken as problem:
-        return Result(case, "broken", tuple(killed), (str(problem),))
-    return Result(
-        case, "different" if problems else "equal", tuple(killed), tuple(problems)
-    )
+        verdict = "different" if problems else "equal"
+    except Broken as broken:
+        problems = [str(broken)]
+        verdict = "broken"
+    return Result(case, verdict, killed, problems)
 
 
 def _undisturbed(known: Families, case: Case) -> Undisturbed:
@@ -151,7 +149,7 @@ def _kill(
     """Kill the command, yield when, resume it, and so on; at last let it finish. Raises Broken if
     it cannot.
     """
-    chance = case.chance()
+    chance = random.Random(f"{case.seed} moments {case.number}")
     where = case.where
     for number in range(MOST_KILLS):
         while True:  # until it is killed before its end, but later ones may end
@@ -169,9 +167,7 @@ def _kill(
         where = chance.choice(
             ("time", "file" if case.form is not None else "checkpoint")
         )
-    outcome = _continue(case, undisturbed, folder, None)
-    if outcome.status:
-        raise Broken(f"not resumed: {outcome.status} {outcome.err}")
+    _continue(case, undisturbed, folder, None)
 
 
 def _continue(
@@ -205,37 +201,25 @@ def _wait_for_end(outcome: Outcome) -> None:
     """Wait for the processes that a command started. Raises Broken, and kills them, if they outlive
     it for long.
     """
-    start = time.monotonic()
-    while True:
-        try:
+    end = time.monotonic() + PATIENCE
+    # macOS says PermissionError of a group of zombies.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        while time.monotonic() < end:
             os.killpg(outcome.group, 0)
-        except ProcessLookupError:
-            return
-        except PermissionError:  # macOS says so of a group of zombies
-            return
-        if time.monotonic() - start > PATIENCE:
-            os.killpg(outcome.group, signal.SIGKILL)
-            raise Broken("its processes outlive it")
-        time.sleep(0.02)
+            time.sleep(0.02)
+        os.killpg(outcome.group, signal.SIGKILL)
+        raise Broken("its processes outlive it")
 
 
-def summary(results: Sequence[Result], seed: int) -> str:
+def summary(results: Sequence[Result]) -> str:
     """Count what was killed, and how often again while it was resumed."""
     training = [result for result in results if result.case.form is None]
     inside = sum(
         any(moment.in_checkpoint for moment in result.moments) for result in training
     )
-    again = sum(len(result.moments) - 1 for result in results if result.moments)
-    trained = {result.case.family for result in training}
-    trainings = f"{len(training)} training, of them {inside} inside checkpoint writes"
-    translations = f"{len(results) - len(training)} translation"
-    kinds = f"{trainings}, {len(trained)} families; {translations}"
+    again = sum(len(result.moments[1:]) for result in results)
+    families = {result.case.family for result in training}
     return (
-        f"{len(results)} (seed {seed}; {kinds}), and {again} more of what was resumed"
+        f"{len(training)} trainings of {len(families)} families, of them {inside} inside checkpoint"
+        f" writes; {len(results) - len(training)} translations; {again} more of what was resumed"
     )
-
-
-def verdicts(results: Sequence[Result]) -> str:
-    """Count the verdicts."""
-    counts = Counter(result.verdict for result in results)
-    return ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)

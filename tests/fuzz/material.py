@@ -13,97 +13,47 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fuzz.process import run
+from helpers import image_folders
+from helpers.text_table import items
 
 SIZES = {"train": 120, "valid": 6, "test": 6, "recombination": 0, "length": 0}
-SETTINGS = [
-    "tokenizer.size=600",
-    "batching.tokens=256",
-    "schedule.warmup=10",
-    "schedule.peak=0.015",
-    "search.beam=2",
-    "search.max_ratio=1.0",
-    "search.max_extra=5",
-    "training.precision=float32",
-    "training.ema_decay=0.9",
-    "training.best_by=loss",
-    "training.validate_with=3",
-    "training.updates=160",
-    "training.validate_every=80",
-    "model.encoder.size=16",
-    "model.encoder.dropout=0",
-    "model.decoder.size=16",
-    "model.decoder.dropout=0",
-]
-TRANSFORMER = [
-    "model.encoder.layers=1",
-    "model.encoder.heads=2",
-    "model.encoder.feedforward=32",
-    "model.decoder.layers=1",
-    "model.decoder.heads=2",
-    "model.decoder.feedforward=32",
-]
-RECURRENT = [
-    "model.encoder.embedding=16",
-    "model.decoder.embedding=16",
-    "model.decoder.attention_size=16",
-]
-CAPTIONER = [
-    "data.images.height=8",
-    "data.images.width=8",
-    "data.images.cell=4",
-    "tokenizer.size=280",
-    "model.encoder.heads=2",
-    "model.encoder.depths=[1]",
-    "model.encoder.width=8",
-    "model.encoder.stem=strided",
-    "model.decoder.heads=2",
-    "model.decoder.layers=1",
-    "model.decoder.feedforward=32",
-]
+SETTINGS = items("""
+    tokenizer.size=600 batching.tokens=256 schedule.warmup=10 schedule.peak=0.015
+    search.beam=2 search.max_ratio=1.0 search.max_extra=5
+    training.precision=float32 training.ema_decay=0.9 training.best_by=loss
+    training.validate_with=3
+""")
+"""Settings of each training; further ones are put behind them."""
+TRAINING = items("""
+    training.updates=100 training.validate_every=50
+    model.encoder.size=16 model.encoder.dropout=0 model.decoder.size=16 model.decoder.dropout=0
+""")
+TRANSFORMER = items("""
+    model.encoder.layers=1 model.encoder.heads=2 model.encoder.feedforward=32
+    model.decoder.layers=1 model.decoder.heads=2 model.decoder.feedforward=32
+""")
+RECURRENT = items("""
+    model.encoder.embedding=16 model.decoder.embedding=16 model.decoder.attention_size=16
+""")
+IMAGES = items("""
+    data.images.height=8 data.images.width=8 data.images.cell=4 tokenizer.size=280
+""")
+CAPTIONER = items("""
+    model.encoder.heads=2 model.encoder.depths=[1] model.encoder.width=8
+    model.encoder.stem=strided
+    model.decoder.heads=2 model.decoder.layers=1 model.decoder.feedforward=32
+""")
 SECRET = "marker-of-a-file-that-nobody-named"
 OUTSIDE = "outside"
 """Name of a folder, beside that of a case, that no command is given."""
 PLANTED = "planted-code-was-run"
 """Name of the file that planted code makes."""
-MODULES = [
-    "numpy",
-    "uvicorn",
-    "fastapi",
-    "starlette",
-    "h11",
-    "httptools",
-    "uvloop",
-    "websockets",
-    "orjson",
-    "ujson",
-    "PIL",
-    "multipart",
-    "python_multipart",
-    "prometheus_client",
-    "pydantic",
-    "sentencepiece",
-    "safetensors",
-    "ctranslate2",
-    "sitecustomize",
-    "usercustomize",
-    "regard_plugin",
-    "colorama",
-    "ray",
-    "rich",
-    "typer",
-    "sacrebleu",
-    "tomllib",
-    "timm",
-    "pyarrow",
-    "fsspec",
-    "upath",
-    "tensorboard",
-    "transformers",
-    "torch",
-    "regard",
-    "json",
-    "shutil",
-]
+MODULES = items("""
+    numpy uvicorn fastapi starlette h11 httptools uvloop websockets orjson ujson PIL multipart
+    python_multipart prometheus_client pydantic sentencepiece safetensors ctranslate2
+    sitecustomize usercustomize regard_plugin colorama ray rich typer sacrebleu tomllib timm
+    pyarrow fsspec upath tensorboard transformers torch regard json shutil
+""")
 
 
 def plant_modules(folder: Path, marker: Path) -> None:
@@ -206,8 +156,6 @@ class Material:
         )
 
     def _make(self) -> None:
-        from helpers import image_folders
-
         sys.path.append(str(Path(__file__).parents[1] / "interchange"))
         from marian_folders import marian_folder
 
@@ -216,13 +164,14 @@ class Material:
 
         korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
         image_folders.folder(self.root / "images", count=12)
-        pairs = pair_options(self.root / "data")
-        images = image_options(self.root / "images")
+        pairs = [*pair_options(self.root / "data"), *sets(*SETTINGS, *TRAINING)]
+        images = [*image_options(self.root / "images"), *sets(*SETTINGS, *TRAINING)]
         self._fill_cache()
-        self._run("train", "--out=translator", *pairs, *sets(*SETTINGS, *TRANSFORMER))
-        recurrent = ["--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT)]
-        self._run("train", "--out=recurrent", *pairs, *recurrent)
-        self._run("train", "--out=captioner", *images, *sets(*SETTINGS, *CAPTIONER))
+        self._run("train", "--out=translator", *pairs, *sets(*TRANSFORMER))
+        preset = "--preset=rnn-bahdanau"
+        self._run("train", "--out=recurrent", *pairs, preset, *sets(*RECURRENT))
+        captioner = sets(*IMAGES, *CAPTIONER)
+        self._run("train", "--out=captioner", *images, *captioner)
         for name in ("translator", "recurrent"):
             file = self.runtime_file(name).name
             self._run("export", name, file, "--to=runtime", "--precision=float32")
@@ -238,18 +187,12 @@ class Material:
         already.
         """
         code = "from regard.runtime import native; print(native.why_unavailable() or native.kernels()._name)"
-        environment = {
-            name: value for name, value in os.environ.items() if name != "REGARD_CACHE"
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
+        environment = dict(os.environ)
+        cache = Path(environment.pop("REGARD_CACHE"))
+        command = [sys.executable, "-c", code]
+        kernels = Path(
+            subprocess.check_output(command, env=environment, text=True).strip()
         )
-        cache = Path(os.environ["REGARD_CACHE"])
-        kernels = Path(done.stdout.strip())
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         if kernels.name.startswith("kernels-"):
             shutil.copy(kernels, cache)

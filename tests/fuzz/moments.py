@@ -5,6 +5,7 @@ share of its time.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import random
 import shutil
@@ -14,23 +15,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
 
 from regard.training.checkpoint import Checkpoints
 from regard.training.journal import Journal
 
-CALLS: list[tuple[Any, str]] = [
-    *((os, name) for name in ("fsync", "replace")),
-    *(
-        (Path, name)
-        for name in ("mkdir", "rename", "rmdir", "unlink", "write_bytes", "write_text")
-    ),
-    *((shutil, name) for name in ("copyfile", "rmtree")),
-    (safetensors.torch, "serialize_file"),
-    (Journal, "write"),
-]
+CALLS: dict[Any, list[str]] = {
+    os: ["fsync", "replace"],
+    Path: ["mkdir", "rename", "rmdir", "unlink", "write_bytes", "write_text"],
+    shutil: ["copyfile", "rmtree"],
+    safetensors.torch: ["serialize_file"],
+    Journal: ["write"],
+}
 """All that changes files in training and bulk translation, but for what bulk translation appends
 and then syncs.
 """
@@ -46,6 +44,16 @@ class Call:
     name: str
     in_checkpoint: bool
     seconds: float
+
+
+class Change(NamedTuple):
+    """A call that changes files, about to be made."""
+
+    number: int
+    in_checkpoint: bool
+    name: str
+    arguments: tuple[Any, ...]
+    make: Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -83,23 +91,15 @@ class Moment:
     def _kill(self) -> None:
         os.killpg(0, signal.SIGKILL)
 
-    def _at_call(
-        self,
-        number: int,
-        _: bool,
-        name: str,
-        call: Callable[[], Any],
-        arguments: tuple[Any, ...],
-    ) -> Any:
-        if number != self.call:
-            return call()
-        if self.stage == "before" or (
-            self.stage == "amid" and not _half(name, call, arguments)
-        ):
-            self._kill()
-        result = call() if self.stage == "after" else None
+    def _at_call(self, change: Change) -> Any:
+        if change.number != self.call:
+            return change.make()
+        if self.stage == "after":
+            change.make()
+        elif self.stage == "amid":
+            _make_half(change)
         self._kill()
-        return result
+        return None
 
 
 def draw(chance: random.Random, calls: list[Call], where: str) -> Moment:
@@ -108,29 +108,21 @@ def draw(chance: random.Random, calls: list[Call], where: str) -> Moment:
     """
     if where == "time":
         return Moment(seconds=chance.uniform(0, max(call.seconds for call in calls)))
-    eligible = [
-        number
-        for number, call in enumerate(calls)
-        if call.in_checkpoint == (where == "checkpoint")
-    ]
-    return Moment(
-        chance.choice(eligible), chance.choice(STAGES), 0.0, where == "checkpoint"
-    )
+    inside = where == "checkpoint"
+    numbers = [n for n, call in enumerate(calls) if call.in_checkpoint == inside]
+    call = chance.choice(numbers)
+    stage = chance.choice(STAGES)
+    return Moment(call, stage, in_checkpoint=inside)
 
 
 def record(log: Path) -> None:
     """Write the calls of this process into a file: a line for each."""
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
 
-    def note(
-        _: int,
-        in_checkpoint: bool,
-        name: str,
-        call: Callable[[], Any],
-        __: tuple[Any, ...],
-    ) -> Any:
-        os.write(file, f"{name} {int(in_checkpoint)} {time.process_time()}\n".encode())
-        return call()
+    def note(change: Change) -> Any:
+        line = f"{change.name} {int(change.in_checkpoint)} {time.process_time()}\n"
+        os.write(file, line.encode())
+        return change.make()
 
     _patch(note)
 
@@ -143,14 +135,12 @@ def recorded(log: Path) -> list[Call]:
     ]
 
 
-def _patch(
-    do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], Any],
-) -> None:
+def _patch(do: Callable[[Change], Any]) -> None:
     """Let `do` make every call that changes files, in this process and not in those that it
     starts.
     """
     process = os.getpid()
-    count = [0]
+    numbers = itertools.count()
     saves = [0]
     save = Checkpoints.save
 
@@ -162,37 +152,30 @@ def _patch(
     def through(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def call(*arguments: Any, **options: Any) -> Any:
+            make = functools.partial(original, *arguments, **options)
             if os.getpid() != process:
-                return original(*arguments, **options)
-            count[0] += 1
-            return do(
-                count[0] - 1,
-                saves[0] > 0,
-                name,
-                lambda: original(*arguments, **options),
-                arguments,
-            )
+                return make()
+            return do(Change(next(numbers), saves[0] > 0, name, arguments, make))
 
         return call
 
     Checkpoints.save = save_and_mark  # type: ignore[method-assign,assignment]
-    for owner, name in CALLS:
-        setattr(owner, name, through(name, getattr(owner, name)))
+    for owner, names in CALLS.items():
+        for name in names:
+            setattr(owner, name, through(name, getattr(owner, name)))
 
 
-def _half(name: str, call: Callable[[], Any], arguments: tuple[Any, ...]) -> bool:
-    """Make half of a call; False, and nothing done, if it has no half."""
-    if name == "rmtree":
-        files = [path for path in Path(arguments[0]).rglob("*") if path.is_file()]
-        if files:
-            os.unlink(files[0])
-        return bool(files)
-    written = {"serialize_file": 1, "copyfile": 1, "write_bytes": 0, "write_text": 0}
-    if name in written:
-        call()
-        path = Path(arguments[written[name]])
+def _make_half(change: Change) -> None:
+    """Make half of a call, if it has one."""
+    first, *others = change.arguments
+    if change.name == "rmtree":
+        files = [path for path in Path(first).rglob("*") if path.is_file()]
+        for path in files[:1]:
+            os.unlink(path)
+    elif change.name in ("serialize_file", "copyfile", "write_bytes", "write_text"):
+        change.make()
+        path = Path(first if change.name.startswith("write_") else others[0])
         os.truncate(path, path.stat().st_size // 2)
-    elif name == "write":  # of the journal: its last line
-        call()
-        os.truncate(arguments[0].path, arguments[0].path.stat().st_size - 20)
-    return name in written or name == "write"
+    elif change.name == "write":  # of the journal: its last line
+        change.make()
+        os.truncate(first.path, first.path.stat().st_size - 20)

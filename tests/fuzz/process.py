@@ -16,13 +16,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = (
-    # Seconds of wall time until a command is killed; the machine may be busy with
-    # others.
-    120.0
-)
+# Seconds of wall time until a command is killed; the machine may be busy with others.
+PATIENCE = 120.0
 PROCESSOR_SECONDS = 40
 LARGEST_FILE = 1 << 28  # bytes
+SIGNS = (
+    "internal error",
+    "Traceback (most recent",
+    "pydantic",
+    "terminate called",
+    "Fatal Python",
+)
+"""Parts of a message that is no sentence of ours."""
 _SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 
 
@@ -43,26 +48,12 @@ class Outcome:
     @property
     def is_internal(self) -> bool:
         """Whether it crashed, or ended with an error that is not a sentence of our own."""
-        signs = (
-            "internal error",
-            "Traceback (most recent",
-            "pydantic",
-            "terminate called",
-            "Fatal Python",
-        )
-        lines = [
-            line
-            for line in self.err.splitlines()
-            if line and not line.startswith(("warning: ", "  "))
-        ]
-        has_causes = self.status == 0 or any(
-            line.startswith("regard: ") for line in lines
-        )
-        return (
-            self.status not in (0, 1, 2)
-            or not has_causes
-            or any(sign in self.err for sign in signs)
-        )
+        lines = [line for line in self.err.splitlines() if line]
+        causes = [line for line in lines if not line.startswith(("warning: ", "  "))]
+        has_sentence = any(line.startswith("regard: ") for line in causes)
+        is_refusal = self.status in (1, 2) and has_sentence
+        has_sign = any(sign in self.err for sign in SIGNS)
+        return has_sign or not (self.status == 0 or is_refusal)
 
     @property
     def is_aloud(self) -> bool:
@@ -96,13 +87,9 @@ def run(
         _become(arguments, folder, streams, before)
     status, usage = _wait(child, patience)
     seconds = usage.ru_utime + usage.ru_stime
-    outcome = Outcome(
-        status,
-        streams[1].read_bytes(),
-        streams[2].read_text(errors="replace"),
-        seconds,
-        child,
-    )
+    out = streams[1].read_bytes()
+    err = streams[2].read_text(errors="replace")
+    outcome = Outcome(status, out, err, seconds, child)
     for stream in streams:
         stream.unlink()
     return outcome
@@ -121,9 +108,8 @@ def _become(
         os.chdir(folder)
         # Which a model card would name: the same whoever runs the command.
         sys.argv = ["fuzz"]
-        os.environ["OMP_NUM_THREADS"] = (
-            "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
-        )
+        # Beside other work, threads of CTranslate2 spin for minutes in a fork.
+        os.environ["OMP_NUM_THREADS"] = "1"
         for number, stream in enumerate(streams):
             os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)
         sys.stdin = os.fdopen(0, "r")
@@ -132,13 +118,8 @@ def _become(
         resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(
-                number,
-                signal.default_int_handler
-                if number == signal.SIGINT
-                else signal.SIG_DFL,
-            )
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         warnings.resetwarnings()
         before()
         from regard.cli import main

@@ -78,10 +78,8 @@ class Served:
         (folder / "current").mkdir(parents=True)
         (folder / "secret").write_text(SECRET)
         tests = str(Path(__file__).parents[1])
-        parent = os.getpid()
-        (folder / "regard").write_text(
-            RUN.format(tests=tests, parent=parent, descriptors=descriptors)
-        )
+        program = RUN.format(tests=tests, parent=os.getpid(), descriptors=descriptors)
+        (folder / "regard").write_text(program)
         plant_modules(folder / "current", folder / PLANTED)
         self.refresh()
 
@@ -97,9 +95,8 @@ class Served:
 
     def path(self, model: str) -> Path:
         """The file or folder of a model."""
-        return self.folder / (
-            model if model in (FOLDER, CAPTIONS) else f"{model}.regard"
-        )
+        ending = "" if model in (FOLDER, CAPTIONS) else ".regard"
+        return self.folder / f"{model}{ending}"
 
     def refresh(self) -> None:
         """Put undamaged copies of all models into their places."""
@@ -141,30 +138,17 @@ class Served:
         return self
 
     def _launch(self) -> None:
-        models = [str(self.path(model)) for model in self.models]
-        languages = [
-            f"--languages={',en' if model == CAPTIONS else 'ko,en'}"
-            for model in self.models
-        ]
-        program = str(self.folder / "regard")
-        command = [
-            sys.executable,
-            "-u",
-            program,
-            "serve",
-            *models,
-            *languages,
-            *OPTIONS,
-        ]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
-        }
+        command = [sys.executable, "-u", str(self.folder / "regard"), "serve"]
+        for model in self.models:
+            source = "" if model == CAPTIONS else "ko"
+            command += [str(self.path(model)), f"--languages={source},en"]
+        root = Path(__file__).resolve().parents[2]
+        environment = {**os.environ, "PYTHONPATH": str(root)}
         # A process that is started again is to find its modules compiled.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, *self.options],
+                [*command, *OPTIONS, *self.options],
                 cwd=self.folder / "current",
                 env=environment,
                 stdout=log,
@@ -174,22 +158,16 @@ class Served:
     def _wait_until_ready(self) -> None:
         assert self.process is not None
         end = time.monotonic() + PATIENCE
-        while not (
-            match := re.search(
-                rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes()
-            )
-        ):
+        listens = re.compile(rb"listening at http://127.0.0.1:(\d+)")
+        while not (match := listens.search(self.log.read_bytes())):
             assert self.process.poll() is None, self.log.read_text(errors="replace")
             assert time.monotonic() < end, "the server does not start"
             time.sleep(0.05)
         self.address = ("127.0.0.1", int(match[1]))
         assert self.workers(), "no process is known as one that serves"
-        if not self.expected:
-            translators = [model for model in self.models if model != CAPTIONS]
-            self.expected = {
-                model: {text: self.translate(text, model) for text in SENTENCES}
-                for model in translators
-            }
+        for model in {*self.models} - {CAPTIONS, *self.expected}:
+            translated = {text: self.translate(text, model) for text in SENTENCES}
+            self.expected[model] = translated
 
     def translate(
         self,
@@ -232,11 +210,9 @@ class Served:
                 answer = self.ask(data, source)
             except (BrokenAnswer, ConnectionError):
                 answer = None
-            wait = (
-                PAUSE
-                if answer is None
-                else float(answer.headers.get("retry-after", PATIENCE))
-            )
+            wait = PAUSE
+            if answer is not None:
+                wait = float(answer.headers.get("retry-after", PATIENCE))
             if time.monotonic() + wait >= end:
                 return answer
             time.sleep(wait)
@@ -324,6 +300,11 @@ def worker(process: int) -> str:
         return ""
     match = re.search(rf"from regard\.serving\.({SERVING}|{PYTORCH}) import", command)
     return match[1] if match else ""
+
+
+def is_unavailable(translated: str) -> bool:
+    """Whether `translate` got no translation for lack of a process that answers or of time."""
+    return translated.startswith((NO_ANSWER, "500 ", "503 ", "504 "))
 
 
 def _resident(process: int) -> int:

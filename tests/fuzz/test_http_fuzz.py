@@ -4,10 +4,7 @@ a real one.
 
 from __future__ import annotations
 
-import json
 import random
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,79 +14,14 @@ from helpers.cached_folders import FolderCache
 pytest.importorskip(
     "resource", reason="the fuzzer limits processes, and reads /proc, as on Linux"
 )
-from fuzz import attackers, fuzzer, http_cases, http_fuzzer, restarts
+from fuzz import attackers, fuzzer, http_fuzzer, restarts
 from fuzz.exchanges import request
 from fuzz.http_cases import BAD, KINDS, Exchange, HttpCase, HttpJudge
-from fuzz.material import SECRET, Material
+from fuzz.material import Material
 from fuzz.served import SENTENCES, STEADY, SWAPPED, Served
 from helpers.system_marks import posix
 
 pytestmark = [pytest.mark.system, posix]
-HEALTH = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-PROBLEM = {"detail": "this is a sentence that says why"}
-
-
-def _answer(status: int, content: object) -> bytes:
-    body = json.dumps(content).encode()
-    return f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-def _texts(text: str) -> bytes:
-    return _answer(200, {"translations": [{"text": text}]})
-
-
-class Deliberate(Served):
-    """A server that answers the case as it is told, and then as it should."""
-
-    def __init__(self, folder: Path, answers: list[bytes]) -> None:
-        self.folder = folder
-        self.answers = answers
-        self.expected = {STEADY: dict.fromkeys(SENTENCES, "right")}
-        self.log.touch()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = self.listener.getsockname()[:2]
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self) -> None:
-        for answer in [*self.answers, b"", b""]:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:  # the listener is closed
-                return
-            with connection:
-                data = connection.recv(1 << 16)
-                connection.sendall(
-                    answer or (HEALTH if b"/health" in data else _texts("right"))
-                )
-
-
-@pytest.mark.parametrize(
-    ("answers", "verdict"),
-    [
-        ([_texts("right")], "done"),
-        ([_texts("other")], "wrong"),
-        ([b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{}"], "wrong"),
-        ([b"SSH-2.0\r\n"], "wrong"),
-        ([_answer(400, PROBLEM)], "refused"),
-        ([_answer(400, {"error": "in the form of another endpoint"})], "internal"),
-        ([_answer(500, PROBLEM)], "internal"),
-        ([_answer(400, {"detail": f"not {SECRET}"})], "leaked"),
-        ([_texts("right"), b"HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n"], "down"),
-        ([_texts("right"), HEALTH, _texts("other")], "wrong"),
-    ],
-)
-def test_verdicts_on_answers(
-    tmp_path: Path, answers: list[bytes], verdict: str
-) -> None:
-    def is_right(answer: http_cases.Answer, server: Served) -> bool:
-        return bool(answer.values["translations"][0]["text"] == "right")
-
-    server = Deliberate(tmp_path, answers)
-    data = request("/v1/translate", {"text": SENTENCES[0]})
-    exchange = Exchange(data, "/v1/translate", is_right)
-    with server.listener:
-        report = HttpJudge(server)(0, HttpCase("deliberate", exchange))
-    assert report.verdict == verdict, report
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +38,22 @@ def judge(
     folder = tmp_path_factory.mktemp("http") / "server"
     with Served(folder, material, models=[STEADY, SWAPPED]) as server:
         yield HttpJudge(server)
+
+
+def test_verdicts(judge: HttpJudge) -> None:
+    def verdict(path: str, judged_as: str, is_right: bool, **values: object) -> str:
+        data = request(path, {"text": SENTENCES[0], "target": "en", **values})
+        exchange = Exchange(data, judged_as, lambda *_: is_right)
+        return judge(0, HttpCase("", exchange)).verdict
+
+    path = "/v1/translate"
+    assert verdict(path, path, True) == "done"
+    assert verdict(path, path, False) == "wrong"
+    assert verdict(path, path, True, beam=-1) == "refused"
+    assert verdict(path, "/v2/translate", True, beam=-1) == "internal"
+    judge.server.expected[STEADY][SENTENCES[0]] += "!"
+    assert verdict(path, path, True) == "wrong", "what the server is asked afterwards"
+    judge.server.expected[STEADY][SENTENCES[0]] = judge.server.translate(SENTENCES[0])
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -13,19 +13,13 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = (
-    shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
+PROGRAMS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+CHROMIUM = next(filter(None, PROGRAMS), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic"]
 """What playwright does not give by itself: it starts Chromium without a window and without all
 that asks the network."""
-NODE_MODULES = Path(
-    os.environ.get(
-        "NODE_MODULES", Path(__file__).parents[1] / "serving" / "node_modules"
-    )
-)
+INSTALLED = Path(__file__).parents[1] / "serving" / "node_modules"
+NODE_MODULES = Path(os.environ.get("NODE_MODULES", INSTALLED))
 
 
 @pytest.fixture(scope="session")
@@ -41,9 +35,7 @@ def axe() -> str:
 def wasm() -> Path:
     """Return the library for browsers, if it was built from today's sources."""
     # Late: annotations of what is imported before conftest.py are not checked.
-    from regard.runtime import (
-        native,
-    )
+    from regard.runtime import native
 
     try:
         return native.wasm_file()
@@ -121,12 +113,9 @@ def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., 
         url = address if isinstance(address, str) else address.as_uri()
         scheme, _, rest = url.partition("://")
         host = rest.partition("/")[0]
-        own = (
-            ("file:", "blob:", "data:")
-            if scheme == "file"
-            else (f"{scheme}://{host}/", "data:")
-        )
-        own += (f"blob:{scheme}://{host}/",)
+        own = ("data:", f"{scheme}://{host}/", f"blob:{scheme}://{host}/")
+        if scheme == "file":
+            own = ("data:", "file:", "blob:")
 
         def note_request(request: Any) -> None:
             if not request.url.startswith(own):
@@ -134,7 +123,7 @@ def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., 
 
         key = repr(sorted(options.items()))
         if key not in contexts:
-            contexts[key] = browser.new_context(**{"locale": "en-GB", **options})
+            contexts[key] = browser.new_context(**({"locale": "en-GB"} | options))
         page = contexts[key].new_page()
         pages.append(page)
         page.set_default_timeout(60_000)

@@ -61,61 +61,39 @@ class FolderCache:
         It is made again if a file that this process had imported has changed, or another folder
         that the arguments name. `make` is a function of a module. Nobody may write into the folder.
         """
+        given = " ".join(arguments)
         notes = sorted(self.root.glob("*.complete"))
-        used = [
-            note.read_text("utf-8")
-            for note in notes
-            if str(self.root / note.stem) in " ".join(arguments)
-        ]
-        key = _digest(
-            json.dumps(
-                [sys.version, version("torch"), make.__qualname__, arguments, used]
-            )
-        )
+        used = [n.read_text("utf-8") for n in notes if str(self.root / n.stem) in given]
+        made_from = [sys.version, version("torch"), make.__qualname__, arguments, used]
+        key = _digest(json.dumps(made_from))
 
         def is_current(made: Any) -> bool:
-            return made["key"] == key and all(
-                _hash_of([ROOT / file]) == made["files"][file] for file in made["files"]
-            )
+            files = made["files"]
+            is_same = all(_hash_of([ROOT / file]) == files[file] for file in files)
+            return made["key"] == key and is_same
 
         def start(folder: Path) -> dict[str, Any]:
             module = importlib.import_module(make.__module__)
             assert module.__file__
-
-            call = [
-                module.__name__,
-                module.__file__,
-                make.__qualname__,
-                str(folder),
-                *arguments,
-            ]
+            command = [sys.executable, __file__, module.__name__, module.__file__]
             done = subprocess.run(
-                [sys.executable, __file__, *call],
+                [*command, make.__qualname__, str(folder), *arguments],
                 capture_output=True,
                 text=True,
                 check=False,
             )
-
             assert done.returncode == 0, done.stderr
-
-            names = (
-                (folder.parent / f"{folder.name}.imports").read_text("utf-8").split()
-            )
-            return {
-                "key": key,
-                "files": {name: _hash_of([ROOT / name]) for name in names},
-            }
+            noted = folder.with_name(f"{folder.name}.imports").read_text("utf-8")
+            files = {name: _hash_of([ROOT / name]) for name in noted.split()}
+            return {"key": key, "files": files}
 
         return self._made(name, is_current, start)
-
-    def _note(self, name: str) -> Path:
-        return self.root / f"{name}.complete"
 
     def _made(
         self, name: str, is_current: Callable[[Any], bool], make: Callable[[Path], Any]
     ) -> Path:
         folder = self.root / name
-        note = self._note(name)
+        note = self.root / f"{name}.complete"
         with FileLock(self.root / f"{name}.lock"):
             if not (note.exists() and is_current(json.loads(note.read_text("utf-8")))):
                 note.unlink(missing_ok=True)
@@ -146,11 +124,11 @@ def _make_and_note(
     processes too.
     """
     noted = folder.parent / f"{folder.name}.imports"
-    names = os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    log = os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
 
     def audit(event: str, details: tuple[Any, ...]) -> None:
         if event == "import":
-            os.write(names, f"{details[0]}\n".encode())
+            os.write(log, f"{details[0]}\n".encode())
 
     sys.path[:0] = [str(ROOT), str(TESTS), str(Path(file).parent)]
     sys.addaudithook(audit)  # cannot be removed; forked processes have it
@@ -162,13 +140,13 @@ def _make_and_note(
         if ended.code:
             raise
     files = map(_file_of, {*noted.read_text("utf-8").split(), *list(sys.modules)})
-    own = {
-        str(path.relative_to(ROOT))
-        for path in files
-        if path and path.is_relative_to(ROOT)
-    }
-    own = {name for name in own if name.startswith(("regard/", "tests/"))}
-    noted.write_text("\n".join(sorted({*own, "regard/runtime/c"})), encoding="utf-8")
+    names = {"regard/runtime/c"}
+    for path in files:
+        if path and path.is_relative_to(ROOT):
+            name = str(path.relative_to(ROOT))
+            if name.startswith(("regard/", "tests/")):
+                names.add(name)
+    noted.write_text("\n".join(sorted(names)), encoding="utf-8")
 
 
 def _file_of(name: str) -> Path | None:
@@ -177,11 +155,9 @@ def _file_of(name: str) -> Path | None:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return None
-    return (
-        Path(spec.origin).resolve()
-        if spec and spec.origin and spec.has_location
-        else None
-    )
+    if spec and spec.origin and spec.has_location:
+        return Path(spec.origin).resolve()
+    return None
 
 
 if __name__ == "__main__":

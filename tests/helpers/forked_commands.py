@@ -46,28 +46,13 @@ PREPARED = re.compile(
 """How the arguments of Python begin in the commands that are forked; a server loads no PyTorch."""
 STARTERS = ("compare", "lab")
 """Commands that start such processes themselves: these are forked too."""
-LIBRARIES = (
-    "torch._dynamo",
-    "torch.distributed.tensor",
-    "numpy",
-    "pydantic",
-    "typer",
-    "PIL.Image",
-    "sacrebleu",
-)
+LIBRARIES = [
+    *("torch._dynamo", "torch.distributed.tensor"),
+    *("numpy", "pydantic", "typer", "PIL.Image", "sacrebleu"),
+]
 READ_AT_START = (
-    "PYTHON",
-    "OMP_",
-    "MKL_",
-    "KMP_",
-    "LD_",
-    "LC_",
-    "LANG",
-    "CUDA_",
-    "TORCH",
-    "LRU_",
-    "ONEDNN",
-    "OPENBLAS",
+    *("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_"),
+    *("ONEDNN", "OPENBLAS"),
 )
 """Beginnings of the names of variables that Python and libraries read when they are loaded: each
 set has its server.
@@ -129,28 +114,18 @@ class ForkedPopen(_Popen):  # type: ignore[misc]
         session = rest[17]
         group = rest[18]
         environment = dict(os.environ if env is None else env)
-        call = {"arguments": args, "environment": environment, "session": session}
-        has_more = (
-            executable
-            or preexec_fn
-            or pass_fds
-            or shell
-            or process != (True, None, None, None, -1)
-            or group != -1
-        )
-        message = (
-            b""
-            if has_more or not close_fds or not _is_prepared(args)
-            else json.dumps(call).encode()
-        )
+        has_more = executable or preexec_fn or pass_fds or shell or not close_fds
+        is_other_user = process != (True, None, None, None, -1) or group != -1
+        message = b""
+        if not has_more and not is_other_user and _is_prepared(args):
+            call = {"arguments": args, "environment": environment, "session": session}
+            message = json.dumps(call).encode()
         if not 0 < len(message) < LARGEST:
             super()._execute_child(args, executable, preexec_fn, close_fds, *rest)
             return
         sys.audit("subprocess.Popen", args[0], args, cwd, env)
-        files = [
-            standard if pipe == -1 else pipe
-            for standard, pipe in enumerate((pipes[0], pipes[3], pipes[5]))
-        ]
+        given = enumerate((pipes[0], pipes[3], pipes[5]))
+        files = [standard if pipe == -1 else pipe for standard, pipe in given]
         folder = os.open(cwd or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
             with _LOCK:
@@ -182,23 +157,17 @@ def compare_few_sentences() -> None:
 
 
 def _is_prepared(args: Any) -> bool:
-    if isinstance(args, (str, bytes, os.PathLike)) or not all(
-        isinstance(item, str) for item in args
-    ):
+    if isinstance(args, (str, bytes, os.PathLike)):
         return False
-    return (
-        args[0] == sys.executable
-        and PREPARED.fullmatch(" ".join(args[1:4])) is not None
-    )
+    is_text = all(isinstance(item, str) for item in args)
+    if not is_text or args[0] != sys.executable:
+        return False
+    return PREPARED.fullmatch(" ".join(args[1:4])) is not None
 
 
 def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    read = {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(READ_AT_START) and name not in SEARCHED
-    }
-    return tuple(sorted(read.items()))
+    names = [name for name in environment if name.startswith(READ_AT_START)]
+    return tuple((name, environment[name]) for name in sorted({*names} - {*SEARCHED}))
 
 
 def _server(environment: Mapping[str, str]) -> Server:
@@ -241,15 +210,16 @@ def _become(call: Mapping[str, Any]) -> None:
     os.environ.update(call["environment"])
     sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED[0]))
 
-    for file, (name, mode) in enumerate(
-        (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
-    ):
-        kind: dict[str, Any] = {
-            "encoding": getattr(sys, name).encoding,
-            "errors": getattr(sys, name).errors,
-        }
-        buffering = 1 if file == 2 else -1
-        stream = open(file, mode, buffering, closefd=False, **kind)  # noqa: SIM115
+    for file, name in enumerate(("stdin", "stdout", "stderr")):
+        before_fork = getattr(sys, name)
+        stream = open(  # noqa: SIM115
+            file,
+            "w" if file else "r",
+            1 if file == 2 else -1,
+            before_fork.encoding,
+            before_fork.errors,
+            closefd=False,
+        )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

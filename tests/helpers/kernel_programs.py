@@ -8,20 +8,21 @@ import ctypes
 from typing import Any
 
 import numpy as np
+from helpers.text_table import items
 
 from regard.runtime.engine.program import LANES, Program, address
 from regard.runtime.native import kernels
 
-CONTEXT = (
-    "rows", "offsets", "widths", "registers", "tokens", "positions", "starts", "sentences", "memories", "entries",
-    "past", "stride", "lengths", "blocks", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
-    "suppressed", "states", "partial", "copies", "copy_count", "copy_log_probs", "recorded", "recorded_stride",
-)  # fmt: skip
+CONTEXT = items("""
+    rows offsets widths registers tokens positions starts sentences memories entries past stride
+    lengths blocks k top_log_probs top_tokens eos_log_probs eos suppressed states partial copies
+    copy_count copy_log_probs recorded recorded_stride
+""")
 """The fields of `Context` in kernels.h, in order."""
 
 
 class Context(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_int64) for name in CONTEXT)
+    _fields_ = [(name, ctypes.c_int64) for name in CONTEXT]
 
 
 class Team:
@@ -30,14 +31,10 @@ class Team:
     def __init__(self, threads: int) -> None:
         library = kernels()
         pointer = ctypes.c_void_p
-        library.regard_team_open.restype, library.regard_team_open.argtypes = (
-            pointer,
-            [ctypes.c_int],
-        )
-        library.regard_team_close.restype, library.regard_team_close.argtypes = (
-            None,
-            [pointer],
-        )
+        library.regard_team_open.restype = pointer
+        library.regard_team_open.argtypes = [ctypes.c_int]
+        library.regard_team_close.restype = None
+        library.regard_team_close.argtypes = [pointer]
         library.regard_team_run.restype = ctypes.c_int
         library.regard_team_run.argtypes = [pointer, pointer, ctypes.c_int64, pointer]
         self._library = library
@@ -68,15 +65,10 @@ class Team:
             registers=address(registers),
         )
         operations = program.operations
-        arguments = (
-            ctypes.addressof(operations),
-            len(operations),
-            ctypes.addressof(context),
-        )
-        if self._library.regard_team_run(self._handle, *arguments):
-            raise MemoryError(
-                f"no memory for the kernels to compute {rows} rows; take smaller batches"
-            )
+        first = ctypes.addressof(operations)
+        call = (self._handle, first, len(operations), ctypes.addressof(context))
+        if self._library.regard_team_run(*call):
+            raise MemoryError(f"no memory for the kernels to compute {rows} rows")
         return registers, register
 
     def __del__(self) -> None:

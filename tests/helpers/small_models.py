@@ -27,30 +27,15 @@ SENTENCES = [
 ]
 ENCODER_KINDS = [e.model_fields["kind"].default for e in ENCODERS if e.reads == "text"]
 DECODER_KINDS = [decoder.model_fields["kind"].default for decoder in DECODERS]
+SMALL = {"size": 16, "dropout": 0.0}
 SIDES: dict[str, dict[str, Any]] = {
-    "transformer": {
-        "kind": "transformer",
-        "layers": 2,
-        "size": 16,
-        "heads": 2,
-        "feedforward": 16,
-        "dropout": 0.0,
-    },
-    "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
-    "no_attention": {
-        "kind": "no_attention",
-        "size": 16,
-        "embedding": 16,
-        "dropout": 0.0,
-    },
-    "convolutional": {
-        "kind": "convolutional",
-        "layers": 2,
-        "size": 16,
-        "embedding": 16,
-        "dropout": 0.0,
-    },
+    "transformer": {"layers": 2, "heads": 2, "feedforward": 16},
+    "recurrent": {"embedding": 16},
+    "no_attention": {"embedding": 16},
+    "convolutional": {"layers": 2, "embedding": 16},
 }
+for kind in SIDES:
+    SIDES[kind] |= {"kind": kind, **SMALL}
 
 
 def pairs(unpack: bool = True) -> list[Any]:
@@ -70,6 +55,7 @@ def pairs(unpack: bool = True) -> list[Any]:
     return parameters
 
 
+SHORT: dict[str, Any] = {"beam": 3, "max_ratio": 1.0, "max_extra": 8}
 FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
 
 
@@ -101,23 +87,15 @@ def folder(  # noqa: PLR0913 - the kinds of a model folder
         model.decoder.output.bias[EOS] = end
         # It prefers single bytes, which may be control characters.
         if decoder == "convolutional":
-            bytes_ = [
-                tokenizer.target._processor.is_byte(i)
-                for i in range(len(tokenizer.target))
-            ]
-            model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
+            tokens = range(len(tokenizer.target))
+            is_byte = [tokenizer.target._processor.is_byte(token) for token in tokens]
+            model.decoder.output.bias[torch.tensor(is_byte)] = -10.0
 
-    own = {
-        "beam": 3,
-        "max_ratio": 1.0,
-        "max_extra": 8,
-        "longest_source": 40,
-        "score_threshold": score_threshold,
-    }
+    own = {**SHORT, "longest_source": 40, "score_threshold": score_threshold}
     settings = FolderSettings(
         model=model_settings,
         tokenizer=tokenizer_settings,
-        search=SearchSettings(**{**own, **search}),
+        search=SearchSettings(**(own | search)),
         languages=Languages(source=languages[0], target=languages[1]),
     )
     return _save(path, settings, tokenizer, model)
@@ -128,13 +106,7 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
     torch.manual_seed(7)
     tokenizer_settings = TokenizerSettings()
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
-    encoder = {
-        "kind": "resnet",
-        "depths": [1, 1],
-        "width": 8,
-        "size": 16,
-        "dropout": 0.0,
-    }
+    encoder = {"kind": "resnet", "depths": [1, 1], "width": 8, **SMALL}
     model_settings = ModelSettings.parse(
         {"encoder": encoder, "decoder": SIDES[decoder]}, "test"
     )
@@ -146,7 +118,7 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
             parameter.mul_(2.0)
         model.decoder.output.bias[EOS] = -1.0
 
-    search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
+    search = SearchSettings(**SHORT)
     settings = FolderSettings(
         model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME
     )

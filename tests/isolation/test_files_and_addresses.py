@@ -19,14 +19,14 @@ import pytest
 import torch
 from helpers.cached_folders import FolderCache
 from helpers.system_marks import linux, posix
+from helpers.text_table import items, rows
 from safetensors.torch import load_file
 from training.runs import arguments, corpus, torchrun
 
 pytest.importorskip(
     "resource", reason="commands run in forked processes, as on Linux and macOS"
 )
-from fuzz import fuzzer
-from fuzz.material import CAPTIONER, SETTINGS, TRANSFORMER, sets
+from fuzz import fuzzer, material
 from isolation.watching import TESTS, environment, events, strange
 
 from regard.cli.app import app
@@ -41,89 +41,76 @@ PAIRS = f"{TRAIN} --valid-source=data/valid.ko --valid-target=data/valid.en"
 CAPTIONS = "--images=images/images --captions=images/captions.tsv"
 IMAGES = f"{CAPTIONS} --valid-captions=images/valid.tsv"
 TEST = "--source=data/test.ko --target=data/test.en"
-TWO_UPDATES = sets("training.updates=2", "training.validate_every=1")
-SETTINGS_OF_ALL = " ".join([*sets(*SETTINGS, *TRANSFORMER), *TWO_UPDATES])
-CAPTIONER_SETTINGS = " ".join(sets(*SETTINGS, *CAPTIONER, "training.updates=1"))
-SENT_TO_PYTORCH = [
-    "pathlib.PosixPath",
-    "regard.serving.pytorch_process.Folder",
-    "regard.serving.service.SearchRequest",
-    "regard.serving.service.ServedHypothesis",
-]
+SETTINGS = [*material.SETTINGS, *material.TRAINING]
+SETTINGS += ["training.updates=2", "training.validate_every=1"]
+SETTINGS_OF_ALL = " ".join(material.sets(*SETTINGS, *material.TRANSFORMER))
+OF_IMAGES = [*SETTINGS, *material.IMAGES, *material.CAPTIONER, "training.updates=1"]
+CAPTIONER_SETTINGS = " ".join(material.sets(*OF_IMAGES))
+SENT_TO_PYTORCH = items("""
+    pathlib.PosixPath regard.serving.pytorch_process.Folder
+    regard.serving.service.SearchRequest regard.serving.service.ServedHypothesis
+""")
 LINE = "나는 집에 간다"
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n"
 TO_TRAIN = f"{PAIRS} {SETTINGS_OF_ALL}"
-COMMANDS = {
-    "train": f"train {TO_TRAIN} --set=data.shards=true --set=training.tensorboard=true --out=trained",
-    "train by a recipe": f"train recipe.toml --pairs=pairs.tsv {SETTINGS_OF_ALL} --out=by-recipe",
-    "train with alignments": f"train {TO_TRAIN} --alignments=data/train.align --out=guided",
-    "train from": f"train --from=translator {TRAIN} --set=training.updates=1 --out=tuned",
-    "train dry": f"train {TO_TRAIN} --out=dry --dry-run",
-    "train resumed": "train --out=resumed --resume --set=training.updates=162",
-    "train on images": f"train {IMAGES} {CAPTIONER_SETTINGS} --set=model.encoder.weights=backbone.pth"
-    " --out=on-images",
-    "translate": "translate translator --format=jsonl --nbest=2 --alignments",
-    "translate a file": "translate recurrent data/test.ko --output=out.txt",
-    "translate resumed": "translate translator data/test.ko --output=marked.txt --chunk=2",
-    "translate with": "translate translator --with=resumed --stream",
-    "export to runtime": "export translator translator.regard --to=runtime",
-    "export to page": "export translator page.html --to=page",
-    "translate a runtime file": "translate translator.regard data/test.ko",
-    "translate an import": "translate imported --precision=int8 --term=I",
-    "caption": "caption captioner images/images --format=jsonl",
-    "evaluate": "evaluate translator --source=data/test.ko --reference=data/test.en --by-length"
-    " --figure=lengths.svg",
-    "evaluate captions": "evaluate captioner --images=images/images --captions=images/valid.tsv"
-    " --against=other",
-    "compare": "compare translator recurrent --test-source=data/test.ko --test-target=data/test.en"
-    " --test-alignments=data/test.align --hypotheses=reference=data/test.en --out=compared",
-    "compare by training": f"compare {TO_TRAIN} --presets=transformer-tiny --updates=2 --seeds=2"
-    " --no-speed --out=trained-and-compared",
-    "compare captioners": "compare captioner --images=images/images"
-    " --test-captions=images/valid.tsv --out=captions-compared",
-    "sample": "sample sample",
-    "align": f"align chosen {TEST} --gold=data/test.align --choose",
-    "align both ways": f"align translator {TEST} --reverse=recurrent --output=links",
-    "show a page": f"show translator '{LINE}' --out=page.html",
-    "show a PNG": f"show translator '{LINE}' --out=heat.png --faithfulness",
-    "show the player": f"show translator '{LINE}' --out=player.gif",
-    "show an image": "show captioner images/images/00.png --out=image.html",
-    **{
-        f"show the {view}": f"show translator --view={view} --out={view}.svg"
-        for view in RUN_VIEWS
-    },
-    "export to ctranslate2": "export translator ct2 --to=ctranslate2",
-    "export to ctranslate2 beside": "export chosen --to=ctranslate2",
-    "export to huggingface": "export imported hf --to=huggingface",
-    "import from huggingface": "import huggingface marian imported-again",
-    "import of PyTorch's weights": "import huggingface marian-bin imported",
-    "doctor": "doctor",
-    "doctor of a run": "doctor translator",
-    "doctor that seals": "doctor sealed --seal",
-    "lab": "lab costs --out=costs",
-    "walkthrough": f"walkthrough '{LINE}' 'I go home' --out=block.html",
-    "walkthrough of a model": f"walkthrough '{LINE}' --model=translator --out=layer.html",
-}
+COMMANDS = f"""
+    train                  | train {TO_TRAIN} --set=data.shards=true --set=training.tensorboard=true --out=trained
+    train by a recipe      | train recipe.toml --pairs=pairs.tsv {SETTINGS_OF_ALL} --out=by-recipe
+    train with alignments  | train {TO_TRAIN} --alignments=data/train.align --out=guided
+    train from             | train --from=translator {TRAIN} --set=training.updates=1 --out=tuned
+    train dry              | train {TO_TRAIN} --out=dry --dry-run
+    train resumed          | train --out=resumed --resume --set=training.updates=102
+    train on images        | train {IMAGES} {CAPTIONER_SETTINGS} --set=model.encoder.weights=backbone.pth --out=on-images
+    translate              | translate translator --format=jsonl --nbest=2 --alignments
+    translate a file       | translate recurrent data/test.ko --output=out.txt
+    translate resumed      | translate translator data/test.ko --output=marked.txt --chunk=2
+    translate with         | translate translator --with=resumed --stream
+    export to runtime      | export translator translator.regard --to=runtime
+    export to page         | export translator page.html --to=page
+    translate a runtime file | translate translator.regard data/test.ko
+    translate an import    | translate imported --precision=int8 --term=I
+    caption                | caption captioner images/images --format=jsonl
+    evaluate               | evaluate translator --source=data/test.ko --reference=data/test.en --by-length --figure=lengths.svg
+    evaluate captions      | evaluate captioner --images=images/images --captions=images/valid.tsv --against=other
+    compare                | compare translator recurrent --test-source=data/test.ko --test-target=data/test.en --test-alignments=data/test.align --hypotheses=reference=data/test.en --out=compared
+    compare by training    | compare {TO_TRAIN} --presets=transformer-tiny --updates=2 --seeds=2 --no-speed --out=trained-and-compared
+    compare captioners     | compare captioner --images=images/images --test-captions=images/valid.tsv --out=captions-compared
+    sample                 | sample sample
+    align                  | align chosen {TEST} --gold=data/test.align --choose
+    align both ways        | align translator {TEST} --reverse=recurrent --output=links
+    show a page            | show translator '{LINE}' --out=page.html
+    show a PNG             | show translator '{LINE}' --out=heat.png --faithfulness
+    show the player        | show translator '{LINE}' --out=player.gif
+    show an image          | show captioner images/images/00.png --out=image.html
+    export to ctranslate2  | export translator ct2 --to=ctranslate2
+    export to ctranslate2 beside | export chosen --to=ctranslate2
+    export to huggingface  | export imported hf --to=huggingface
+    import from huggingface | import huggingface marian imported-again
+    import of weights      | import huggingface marian-bin imported
+    doctor                 | doctor
+    doctor of a run        | doctor translator
+    doctor that seals      | doctor sealed --seal
+    lab                    | lab costs --out=costs
+    walkthrough            | walkthrough '{LINE}' 'I go home' --out=block.html
+    walkthrough of a model | walkthrough '{LINE}' --model=translator --out=layer.html
+"""
 """Every way in which a command reads a folder or a file. It may read its arguments, and nothing
 beside them.
 """
 JOBS = {
-    name: shlex.split(command) + ([] if name == "sample" else ["--threads=1"])
-    for name, command in COMMANDS.items()
+    name: [*shlex.split(command), "--threads=1"] for name, command in rows(COMMANDS)
 }
-ELSEWHERE = {
-    "demo": "minutes long, and reads nothing: it writes its sample, then trains, translates and draws as above",
-    "serve": "runs until a signal comes: test_a_server_opens_its_models_and_listens",
-}
-
-
-FEW = (
-    "train",
-    "translate",
-    "caption",
-    "export to runtime",
-    "import of PyTorch's weights",
-)
+JOBS["sample"].pop()
+for view in RUN_VIEWS:
+    JOBS[f"show the {view}"] = [
+        "show",
+        "translator",
+        f"--view={view}",
+        f"--out={view}.svg",
+    ]
+ELSEWHERE = {"demo", "serve"}
+"""Commands that run for minutes, doing what others do, or have a test of their own."""
+FEW = ["train", "translate", "caption", "export to runtime", "import of weights"]
 """The jobs of the default run: those that read what others may have written, and that write a
 model.
 """
@@ -149,9 +136,8 @@ def watched(
 
     shutil.copytree(work / "captioner", work / "other")
     _write_more(work)
-    order = sorted(
-        _possible(request.param), key=lambda name: not name.startswith("import")
-    )
+    names = _possible(request.param)
+    order = sorted(names, key=lambda name: not name.startswith("import"))
     jobs = [{"name": name, "arguments": JOBS[name], "stdin": LINES} for name in order]
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     shutil.copytree(source / "cache", folder / "cache")
@@ -179,20 +165,16 @@ def _write_more(work: Path) -> None:
     """Write a recipe, pairs in one file, a backbone and a Marian model in PyTorch's own format."""
     recipe = 'preset = "transformer-tiny"\n[batching]\ntokens = 500\n'
     (work / "recipe.toml").write_text(recipe, encoding="utf-8")
-    sides = [
-        (work / f"data/train.{side}").read_text(encoding="utf-8").splitlines()
-        for side in ("ko", "en")
-    ]
-    text = "".join(
-        f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)
-    )
+    sources = (work / "data/train.ko").read_text(encoding="utf-8").splitlines()
+    targets = (work / "data/train.en").read_text(encoding="utf-8").splitlines()
+    pairs = zip(sources, targets, strict=True)
+    text = "".join(f"{source}\t{target}\n" for source, target in pairs)
     (work / "pairs.tsv").write_text(text, encoding="utf-8")
+
     prefix = "encoder.backbone."
     weights = load_file(work / "captioner" / "model.safetensors")
-    named = {
-        name: tensor for name, tensor in weights.items() if name.startswith(prefix)
-    }
-    backbone = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
+    named = [name for name in weights if name.startswith(prefix)]
+    backbone = {name.removeprefix(prefix): weights[name] for name in named}
     torch.save(backbone, work / "backbone.pth")
     shutil.copytree(work / "marian", work / "marian-bin")
     marian = work / "marian-bin" / "model.safetensors"
@@ -206,7 +188,7 @@ def test_every_command_is_watched() -> None:
         for command in app.registered_commands
         if command.callback
     }
-    assert {arguments[0] for arguments in JOBS.values()} | ELSEWHERE.keys() == names
+    assert {arguments[0] for arguments in JOBS.values()} | ELSEWHERE == names
     assert {f"export to {toolkit}" for toolkit in get_args(Toolkit)} <= JOBS.keys()
 
     kinds = get_args(get_args(get_type_hints(import_, include_extras=True)["kind"])[0])
@@ -222,9 +204,8 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
     results: dict[str, dict[str, Any]] = json.loads(
         (watched / "results.json").read_bytes()
     )
-    assert {
-        name: result["err"] for name, result in results.items() if result["status"]
-    } == {}
+    failed = [result["err"] for result in results.values() if result["status"]]
+    assert failed == []
 
     work = watched / "work"
     own = [watched / "tmp", watched / "cache"]
@@ -236,9 +217,8 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
         if "--resume" in command:
             # The user's own run: its recipe names the data that it goes on with.
             recipe = read_toml(work / "resumed" / "train.toml")
-            given += [
-                Path(path) for path in recipe["data"].values() if isinstance(path, str)
-            ]
+            data = recipe["data"].values()
+            given += [Path(path) for path in data if isinstance(path, str)]
         strangers = strange(watched / "watched" / name, given, own, work)
         if seen := [event for event in strangers if event != STARTS.get(name)]:
             problems[name] = seen
@@ -247,15 +227,9 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
 
     if (watched / "interposer.so").exists():
         # Tensors are read by Rust, exports by C++: these are seen too.
-        for name in {"translate", "train on images", "import of PyTorch's weights"} & {
-            *results
-        }:
-            paths = [
-                what
-                for event, what in events(watched / "watched" / name)
-                if event == "read"
-            ]
-            assert any(path.endswith((".safetensors", ".pth")) for path in paths), name
+        noted = events(watched / "watched" / "translate")
+        paths = [path for event, path in noted if event == "read"]
+        assert any(path.endswith(".safetensors") for path in paths)
 
 
 def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) -> None:
@@ -281,20 +255,19 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     assert server.stderr is not None
 
     address = next(
-        m[1]
+        match[1]
         for line in server.stderr
-        if (m := re.search(r"listening at http://([\d.:]+)", line))
+        if (match := re.search(r"listening at http://([\d.:]+)", line))
     )
-    image = base64.b64encode(
-        (watched / "work/images/images/00.png").read_bytes()
-    ).decode()
+    content = (watched / "work/images/images/00.png").read_bytes()
     pair = {"source": "ko", "target": "en"}
-    for path, values in (
-        ("/translate", {**pair, "q": texts, "format": "html"}),
-        ("/detect", {"q": LINE}),
-        ("/v1/explain", {**pair, "text": LINE}),
-        ("/v1/caption", {"image": image}),
-    ):
+    requests: dict[str, dict[str, object]] = {
+        "/translate": {**pair, "q": texts, "format": "html"},
+        "/detect": {"q": LINE},
+        "/v1/explain": {**pair, "text": LINE},
+        "/v1/caption": {"image": base64.b64encode(content).decode()},
+    }
+    for path, values in requests.items():
         body = json.dumps(values).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://{address}{path}", body, headers)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from helpers.small_models import folder
+from helpers.text_table import items
 
 from regard.common.errors import LineWarning
 from regard.interchange.runtime import export
@@ -27,26 +29,19 @@ from tests.runtime.pairs import maker
 pytestmark = pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 AnyTranslator = Translator | RuntimeTranslator
 
-SPANS = {
-    kind: [span for span in spans if span != "-v"]  # a dash, where a line begins
+SPANS = [
+    span
     for kind, spans in LINES.items()
-    if kind not in ("message", "number", "key")
-}
-"""Text that is not language and has to come back as it is, by kinds."""
+    for span in spans
+    if kind not in ("message", "number", "key") and span != "-v"  # a dash begins a line
+]
+"""Text that is not language and has to come back as it is."""
 FRAMES = [
     "{} 나는 집에 간다",
     "나는 {} 집에 간다. 너는 책을 읽는다.",
     "OPEN {} THE FILE",
 ]
-NUMBERS = [
-    "3.408.215",
-    "17",
-    "10.0.19041.1",
-    "$1,234.56",
-    "50%",
-    "2016-05-04",
-    "+82-2-1234-5678",
-]
+NUMBERS = items("3.408.215 17 10.0.19041.1 $1,234.56 50% 2016-05-04 +82-2-1234-5678")
 INVISIBLE = "\ufeff \u200b \u00ad \u2060 \u061c \u200e\u200f \u202a\u202c \u2066\u2069"
 """Characters that nobody sees, by kinds, which spaces part."""
 
@@ -69,38 +64,33 @@ def translators(
     return [*make("transformer", "transformer", copy_tokens=request.param)]
 
 
-@pytest.mark.parametrize("kind", SPANS)
-def test_what_is_not_language_comes_back_once(
-    translators: list[AnyTranslator], kind: str
-) -> None:
+def translated(translator: AnyTranslator, lines: Iterable[str]) -> list[str]:
+    return [one.text for one in translator.translate(lines, beam=1)]
+
+
+def test_what_is_not_language_comes_back_once(translators: list[AnyTranslator]) -> None:
     """Hold C3 to C5, C15 to C18, C28, F24 and F25."""
-    spans = SPANS[kind]
-    lines = [frame.format(span) for span in spans for frame in FRAMES]
+    spans = [span for span in SPANS for _ in FRAMES]
+    lines = [frame.format(span) for span in SPANS for frame in FRAMES]
     for translator in translators:
-        texts = [one.text for one in translator.translate(lines, beam=1)]
-        counts = [texts[n].count(spans[n // len(FRAMES)]) for n in range(len(texts))]
-        assert [
-            text for text, count in zip(texts, counts, strict=True) if count != 1
-        ] == []
+        texts = translated(translator, lines)
+        pairs = zip(spans, texts, strict=True)
+        assert [pair for pair in pairs if pair[1].count(pair[0]) != 1] == []
 
 
-@pytest.mark.parametrize("frame", ["나는 {} 집에 간다", "I was eating {}."])
-def test_numbers_stay_or_are_missed_aloud(
-    translators: list[AnyTranslator], frame: str
-) -> None:
+def test_numbers_stay_or_are_missed_aloud(translators: list[AnyTranslator]) -> None:
     """Hold C2: a translation has the digits of its source, or a warning names its line."""
+    lines = [f"나는 {number} 집에 간다" for number in NUMBERS]
+    lines += [f"I was eating {number}." for number in NUMBERS]
     for translator in translators:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            lines = [frame.format(number) for number in NUMBERS]
-            translations = translator.translate(lines, beam=1)
+            texts = translated(translator, lines)
         notes = [warning.message for warning in caught]
         named = {note.index for note in notes if isinstance(note, LineWarning)}
-        for index, (number, translation) in enumerate(
-            zip(NUMBERS, translations, strict=True)
-        ):
-            digits = re.sub(r"\D", "", number)
-            assert digits in re.sub(r"\D", "", translation.text) or index in named
+        for index, (line, text) in enumerate(zip(lines, texts, strict=True)):
+            digits = re.sub(r"\D", "", line)
+            assert digits in re.sub(r"\D", "", text) or index in named
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
@@ -108,18 +98,7 @@ def test_a_word_never_becomes_nothing(tmp_path: Path, precision: Precision) -> N
     """Hold C8, C9 and C11, by a model that would end at once: what has letters comes back with a
     visible character.
     """
-    words = [
-        "집",
-        "사과",
-        "a",
-        "OK",
-        "changelog.",
-        "CHANGELOG",
-        "é",
-        "我",
-        "ß!",
-        "집 {a}",
-    ]
+    words = [*items("집 사과 a OK changelog. CHANGELOG é 我 ß!"), "집 {a}"]
     run = folder(tmp_path / "run", end=30.0, score_threshold=None)
     translators: list[AnyTranslator] = [load_translator(run, precision=precision)]
     if native.why_unavailable() is None:
@@ -127,34 +106,25 @@ def test_a_word_never_becomes_nothing(tmp_path: Path, precision: Precision) -> N
         translators.append(RuntimeTranslator(tmp_path / "run.regard", threads=1))
     for translator in translators:
         for beam in (1, 3):
-            texts = [
-                one.text for one in translator.translate(words, keep=False, beam=beam)
-            ]
-            assert all(text.strip() for text in texts)
+            translations = translator.translate(words, keep=False, beam=beam)
+            assert all(one.text.strip() for one in translations)
 
 
 def test_python_takes_texts_in_any_thread(translators: list[AnyTranslator]) -> None:
     """Hold F32, and that a notebook shows a translation without scripts and addresses."""
     lines = ["나는 집에 간다", "", "I go home", "<script>a</script> https://x.org"]
     translator = translators[0]
-    expected = [one.text for one in translator.translate(lines, beam=1)]
-
-    def translate(_: int) -> list[str]:
-        return [
-            one.text for one in translator.translate((line for line in lines), beam=1)
-        ]
-
+    expected = translated(translator, lines)
     with ThreadPoolExecutor(4) as pool:
-        assert [*pool.map(translate, range(8))] == [expected] * 8
+        results = pool.map(lambda _: translated(translator, iter(lines)), range(8))
+        assert [*results] == [expected] * 8
     assert isinstance(translator, Translator)
-
     for one in translator.translate(lines, beam=1, readings=True):
         assert not re.search(r"<script|src=|href=|url\(", one._repr_html_())
 
 
-@pytest.mark.parametrize("sign", INVISIBLE.split(" "))
 def test_invisible_characters_change_no_translation(
-    translators: list[AnyTranslator], sign: str
+    translators: list[AnyTranslator],
 ) -> None:
     """Hold F22: wherever they stand, and alone in a line."""
     lines = [
@@ -166,10 +136,7 @@ def test_invisible_characters_change_no_translation(
         " | ",
     ]
     for translator in translators:
-        translations = []
-        for text in ("", sign):
-            changed = [line.replace("|", text) for line in lines]
-            translations.append(
-                [one.text for one in translator.translate(changed, beam=1)]
-            )
-        assert translations[0] == translations[1]
+        expected = translated(translator, [line.replace("|", "") for line in lines])
+        signs = INVISIBLE.split(" ")
+        changed = [line.replace("|", sign) for sign in signs for line in lines]
+        assert translated(translator, changed) == expected * len(signs)

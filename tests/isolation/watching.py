@@ -13,6 +13,8 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from helpers.text_table import items
+
 import regard
 from regard.runtime.native import COMPILERS
 
@@ -25,23 +27,18 @@ name.
 """
 FILES = ("read", "write", "list", "execute", "library")
 INSTALLATION = [
-    *(
-        Path(root)
-        for root in {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}
-    ),
-    *(Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")),
-    Path(sysconfig.get_path("stdlib")),
+    *(sys.prefix, sys.base_prefix, *map(sysconfig.get_path, ("purelib", "stdlib"))),
+    *(entry for entry in sys.path if entry.endswith("-packages")),
     *(PACKAGE, HERE, TESTS / "fuzz"),
 ]
 """Python, its packages and the code under test; nothing in them is written."""
-FOLDERS = "/proc /sys /dev /usr/lib /lib /usr/share /etc/ssl /bin /usr/bin"
-SYSTEM = [Path(path) for path in FOLDERS.split()]
+SYSTEM = items("/proc /sys /dev /usr/lib /lib /usr/share /etc/ssl /bin /usr/bin")
 """What the system has for every program: devices, libraries, fonts, time zones."""
 
 
-UNSET = """
-XDG_CACHE_HOME HF_HOME TORCH_HOME COVERAGE_PROCESS_CONFIG COVERAGE_PROCESS_START
-"""
+UNSET = items("""
+    XDG_CACHE_HOME HF_HOME TORCH_HOME COVERAGE_PROCESS_CONFIG COVERAGE_PROCESS_START
+""")
 
 
 def environment(folder: Path, cache: Path) -> dict[str, str]:
@@ -62,9 +59,7 @@ def environment(folder: Path, cache: Path) -> dict[str, str]:
     }
     if (library := _interposer(folder)) is not None:
         more["LD_PRELOAD"] = library
-    env = {
-        name: value for name, value in os.environ.items() if name not in UNSET.split()
-    }
+    env = {name: os.environ[name] for name in os.environ if name not in UNSET}
     return env | {name: str(value) for name, value in more.items()}
 
 
@@ -89,9 +84,8 @@ def events(log: Path) -> Iterator[tuple[str, str]]:
     text = log.read_text(encoding="utf-8", errors="surrogateescape")
     for line in dict.fromkeys(text.splitlines()):
         event, _, what = line.partition("\t")
-        if not (
-            event in FILES and Path(what).parent.name == log.parent.name == "watched"
-        ):
+        is_note = Path(what).parent.name == log.parent.name == "watched"
+        if event not in FILES or not is_note:
             yield event, what
 
 
@@ -107,19 +101,17 @@ def strange(
     are, and so is one in a folder that atomic writes make for it. Of programs it may start C
     compilers.
     """
-    given = [os.path.realpath(path) for path in given]
-    own = [os.path.realpath(path) for path in own]
-    installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)]
-    installed += [str(path) for path in SYSTEM]
-    listed = (os.path.realpath(current), os.path.realpath(PACKAGE.parent))
+    given = _real(given)
+    own = _real(own)
+    installed = [*_real([*INSTALLATION, *SYSTEM]), *SYSTEM]
+    listed = _real([current, PACKAGE.parent])
     seen = []
     for event, what in events(log):
         path = os.path.realpath(what)
         is_current = event in ("read", "write", "list") and path == listed[0]
         is_listed = event == "list" and path == listed[1]
-        if not (
-            is_current or is_listed or _is_right(event, what, given, own, installed)
-        ):
+        is_right = _is_right(event, what, given, own, installed)
+        if not (is_current or is_listed or is_right):
             seen.append(f"{event} {what}")
 
     return seen
@@ -139,10 +131,15 @@ def _is_right(
         return _is_in(path, [*installed, *own])
     if any(path.startswith(root) for root in given) or _is_in(path, own):
         return True
+    if what.startswith("/proc/self/fd/"):  # it has that open already
+        return True
     if event == "write":
-        # What this process has open already.
-        return path.startswith("/dev/") or what.startswith("/proc/self/fd/")
+        return path.startswith("/dev/")
     return _is_in(path, installed)
+
+
+def _real(paths: Iterable[str | Path]) -> list[str]:
+    return [os.path.realpath(path) for path in paths]
 
 
 def _is_in(path: str, roots: list[str]) -> bool:

@@ -8,36 +8,35 @@ import ast
 from pathlib import Path
 
 import pytest
+from helpers.text_table import rows
 
 import regard
 
 pytestmark = pytest.mark.system  # reads every file
 
 ROOT = Path(regard.__file__).parent
-LAYERS: dict[str, int] = {
-    "common": 0,
-    "attention": 1,
-    "layers": 1,
-    "data": 1,
-    "models": 2,
-    "visualisation": 2,
-    "text": 2,
-    "search": 3,
-    "model_folder": 4,
-    "runtime": 5,
-    "training": 5,
-    "pipeline": 6,
-    "evaluation": 7,
-    "interchange": 7,
-    "run": 8,
-    "explain": 8,
-    "comparison": 9,
-    "serving": 9,
-    "learn": 10,
-    "cli": 11,
-    "translate_stdin": 12,
-    "supervise": 12,
+LAYERS = {
+    name: number
+    for number, names in enumerate(
+        rows("""
+        common
+        attention | layers | data
+        models | visualisation | text
+        search
+        model_folder
+        runtime | training
+        pipeline
+        evaluation | interchange
+        run | explain
+        comparison | serving
+        learn
+        cli
+        translate_stdin | supervise
+    """)
+    )
+    for name in names
 }
+"""The layer of each package, from below."""
 OUTER_PACKAGES: dict[str, set[str]] = {
     "explain": {"comparison", "serving", "learn"},
     "comparison": {"learn"},
@@ -72,18 +71,13 @@ def test_imports_go_down_and_nothing_stands_on_a_wing() -> None:
         assert package in LAYERS, (
             f"{package} is in no layer: give it one here and in CONTRIBUTING.md"
         )
-        targets = {
-            name.split(".")[1] for name in _imports(path) if name.startswith("regard.")
-        }
+        names = [name for name in _imports(path) if name.startswith("regard.")]
+        targets = {name.split(".")[1] for name in names}
         for target in targets & LAYERS.keys() - {package}:
             if LAYERS[target] >= LAYERS[package]:
-                causes.append(
-                    f"{path} (layer {LAYERS[package]}) imports {target}, of no layer below"
-                )
+                causes.append(f"{path} imports {target}, of no layer below")
             if package not in OUTER_PACKAGES.get(target, {package}) | {"cli"}:
-                causes.append(
-                    f"{path} imports {target}, an outer package that only some may import"
-                )
+                causes.append(f"{path} may not import {target}, an outer package")
     assert not causes
 
 
@@ -92,29 +86,20 @@ def _name(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize(
-    "package",
-    sorted(
-        path.name for path in ROOT.iterdir() if path.is_dir() and path.name in LAYERS
-    ),
-)
+PACKAGES = [name for name in LAYERS if (ROOT / name).is_dir()]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_circle_inside_a_package(package: str) -> None:
     """Imports for type checking and inside functions count; of `from package import module` the
     module counts, not the package.
     """
     modules = {_name(path): path for path in (ROOT / package).rglob("*.py")}
     uses = dict[str, set[str]]()
-
     for name, path in modules.items():
-        imported = _imports(path)
-        uses[name] = {
-            other
-            for other in imported & modules.keys() - {name}
-            if not any(
-                deeper.startswith(f"{other}.") for deeper in imported & modules.keys()
-            )
-        }
-
+        used = _imports(path) & modules.keys()
+        holders = {other.rpartition(".")[0] for other in used}
+        uses[name] = used - holders - {name}
     while free := {name for name, used in uses.items() if not used & uses.keys()}:
         for name in free:
             del uses[name]

@@ -10,31 +10,27 @@ from pathlib import Path
 
 import pytest
 from helpers.small_models import folder
+from repository.pages import DOCS, LOGS, PAGES, ROOT, fenced, read
 
 import regard.learn.lessons.soft_dictionary
 from regard.common.errors import LineWarning
 
-ROOT = Path(__file__).resolve().parents[2]
-LOGS = sorted(ROOT.glob("docs/log/*.md"))  # they keep the names of their time
-TEXTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {*LOGS})
-PAGES = [page for page in TEXTS if ">>> " in page.read_text(encoding="utf-8")]
+TEXTS = sorted({*PAGES, *ROOT.glob("*.md")})
+DOCTESTS = [page for page in TEXTS if ">>> " in read(page)]
+CALLED = re.compile(
+    r"`(regard(?:\.(?!json|service|h\b|dll|wasm|d\.ts|js\b)\w+)+)(?:\([^`]*)?`"
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", DOCTESTS, ids=lambda page: page.name)
 def test_the_doctests_of_a_page_pass(page: Path) -> None:
-    blocks = re.findall(
-        r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL
-    )
-    script = doctest.DocTestParser().get_doctest(
-        "\n".join(blocks), {}, page.name, str(page), 0
-    )
-
-    assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
-
+    blocks = re.findall(r"```py(?:thon|con)\n(>>> .*?)```", read(page), re.DOTALL)
+    parser = doctest.DocTestParser()
+    script = parser.get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    assert len(script.examples) == read(page).count(">>> ")
     output = list[str]()
     result = doctest.DocTestRunner(verbose=False).run(script, out=output.append)
-
     assert result.failed == 0, "".join(output)
 
 
@@ -44,8 +40,7 @@ def test_the_page_of_markup_translates_its_document(
     """A block that is no doctest, since it needs a model, after the doctest before it."""
     folder(tmp_path / "runs" / "first", end=2.0)
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "markup.md").read_text(encoding="utf-8")
-    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
+    first, second = fenced(DOCS / "markup.md", "python")[:2]
     names: dict[str, object] = {}
     for example in doctest.DocTestParser().get_examples(first):
         exec(example.source, names)
@@ -65,18 +60,13 @@ def test_the_doctests_of_the_soft_dictionary_pass() -> None:
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_python_names_of_a_page_exist(page: Path) -> None:
     """`regard.visualisation.page_data(…)` in running text calls what is there."""
-    for name in set(
-        re.findall(
-            r"`(regard(?:\.(?!json|service|h\b|dll|wasm|d\.ts|js\b)\w+)+)(?:\([^`]*)?`",
-            page.read_text(encoding="utf-8"),
-        )
-    ):
+    for name in {*CALLED.findall(read(page))}:
         assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"
 
 
 def _prose(page: Path) -> str:
     """Read a page without its blocks of code."""
-    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.sub(r"```.*?```", "", read(page), flags=re.DOTALL)
 
 
 def _anchors(page: Path) -> set[str]:
@@ -84,10 +74,11 @@ def _anchors(page: Path) -> set[str]:
     adds.
     """
     titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
-    targets = re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE)
-    return {
-        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles
-    }.union(targets)
+    anchors = {*re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE)}
+    for title in titles:
+        words = re.sub(r"[^\w\- ]", "", title.lower())
+        anchors.add(words.replace(" ", "-"))
+    return anchors
 
 
 @pytest.mark.parametrize(
@@ -104,18 +95,11 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 
 @pytest.mark.parametrize("page", LOGS, ids=lambda page: page.name)
 def test_a_page_of_the_log_begins_with_what_holds_today(page: Path) -> None:
-    assert f"(log/{page.name})" in (ROOT / "docs" / "log.md").read_text(
-        encoding="utf-8"
-    )
-
+    assert f"(log/{page.name})" in read(DOCS / "log.md")
     head = _prose(page).split("\n## ")[1]
     title, header, _, *rows = [line for line in head.splitlines() if line]
-
-    assert (title, header) == (
-        "What holds today",
-        "| claim | figure | date | command |",
-    )
-
+    assert title == "What holds today"
+    assert header == "| claim | figure | date | command |"
     for row in rows:
         claim, figure, date, command = re.split(r"(?<!\\)\|", row)[1:-1]
         assert all(cell.strip() for cell in (claim, figure, command)), row

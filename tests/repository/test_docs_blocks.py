@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 from helpers.text_table import lines
+from repository.pages import DOCS, KOREAN, PAGES, ROOT, english, read
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-ENGLISH = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-ENGLISH += sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("reference/*.md")])
-KOREAN = [ROOT / "README.ko.md", *sorted(DOCS.glob("ko/**/*.md"))]
+TRANSLATED = [ROOT / "README.ko.md", *KOREAN]
+ENGLISH = [page for page in PAGES if page not in TRANSLATED]
 REASONS = lines("""
     takes minutes
     needs a network
@@ -84,14 +82,14 @@ def problem(page: Path, language: str, code: str, mark: str) -> str:
     test = value or RUN_AS_A_WHOLE.get(folder) or RUN_AS_A_WHOLE.get(page.name)
     if test is None:
         return "" if is_known(language, code) else "neither run by a test nor marked"
-    content = (ROOT / test).read_text("utf-8")
+    content = read(ROOT / test)
     reads = page.name in content or f'"{folder}"' in content
     return "" if reads else f"{test} does not read {page.name}"
 
 
 @pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
 def test_every_block_is_run_or_says_why_not(page: Path) -> None:
-    for block in blocks(page.read_text("utf-8")):
+    for block in blocks(read(page)):
         assert problem(page, *block) == "", block
 
 
@@ -102,25 +100,21 @@ def bare(language: str, code: str) -> set[str]:
     return {re.sub(comment, "", line).rstrip() for line in code.splitlines()}
 
 
-@pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
-def test_a_korean_page_has_no_block_of_its_own(page: Path) -> None:
-    """Comments are translated; directives of the site have text."""
-    english = ROOT / "README.md"
-    if page.parent != ROOT:
-        english = DOCS / page.relative_to(DOCS / "ko")
+def lines_of_code(page: Path) -> set[str]:
+    """Return the lines of all blocks but directives of the site, which have text."""
     known = {""}
-    for language, code, _ in blocks(english.read_text("utf-8")):
-        known |= bare(language, code)
-    for language, code, _ in blocks(page.read_text("utf-8")):
-        assert language.startswith("{") or bare(language, code) <= known
+    for language, code, _ in blocks(read(page)):
+        if not language.startswith("{"):
+            known |= bare(language, code)
+    return known
 
 
-def test_a_block_without_a_mark_is_noticed() -> None:
-    page = DOCS / "page.md"
-    text = "<!-- run: tests/repository/test_size.py -->\n\n```js\na\n```\n\nwords\n\n    cp a b\n"
-    marked, unmarked = blocks(text)
-    assert "does not read page.md" in problem(page, *marked)
-    assert problem(page, *unmarked) == "neither run by a test nor marked"
-    assert problem(page, "shell", "    regard doctor\n    rm -r runs\n", "")
-    assert not problem(page, "shell", "    regard doctor\n", "")
-    assert problem(page, "shell", "    rm -r runs\n", "not run: nobody tried")
+@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.name)
+def test_a_korean_page_has_the_code_of_the_english_one(page: Path) -> None:
+    """A summary has some of it."""
+    original = english(page)
+    assert original.is_file(), "each Korean page is a page in English too"
+    assert lines_of_code(page) <= lines_of_code(original)
+    if page.parent != ROOT and not read(page).startswith("---\nsummary: true"):
+        assert lines_of_code(page) == lines_of_code(original)
+        assert read(page).count("\n## ") == read(original).count("\n## ")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.small_models import folder
+from repository.pages import DOCS, fenced, read
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "visualisation.md"
+PAGE = DOCS / "visualisation.md"
 
 
 @pytest.mark.system
@@ -20,16 +20,11 @@ def test_the_python_of_the_page_runs(
     folder(tmp_path / "runs" / "first", end=-2.0)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    for code in re.findall(
-        r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
-    ):
+    for code in fenced(PAGE, "python"):
         exec(compile(code, str(PAGE), "exec"), names)
     for page in ("bread.html", "served.html"):
-        assert (
-            (tmp_path / page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-        )
-
-    assert (tmp_path / "sheet.svg").read_text(encoding="utf-8").startswith("<svg")
+        assert read(tmp_path / page).startswith("<!DOCTYPE html>")
+    assert read(tmp_path / "sheet.svg").startswith("<svg")
     assert "gradient × input" in capsys.readouterr().out
 
     answered = json.loads(json.dumps(names["answer"]("나는 집에 간다")))

@@ -9,29 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.text_table import items
 from helpers.time_limits import LEAST
 
 pytestmark = pytest.mark.system  # reads every file
 
 TESTS = Path(__file__).resolve().parents[1]
-CLOCKS = {
-    "time",
-    "time_ns",
-    "monotonic",
-    "monotonic_ns",
-    "perf_counter",
-    "perf_counter_ns",
-    "process_time",
-}
+CLOCKS = items("""
+    time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time
+""")
 LONGEST_SLEEP = 0.2
-SEEDED = {
-    "Random",
-    "default_rng",
-    "Generator",
-    "fork_rng",
-    "get_rng_state",
-    "set_rng_state",
-}
+SEEDED = items("Random default_rng Generator fork_rng get_rng_state set_rng_state")
+LIMITS = "tests/helpers/time_limits.py"
 TOOLS = {"time_limits.py", "faults.py", "gpu_checks.py"}
 """Files that are no tests; those of `fuzz` but for its tests are none either."""
 
@@ -75,56 +64,40 @@ def _problem(node: ast.AST) -> str:
     """Return what is wrong with a node, and what to do about it."""
     if isinstance(node, ast.ImportFrom) and node.module in ("time", "random"):
         return f"import {node.module} as a whole, so that its use is seen"
-    if (
-        isinstance(node, ast.Attribute)
-        and ast.unparse(node.value) == "time"
-        and node.attr in CLOCKS
-    ):
-        return f"{ast.unparse(node)}: use time_limit or wait_until of tests/helpers/time_limits.py, or count"
-    if (
-        isinstance(node, ast.keyword)
-        and node.arg == "timeout"
-        and isinstance(node.value, ast.Constant)
-    ):
+    if isinstance(node, ast.Attribute) and node.attr in CLOCKS:
+        if ast.unparse(node.value) == "time":
+            return f"time.{node.attr}: use a limit of {LIMITS}, or count"
+    elif isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
         seconds = node.value.value
-        if seconds is not None and seconds < LEAST:
+        if node.arg == "timeout" and seconds is not None and seconds < LEAST:
             return f"timeout={seconds}: wanted at least {LEAST} seconds, as machines may be busy"
-    if isinstance(node, ast.Call):
-        name = ast.unparse(node.func)
-        first = node.args[0] if node.args else None
-        if (
-            name in ("time.sleep", "asyncio.sleep")
-            and isinstance(first, ast.Constant)
-            and first.value > LONGEST_SLEEP
-        ):
-            return f"{name}({first.value}): wait for an event, or use wait_until of tests/helpers/time_limits.py"
-        module, _, function = name.rpartition(".")
-        if function == "wait_for_timeout":
-            return f"{name}: wait for what the page shows, or use wait_until of tests/helpers/time_limits.py"
-        if module in ("random", "np.random", "numpy.random") and (
-            function not in SEEDED or not node.args
-        ):
-            return (
-                f"{name}: draw from a generator with a seed, such as random.Random(1)"
-            )
-        if name in ("uuid.uuid1", "uuid.uuid4", "os.urandom") or module == "secrets":
-            return f"{name}: use a number that is the same in each run"
+    elif isinstance(node, ast.Call):
+        return _problem_of_call(node)
     return ""
 
 
-def _problems(source: str) -> list[tuple[int, str]]:
-    nodes = _unmarked(ast.parse(source))
-    return sorted(
-        (getattr(node, "lineno", 0), problem)
-        for node in nodes
-        if (problem := _problem(node))
-    )
+def _problem_of_call(call: ast.Call) -> str:
+    name = ast.unparse(call.func)
+    module, _, function = name.rpartition(".")
+    first = call.args[0] if call.args else None
+    is_long = function == "wait_for_timeout"
+    if name in ("time.sleep", "asyncio.sleep") and isinstance(first, ast.Constant):
+        is_long = first.value > LONGEST_SLEEP
+    if is_long:
+        return f"{name}: wait for an event, or use wait_until of {LIMITS}"
+    is_seeded = function in SEEDED and bool(call.args)
+    if module in ("random", "np.random", "numpy.random") and not is_seeded:
+        return f"{name}: draw from a generator with a seed, such as random.Random(1)"
+    if name in ("uuid.uuid1", "uuid.uuid4", "os.urandom") or module == "secrets":
+        return f"{name}: use a number that is the same in each run"
+    return ""
 
 
 def test_no_test_depends_on_chance() -> None:
-    problems = [
-        f"{path.relative_to(TESTS.parent)}:{line}: {problem}"
-        for path in _files()
-        for line, problem in _problems(path.read_text(encoding="utf-8"))
-    ]
+    problems = []
+    for path in _files():
+        for node in _unmarked(ast.parse(path.read_text(encoding="utf-8"))):
+            if problem := _problem(node):
+                line = getattr(node, "lineno", 0)
+                problems.append(f"{path}:{line}: {problem}")
     assert not problems, "\n".join(problems)

@@ -8,20 +8,19 @@ import inspect
 import re
 import runpy
 from functools import cache
-from pathlib import Path
 
 import pytest
 import reference
+from repository.pages import DOCS, ROOT, read
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = {
-    path.name: path.read_text(encoding="utf-8")
-    for path in (ROOT / "docs" / "reference").glob("*.md")
-}
+from regard.attention import SCORES
+from regard.training import Recipe
+
 COMMANDS = dict(reference.command_tree())
 NAMES = {
     f"{package}.{name}": value for package, name, value in reference.public_names()
 }
+REFERENCE = {path.name: read(path) for path in DOCS.glob("reference/*.md")}
 INNER = {"regard.cli", "regard.common.shapes"}
 """Packages and modules with `__all__` that are not for users: the command line itself,
 annotations.
@@ -71,42 +70,29 @@ def test_every_package_with_public_names_is_in_the_reference() -> None:
     public = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in (ROOT / "regard").rglob("*.py")
-        if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if re.search(r"^__all__ = ", read(path), re.MULTILINE)
     }
     assert public - INNER == set(reference.PACKAGES)
-    shown = re.findall(r"<!-- made: python (\S+) -->", "".join(PAGES.values()))
+    shown = re.findall(r"<!-- made: python (\S+) -->", "".join(REFERENCE.values()))
     assert sorted(shown) == sorted(reference.PACKAGES), (
         "each package stands on one page"
     )
 
 
 def test_every_setting_is_described() -> None:
-    from regard.training import Recipe
-
-    rows = runpy.run_path(str(ROOT / "docs" / "make_settings.py"))["rows"]
+    rows = runpy.run_path(str(DOCS / "make_settings.py"))["rows"]
     missing = [key for key, _, meaning in rows(Recipe) if not meaning.strip("() ")]
     assert not missing
 
 
 def test_every_score_has_its_formula_which_the_settings_link() -> None:
-    from regard.attention import SCORES
-
-    docs = ROOT / "docs"
-    table = (
-        (docs / "models.md")
-        .read_text(encoding="utf-8")
-        .split("## Attention and its scores")[1]
-        .split("\n## ")[0]
-    )
+    section = read(DOCS / "models.md").split("## Attention and its scores")[1]
+    table = section.split("\n## ")[0]
     names = re.findall(r"^\| `(\w+)` \| \S", table, re.MULTILINE)
-
     assert sorted(names[1:]) == sorted(SCORES), "below the head of the table"
 
-    rows = re.findall(
-        r"^\| `model\.\w+\.score` .*$",
-        (docs / "settings.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
+    settings = read(DOCS / "settings.md")
+    rows = re.findall(r"^\| `model\.\w+\.score` .*$", settings, re.MULTILINE)
     assert rows
     assert all("(models.md#attention-and-its-scores)" in row for row in rows)
 
@@ -119,26 +105,19 @@ def test_every_endpoint_is_described() -> None:
 
 
 def test_every_function_of_the_header_has_a_comment() -> None:
-    assert "regard/runtime/c/regard.h" in PAGES["c.md"]
-    blocks = (
-        (ROOT / "regard" / "runtime" / "c" / "regard.h")
-        .read_text(encoding="utf-8")
-        .split("\n\n")
-    )
-    for block in blocks:
+    assert "regard/runtime/c/regard.h" in REFERENCE["c.md"]
+    for block in read(ROOT / "regard/runtime/c/regard.h").split("\n\n"):
         if "REGARD_API " in block and "#define" not in block:
             assert "/*" in block, block
 
 
 def test_every_export_of_the_module_is_described() -> None:
-    assert "js/regard.d.ts" in PAGES["javascript.md"]
-    types = (ROOT / "js" / "regard.d.ts").read_text(encoding="utf-8")
-    module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text(
-        encoding="utf-8"
-    )
-    for name in re.findall(
-        r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE
-    ):
-        assert re.search(
-            rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE
-        ), name
+    assert "js/regard.d.ts" in REFERENCE["javascript.md"]
+    types = read(ROOT / "js" / "regard.d.ts")
+    module = read(ROOT / "regard/runtime/js/regard.js")
+    exported = r"^export (?:async )?(?:function|class|const) (\w+)"
+    names = re.findall(exported, module, re.MULTILINE)
+    assert names
+    for name in names:
+        declared = rf"^export (?:function|class|const) {name}\b"
+        assert re.search(declared, types, re.MULTILINE), name

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.text_table import items
 from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from repository.pages import ROOT, read
 
 import regard
 
@@ -21,33 +22,25 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).resolve().parents[2]
-PYPROJECT: dict[str, Any] = tomllib.loads(
-    (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-)
-REQUIREMENTS = [
-    *PYPROJECT["build-system"]["requires"],
-    *PYPROJECT["project"]["dependencies"],
-    *(
-        line
-        for extra in PYPROJECT["project"]["optional-dependencies"].values()
-        for line in extra
-    ),
-]
+PYPROJECT: dict[str, Any] = tomllib.loads(read(ROOT / "pyproject.toml"))
+PROJECT = PYPROJECT["project"]
+REQUIREMENTS = [*PYPROJECT["build-system"]["requires"], *PROJECT["dependencies"]]
+for extra in PROJECT["optional-dependencies"].values():
+    REQUIREMENTS += extra
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 TORCH = re.compile(r"\btorch==([\w.+]+)")
 
 
 def _read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+    return read(ROOT / name)
 
 
 def _environment(python: str, system: str) -> dict[str, str]:
     """Return the values of markers on another Python and operating system."""
     more = {"python_version": python, "python_full_version": f"{python}.9"}
     more |= {"sys_platform": system, "platform_system": SYSTEMS[system]}
-    return {**{key: str(value) for key, value in default_environment().items()}, **more}
+    return {**default_environment(), **more}
 
 
 def _holds(marker: Marker | None, environment: dict[str, str]) -> bool:
@@ -89,21 +82,14 @@ def test_every_dependency_has_a_pin_in_its_range(python: str, system: str) -> No
 
 
 def test_the_head_of_the_constraints_is_the_command_that_makes_them() -> None:
-    command = re.sub(
-        r"\\\n\s+", "", _read("Makefile").split("$(BIN)/uv pip compile ", 1)[1]
-    ).split(" $(OPTIONS)")[0]
+    command = _read("Makefile").split("$(BIN)/uv pip compile ", 1)[1]
+    command = re.sub(r"\\\n\s+", "", command).split(" $(OPTIONS)")[0]
     assert _read("constraints.txt").splitlines()[1] == f"#    uv pip compile {command}"
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "Makefile",
-        "README.md",
-        "README.ko.md",
-        "pyproject.toml",
-        ".github/workflows/tests.yml",
-    ],
+    items("Makefile README.md README.ko.md pyproject.toml .github/workflows/tests.yml"),
 )
 def test_one_version_of_pytorch_is_installed(name: str) -> None:
     assert {*TORCH.findall(_read(name))} == {*TORCH.findall(_read("constraints.txt"))}
@@ -117,12 +103,10 @@ def test_the_version_is_that_of_changelog_and_citation() -> None:
 
 def _recipe(target: str) -> list[str]:
     """Return the commands of a target of the Makefile, as they are typed in the environment."""
-    (recipe,) = re.findall(
-        rf"^{target}:.*\n((?:\t.*\n)+)", _read("Makefile"), re.MULTILINE
-    )
-    for name, value in re.findall(
-        r"^([A-Z]+) := (.*)$", _read("Makefile"), re.MULTILINE
-    ):
+    makefile = _read("Makefile")
+    rule = rf"^{target}:.*\n((?:\t.*\n)+)"
+    (recipe,) = re.findall(rule, makefile, re.MULTILINE)
+    for name, value in re.findall(r"^([A-Z]+) := (.*)$", makefile, re.MULTILINE):
         recipe = recipe.replace(f"$({name})", value)
     return [line.strip().replace(".venv/bin/", "") for line in recipe.splitlines()]
 

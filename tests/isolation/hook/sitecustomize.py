@@ -13,14 +13,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-SOCKETS = (
-    "socket.connect",
-    "socket.bind",
-    "socket.getaddrinfo",
-    "socket.gethostbyname",
-    "socket.sendto",
-)
-NAMES = {"socket.connect": "connect", "socket.bind": "bind", "socket.sendto": "send"}
+NAMES = {
+    "socket.connect": "connect",
+    "socket.bind": "bind",
+    "socket.sendto": "send",
+    "socket.getaddrinfo": "lookup",
+    "socket.gethostbyname": "lookup",
+}
+"""What is noted of the events of sockets."""
 _SEEN: set[tuple[str, str]] = set()
 
 
@@ -43,11 +43,9 @@ def _path(path: object) -> str:
 
 def _opened(path: object, mode: object, flags: object) -> None:
     if (text := _path(path)) and text != os.environ.get("REGARD_WATCH"):
-        writes = (
-            bool(flags & (os.O_WRONLY | os.O_RDWR))
-            if isinstance(flags, int)
-            else "r" not in str(mode)
-        )
+        writes = "r" not in str(mode)
+        if isinstance(flags, int):
+            writes = bool(flags & (os.O_WRONLY | os.O_RDWR))
         _note("write" if writes else "read", text)
 
 
@@ -72,27 +70,19 @@ def _unmarshalled(*_: object) -> None:
 
 
 def _started(executable: object, *_: object) -> None:
-    _note(
-        "start",
-        os.fsdecode(executable)
-        if isinstance(executable, (str, bytes, os.PathLike))
-        else executable,
-    )
+    if isinstance(executable, (str, bytes, os.PathLike)):
+        executable = os.fsdecode(executable)
+    _note("start", executable)
 
 
-def _addressed(event: str) -> Callable[..., None]:
-    name = NAMES.get(event, "lookup")
-
+def _addressed(name: str) -> Callable[..., None]:
     def note(*arguments: Any) -> None:
         address = arguments[0] if name == "lookup" else arguments[1]
-        _note(
-            name,
-            address[0]
-            if isinstance(address, tuple)
-            else f"unix:{address!r}"
-            if name != "lookup"
-            else address,
-        )
+        if isinstance(address, tuple):
+            address = address[0]
+        elif name != "lookup":
+            address = f"unix:{address!r}"
+        _note(name, address)
 
     return note
 
@@ -110,7 +100,7 @@ EVENTS: dict[str, Callable[..., None]] = {
     "os.exec": _started,
     "os.posix_spawn": _started,
     "os.system": _started,
-    **{event: _addressed(event) for event in SOCKETS},
+    **{event: _addressed(name) for event, name in NAMES.items()},
 }
 
 

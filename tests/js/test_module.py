@@ -119,7 +119,6 @@ def assert_same_hypothesis(actual: dict[str, Any], expected: Any, model: Any) ->
 @pytest.mark.parametrize(
     ("encoder", "decoder", "precision"),
     [
-        ("transformer", "transformer", "float32"),
         ("transformer", "transformer", "int8"),
         ("recurrent", "recurrent", "float32"),
         ("recurrent", "no_attention", "float32"),

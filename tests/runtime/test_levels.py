@@ -21,6 +21,7 @@ from engine.test_c_search import loaded, requests
 from engine.test_kernels import KINDS, forced, pairs_of
 from helpers.cached_folders import FolderCache
 from helpers.kernel_programs import Team
+from laws.models import in_turn
 
 from regard.runtime import native
 from regard.runtime.engine import pack_model
@@ -41,23 +42,42 @@ if not COMPILER:
     pytest.skip("no C compiler, which levels are built with", allow_module_level=True)
 X86 = native.machine() == "x86_64"
 LEVELS = build_library.host_levels()
+DAILY = ("avx2", "avx512bf16") if X86 else tuple(LEVELS)
+"""Levels of the default tests: the best one, and one that most processors have."""
 if X86:  # these too, on every processor of the kind
     LEVELS["plain"] = ("-march=x86-64",)
     LEVELS["emulated"] = ("-march=x86-64-v3", "-include", str(HERE / "avxvnni.h"))
+OTHERS = [name for name in LEVELS if name not in DAILY]
 run_program: Any = subprocess.run
 
 
+def slow(*values: Any) -> Any:
+    """Return a case of the slow tests."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+KINDS_OF_OTHERS = [slow(*KINDS[0].values, level) for level in OTHERS]
+
+
 @pytest.fixture(scope="session")
-def built(cached: FolderCache) -> Path:
-    """Build a library of all levels, as the ready-made ones are, in its folder, and the driver that
-    compares them.
+def levels(pytestconfig: pytest.Config) -> dict[str, tuple[str, ...]]:
+    """Return the levels that are built with their flags; with the slow tests all of them."""
+    if "not slow" not in pytestconfig.option.markexpr:
+        return LEVELS
+    return {name: LEVELS[name] for name in DAILY}
+
+
+@pytest.fixture(scope="session")
+def built(cached: FolderCache, levels: dict[str, tuple[str, ...]]) -> Path:
+    """Build a library of several levels, as the ready-made ones are, in its folder, and the driver
+    that compares them.
     """
     driver = HERE / "levels_driver.c"
 
     def build(folder: Path) -> None:
         system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
         path = folder / "lib" / f"{system}-{native.machine()}" / "libregard.so"
-        build_library.compile_library([COMPILER], LEVELS, path)
+        build_library.compile_library([COMPILER], levels, path)
         command = [
             COMPILER,
             "-O2",
@@ -70,8 +90,9 @@ def built(cached: FolderCache) -> Path:
         run_program(command, check=True)
 
     headers = HERE / "avxvnni.h"
+    name = f"levels-{len(levels)}"
     return cached(
-        "levels", build, native.FOLDER_OF_SOURCES, driver, headers, ROOT / "tools"
+        name, build, native.FOLDER_OF_SOURCES, driver, headers, ROOT / "tools"
     )
 
 
@@ -152,7 +173,7 @@ def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("K", "V"), [(130, 70), (7, 200), (512, 96)])
-@pytest.mark.parametrize("level", [*LEVELS, "native"])
+@pytest.mark.parametrize("level", [*DAILY, "native", *map(slow, OTHERS)])
 def test_products_are_those_of_whole_numbers_and_of_each_row_alone(
     level: str, K: int, V: int, use: Use
 ) -> None:
@@ -188,10 +209,11 @@ def test_the_driver_finds_every_level_equal_to_plain_loops(built: Path) -> None:
     assert done.stdout.endswith("equal\n")
 
 
-@pytest.mark.parametrize("settings", KINDS)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("settings", "level"), [*in_turn(KINDS, DAILY), *KINDS_OF_OTHERS]
+)
 def test_every_level_translates_as_the_native_one(
-    level: str, settings: Any, use: Use
+    settings: Any, level: str, use: Use
 ) -> None:
     """In float32; the precisions differ in the products alone."""
     folder = loaded(settings, {"beam": 3})
@@ -209,17 +231,16 @@ def test_every_level_translates_as_the_native_one(
     assert targets[0] == targets[1]
 
 
-def test_the_best_level_that_runs_is_taken(levelled: ctypes.CDLL) -> None:
-    levels = native.levels_of(levelled)
-    assert list(levels) == list(LEVELS)
-    assert levels[next(iter(LEVELS))], (
-        "the lowest level runs on every processor that tests run on"
-    )
+def test_the_best_level_that_runs_is_taken(
+    levelled: ctypes.CDLL, levels: dict[str, tuple[str, ...]]
+) -> None:
+    runs_here = native.levels_of(levelled)
+    assert list(runs_here) == list(levels)
     assert levelled.regard_use_level(None) == 0
 
-    best = [name for name, runs in levels.items() if runs][-1]
+    best = [name for name, runs in runs_here.items() if runs][-1]
     assert levelled.regard_level().decode() == best
-    for name, runs in levels.items():
+    for name, runs in runs_here.items():
         assert (levelled.regard_use_level(name.encode()) == 0) == runs
     assert levelled.regard_use_level(b"nonsense") == -1
 
@@ -244,9 +265,10 @@ def test_detected_features_are_those_of_the_system(levelled: ctypes.CDLL) -> Non
         "avx512vnni": f"{v4} avx512_vnni",
         "avx512bf16": f"{v4} avx512_vnni avx512_bf16",
     }
-    detected = native.levels_of(levelled)
-    for level, wanted in needed.items():
-        assert detected[level] == ({*wanted.split()} <= {*flags.split()}), level
+    for level, runs in native.levels_of(levelled).items():
+        if level in needed:
+            wanted = {*needed[level].split()}
+            assert runs == wanted.issubset(flags.split()), level
 
 
 # --- the choice of a library and of a level
@@ -278,10 +300,10 @@ def test_a_ready_made_library_is_preferred(
     assert "switches them off" in told(folder, REGARD_KERNELS="off")
     assert told(folder, REGARD_KERNELS="compile") == "native False"
 
-    levels = native.levels_of(levelled)
-    lowest, *_ = levels
+    runs_here = native.levels_of(levelled)
+    lowest, *_ = runs_here
     assert told(folder, REGARD_LEVEL=lowest) == f"{lowest} True"
-    for level, runs in levels.items():
+    for level, runs in runs_here.items():
         if not runs:
             assert "this processor lacks it" in told(folder, REGARD_LEVEL=level)
     answer = told(folder, REGARD_LEVEL="AVX2")
@@ -314,26 +336,6 @@ def test_a_machine_without_memory_is_told() -> None:
     rows = np.lib.stride_tricks.as_strided(np.zeros(0, np.float32), (1 << 46, 0))
     with pytest.raises(MemoryError, match="no memory for the kernels"):
         Team(2).run(program, rows, registers=np.zeros(64, np.float32))
-
-
-def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A copy of the package in site-packages would not have it: the first command replaces the
-    copy.
-    """
-    monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
-    commands = re.escape(
-        "`pip install -e '.[build]' && python tools/build_library.py wasm`"
-    )
-    with pytest.raises(RuntimeError, match=f"in the folder of the source: {commands}"):
-        native.wasm_file()
-
-    (tmp_path / "wasm").mkdir()
-    (tmp_path / "wasm" / "regard.wasm").write_bytes(b"")
-    message = f"from other sources of the library; build it again: {commands}"
-    with pytest.raises(RuntimeError, match=message):
-        native.wasm_file()
 
 
 # --- processors that are not here: by an emulator, or a WASM engine

@@ -104,28 +104,28 @@ VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
     "bpe": partial(regard_vocabulary, "bpe", False, 400),
     "bpe-bytes": partial(regard_vocabulary, "bpe", True, 600),
     "unigram": partial(regard_vocabulary, "unigram", False, 400),
-    "unigram-bytes": partial(regard_vocabulary, "unigram", True, 600),
     "char": partial(regard_vocabulary, "char", False),
-    "char-bytes": partial(regard_vocabulary, "char", True),
     "whitespace": partial(regard_vocabulary, "whitespace", False),
     "marian-unigram": partial(marian_vocabulary, "unigram"),
     "marian-bpe": partial(marian_vocabulary, "bpe"),
-    "marian-bytes": partial(marian_vocabulary, "bpe", 700, byte_fallback=True),
     "unused-bpe": lambda: with_unused(odd_model("bpe")),
-    "unused-unigram": lambda: with_unused(odd_model("unigram")),
-    "unused-char": lambda: with_unused(odd_model("char")),
     "user-bpe": partial(
         odd_model, "bpe", normalization_rule_name="nmt_nfkc_cf", **SYMBOLS
     ),
     "user-unigram": partial(odd_model, "unigram", byte_fallback=True, **SYMBOLS),
-    "user-unused-bpe": lambda: with_unused(odd_model("bpe", **SYMBOLS), 3),
     "suffix-bpe": partial(odd_model, "bpe", treat_whitespace_as_suffix=True),
-    "suffix-unigram": partial(odd_model, "unigram", treat_whitespace_as_suffix=True),
-    "spaces-bpe": partial(odd_model, "bpe", **SPACES),
     "spaces-unigram": partial(
         odd_model, "unigram", normalization_rule_name="nfkc", **SPACES
     ),
+    "unigram-bytes": partial(regard_vocabulary, "unigram", True, 600),
+    "char-bytes": partial(regard_vocabulary, "char", True),
+    "marian-bytes": partial(marian_vocabulary, "bpe", 700, byte_fallback=True),
+    "unused-unigram": lambda: with_unused(odd_model("unigram")),
+    "user-unused-bpe": lambda: with_unused(odd_model("bpe", **SYMBOLS), 3),
+    "suffix-unigram": partial(odd_model, "unigram", treat_whitespace_as_suffix=True),
+    "spaces-bpe": partial(odd_model, "bpe", **SPACES),
 }
+"""Vocabularies of each kind, and from the thirteenth on further ones."""
 
 
 @cache

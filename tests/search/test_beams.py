@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tables import random_table, source
 
-from regard.data.vocabulary import EOS
 from regard.search import (
     Beams,
     Decoding,
@@ -56,26 +55,6 @@ def test_of_equal_scores_the_lower_token_is_selected_in_any_batch() -> None:
     assert result.beams.tokens.tolist() == [4, 5, 6] * 3
     assert result.parent_rows is not None
     assert result.parent_rows.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]
-
-
-def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
-    beams = Beams.initial([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
-    log_probs = np.full((2, 1), -1.0)
-    result = beams.advance(
-        StepCandidates(log_probs, np.array([[5], [6]]), np.full(2, -9.0))
-    )
-
-    assert result.parent_rows is None
-    assert result.kept_sentences is None
-
-    step = StepCandidates(log_probs, np.array([[EOS], [7]]), np.array([-1.0, -9.0]))
-    result = result.beams.advance(step)
-
-    assert result.parent_rows is not None
-    assert result.kept_sentences is not None
-    assert result.parent_rows.tolist() == [1]
-    assert result.kept_sentences.tolist() == [1]
-    assert [finished.task.id for finished in result.finished] == [0]
 
 
 def test_the_history_grows_for_long_prefixes() -> None:

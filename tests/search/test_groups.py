@@ -54,8 +54,8 @@ def plain_search(
     return {ids for group in finished for ids in group}
 
 
-@pytest.mark.parametrize("diversity", [0.0, 0.7, 3.0])
-@pytest.mark.parametrize(("groups", "width"), [(2, 1), (3, 2), (5, 1)])
+@pytest.mark.parametrize("diversity", [0.0, 0.7])
+@pytest.mark.parametrize(("groups", "width"), [(3, 2), (5, 1)])
 def test_groups_equal_a_plain_implementation(
     groups: int, width: int, diversity: float
 ) -> None:

@@ -98,11 +98,10 @@ def test_samples_depend_on_the_seed_and_not_on_the_way_of_the_logits(
     assert sum(one != two for one, two in zip(samples, reseeded, strict=True)) >= 5
 
 
-@pytest.mark.parametrize("temperature", [1e-4, 1e-300])
-def test_a_sample_of_low_temperature_is_greedy(temperature: float) -> None:
+def test_a_sample_of_low_temperature_is_greedy() -> None:
     table = random_table(5, V, 8)
     tasks = [Task(n, 8) for n in range(5)]
-    cold = SearchSettings(beam=1, sample=True, temperature=temperature)
+    cold = SearchSettings(beam=1, sample=True, temperature=1e-300)
     sampled = decode(table, source(5), tasks, cold)
     greedy = decode(table, source(5), tasks, SearchSettings(beam=1))
 
@@ -120,10 +119,8 @@ def test_sampling_from_nan_logits_ends() -> None:
 
 def test_random_numbers_are_uniform_and_uncorrelated() -> None:
     keys = np.arange(300, dtype=np.uint64)
-    # (40, 300, 8)
-    numbers = np.stack(
-        [uniform(7, keys, np.full(300, length), 8) for length in range(40)]
-    )
+    draws = [uniform(7, keys, np.full(300, length), 8) for length in range(40)]
+    numbers = np.stack(draws)  # (40, 300, 8)
 
     assert numbers.min() >= 0
     assert numbers.max() < 1
@@ -138,14 +135,10 @@ def test_random_numbers_are_uniform_and_uncorrelated() -> None:
         assert abs(np.corrcoef(ahead, behind)[0, 1]) < 0.02
 
 
-@pytest.mark.parametrize("number", [0.0, 0.3, 0.9999999999999999])
-@pytest.mark.parametrize("options", [{}, {"top_p": 1.0, "top_k": 3}])
-def test_tokens_of_probability_zero_are_never_sampled(
-    number: float, options: dict[str, float]
-) -> None:
+@pytest.mark.parametrize("number", [0.0, 0.9999999999999999])
+def test_tokens_of_probability_zero_are_never_sampled(number: float) -> None:
     scores = np.array([[-np.inf, -1.0, -np.inf, -2.0], [-np.inf] * 4])
-    settings = SearchSettings(sample=True).with_values(**options)
+    settings = SearchSettings(sample=True, top_p=1.0, top_k=3)
     columns = sample_columns(scores, np.full(2, number), settings)
-
     assert columns[0] in (1, 3)
     assert columns[1] == 0

@@ -67,9 +67,12 @@ def in_cache(folder: Path) -> Path:
 @pytest.mark.parametrize("arrange", [listed, downloaded, in_cache])
 @pytest.mark.parametrize("name", CONTENT)
 def test_a_changed_file_is_refused(
-    folder: Path, arrange: Callable[[Path], Path], name: str
+    folder: Path,
+    arrange: Callable[[Path], Path],
+    name: str,
 ) -> None:
     path = arrange(folder)
+
     assert check_sums(path, CONTENT) == {}
 
     content = bytearray(CONTENT[name])
@@ -77,9 +80,12 @@ def test_a_changed_file_is_refused(
     (path / name).write_bytes(content)
 
     message = r"damaged or changed, its checksum is not .*; fetch it again"
+
     with pytest.raises(ExportError, match=message) as refused:
         check_sums(path, CONTENT)
+
     (cause,) = refused.value.causes
+
     assert cause.startswith(f"{path / name}: ")
 
 
@@ -99,7 +105,10 @@ def test_the_list_is_that_of_sha256sum(folder: Path) -> None:
         capture_output=True,
     )
     done = subprocess.run(
-        ["sha256sum", "--binary", *CONTENT], cwd=folder, check=True, capture_output=True
+        ["sha256sum", "--binary", *CONTENT],
+        cwd=folder,
+        check=True,
+        capture_output=True,
     )
     named = done.stdout.replace(b"*", b"*./")
     for content in (done.stdout, named, b"\xef\xbb\xbf# of version 1\n\n" + named):

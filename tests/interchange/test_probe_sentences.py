@@ -54,6 +54,7 @@ def test_data_in_the_run_folder_is_read_first(tmp_path: Path) -> None:
     run = tmp_path / "run"
     recipe(run, valid_source=run / "valid.th", valid_target=run / "valid.th")
     write(run / "valid.th", THAI)
+
     assert real_sentences(run, vocabulary(SAMPLE).source) == (
         THAI,
         str(run / "valid.th"),
@@ -87,7 +88,8 @@ def test_a_recipe_of_another_form_names_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "whitespace"])
 def test_a_vocabulary_of_another_script_gives_tokens_of_its_own(
-    tmp_path: Path, kind: str
+    tmp_path: Path,
+    kind: str,
 ) -> None:
     source = vocabulary(THAI, kind=kind).source
     sentences, origin = real_sentences(tmp_path, source)
@@ -101,6 +103,7 @@ def test_a_vocabulary_of_another_script_gives_tokens_of_its_own(
 def test_the_users_own_sentences_are_read_wherever_they_are(tmp_path: Path) -> None:
     path = write(tmp_path / "lines", THAI)
     source = vocabulary(SAMPLE).source
+
     assert real_sentences(tmp_path / "run", source, path) == (THAI, str(path))
     with pytest.raises(DataError, match="every line is empty"):
         real_sentences(tmp_path / "run", source, write(tmp_path / "empty", [" ", ""]))

@@ -5,7 +5,6 @@ player, two directions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from helpers.time_limits import wait_until
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
+from tests.js.conftest import ALIGNMENT
 
 pytestmark = pytest.mark.system
 TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
@@ -25,12 +25,6 @@ FIRST = "I go home."
 SECOND = "나는 집에 간다."
 PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
-ALIGNMENT = {
-    "layer": "decoder.layers.0.cross_attention",
-    "head": 1,
-    "shifted": False,
-    "symmetry": None,
-}
 Make = Callable[..., Path]
 
 
@@ -40,7 +34,13 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
     attentive = make(precision="int8").read_bytes()
     facts = {"size": "1 MB"}
     first = LiveModel(
-        attentive, ("en", "ko"), ALIGNMENT, PROPOSED, "# A card", facts, TRUST
+        attentive,
+        ("en", "ko"),
+        {**ALIGNMENT, "symmetry": None},
+        PROPOSED,
+        "# A card",
+        facts,
+        TRUST,
     )
     recurrent = make("recurrent", "recurrent", "int8").read_bytes()
     second = LiveModel(recurrent, ("ko", "en"), None, (SECOND,))
@@ -82,17 +82,22 @@ def open_words(page: Any, number: int) -> None:
 
 
 def test_it_translates_what_is_typed_in_two_directions(
-    open_live: Callable[..., Any], make: Make
+    open_live: Callable[..., Any],
+    make: Make,
 ) -> None:
     page = open_live()
     model = make(precision="int8")
+
     assert page.title() == page.inner_text("#title") == "English → Korean"
     assert shown(page) == [expected(model, FIRST)]
 
     page.wait_for_selector("#attention:not([hidden])")
     words = page.locator("#columns .word bdi").all_text_contents()
+
     assert words[:3] == ["I", "go", "home."]
+
     note = page.inner_text("#agreement")
+
     assert "measured on 12 other sentences" in note
     assert "gradient × input 0.46, word erasure −0.20" in note
 
@@ -108,13 +113,16 @@ def test_it_translates_what_is_typed_in_two_directions(
     assert page.input_value("#input") == "I was eating bread. You read a book"
 
     sentences = ("I was eating bread.", "You read a book")
+
     assert shown(page) == [expected(model, sentence) for sentence in sentences]
 
     put(page, "Mr. Kim reads. I go home.\n\nyou read a book")
     counts = "all => all.map(p => p.querySelectorAll('.line-of-text').length)"
+
     assert page.locator("#translation p").evaluate_all(counts) == [2, 0, 1]
 
     put(page, "")
+
     assert page.locator(".line-of-text").count() == 0
     assert not page.is_visible("#attention")
 
@@ -135,53 +143,57 @@ def test_it_translates_what_is_typed_in_two_directions(
 
     put(page, SENTENCES[0])
     recurrent = make("recurrent", "recurrent", "int8")
+
     assert shown(page) == [expected(recurrent, SENTENCES[0])]
+
     page.click("#open-player")
     page.wait_for_selector("#mechanism svg")
+
     assert "12" not in page.inner_text("#agreement"), "nothing was measured of it"
 
     stored = "[document.cookie, localStorage.length, sessionStorage.length]"
+
     assert page.evaluate(stored) == ["", 0, 0]
 
 
 @pytest.mark.slow
 def test_languages_whose_codes_are_none_are_translated_all_the_same(
-    open_page: Callable[..., Any], wasm: Path, make: Make, tmp_path: Path
+    open_page: Callable[..., Any],
+    wasm: Path,
+    make: Make,
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "translator.html"
     translated = make(precision="int8")
-    model = LiveModel(
-        translated.read_bytes(), ("english (US)", "e"), ALIGNMENT, PROPOSED
-    )
+    model = LiveModel(translated.read_bytes(), ("english (US)", "e"), None, PROPOSED)
     path.write_text(render_live_page([model], wasm.read_bytes()), encoding="utf-8")
     page = open_page(path, f"html[data-loaded] {DONE}", offline=True)
-    put(page, "I was eating bread. You read a book")
-    sentences = ("I was eating bread.", "You read a book")
 
-    assert shown(page) == [expected(translated, sentence) for sentence in sentences]
+    assert shown(page) == [expected(translated, FIRST)]
 
 
-def continuations(model: Any, best: Any, first: int) -> list[tuple[str, float]]:
-    """Return the texts that go on from a token with another one, and its probability."""
+def continuations(model: Any, best: Any, first: int) -> list[str]:
+    """Return the texts that go on from a token with another one, likeliest first."""
     before = best.ids[:first]
     options = model.options()
     options.trace = options.beam = 1
     (greedy,) = model.translate([LINE], options, [Constraints.of_prefix(before)])
     likely = [item for item in greedy.steps[first].candidates if item.token != 3]
-    texts: list[tuple[str, float]] = []
+    texts = list[str]()
     for candidate in likely[:7]:
         prefix = Constraints.of_prefix([*before, candidate.token])
         (other,) = model.translate([LINE], model.options(), [prefix])
         is_chosen = candidate.token == best.ids[first]
         text = best.text if is_chosen else other.hypotheses[0].text
-        if text not in [known for known, _ in texts]:
-            texts.append((text, exp(candidate.log_prob)))
+        if text not in texts:
+            texts.append(text)
 
     return texts
 
 
 def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
-    open_live: Callable[..., Any], make: Make
+    open_live: Callable[..., Any],
+    make: Make,
 ) -> None:
     page = open_live()
     translator = RuntimeTranslator(make(precision="int8"), threads=1)
@@ -196,6 +208,7 @@ def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
     assert texts == [hypothesis.text or "–" for hypothesis in hypotheses]
 
     buttons.nth(1).click()
+
     assert shown(page)[0] == hypotheses[1].text
     assert buttons.nth(1).get_attribute("aria-pressed") == "true"
 
@@ -217,12 +230,6 @@ def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
 
     assert listed.count() >= 3
 
-    percents = listed.locator(".share").all_text_contents()
-    shares = [float(text.strip("<> %")) / 100 for text in percents]
-    least = [max(0.01, share) for _, share in likely[: len(shares)]]
-
-    assert shares == pytest.approx(least, abs=0.0051)
-
     is_selected = [item.get_attribute("aria-selected") for item in listed.all()]
     chosen = is_selected.index("false")
     listed.nth(chosen).click()
@@ -231,13 +238,16 @@ def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
     assert page.locator("#choices-box").is_hidden()
 
     text = shown(page)[0]
-    assert text == likely[chosen][0]
+
+    assert text == likely[chosen]
 
     explained = page.locator("#queries .word bdi").all_text_contents()
+
     assert explained == text.split(" "), "it is explained too"
 
     page.click("#undo")
     page.wait_for_selector("#undo[hidden]", state="attached")
+
     assert shown(page)[0] == best.text
 
 
@@ -294,7 +304,8 @@ def test_sentences_and_continuations_are_chosen_by_pointer_and_keys(
 
 
 def test_doubtful_translations_and_unsure_words_are_marked(
-    open_live: Callable[..., Any], make: Make
+    open_live: Callable[..., Any],
+    make: Make,
 ) -> None:
     page = open_live()
     runtime = RuntimeTranslator(make(precision="int8"), threads=1)
@@ -307,16 +318,19 @@ def test_doubtful_translations_and_unsure_words_are_marked(
     marks = page.locator(".line-of-text").evaluate_all(
         "all => all.map(line => line.dataset.doubt === 'not learnt' && line.title !== '')"
     )
+
     assert marks == doubtful
     assert page.is_visible("#unlearnt")
     assert shown(page) == [translation.text or "–" for translation in translations]
 
     spans = page.locator(".line-of-text span")
     names = spans.evaluate_all("all => all.map(span => span.className)")
+
     assert {"unsure-1", "unsure-2", "unsure-3"}.issuperset(names)
     assert names
 
     page.uncheck("#unsure")
+
     assert spans.count() == 0
 
 
@@ -355,6 +369,7 @@ def test_a_long_text_never_blocks_the_page(open_live: Callable[..., Any]) -> Non
     assert page.evaluate("shown - began") >= 3, "the lines are laid out in parts"
 
     counts = page.evaluate("counts")
+
     assert counts[0] == 0
     assert max(counts) < 3000, "the older text is left when a newer one comes"
 
@@ -377,10 +392,13 @@ def test_an_old_browser_is_told_in_a_sentence(open_live: Callable[..., Any]) -> 
     ids=["light", "dark"],
 )
 def test_it_is_accessible_fits_a_phone_and_prints(
-    open_live: Callable[..., Any], axe: str, options: dict[str, Any]
+    open_live: Callable[..., Any],
+    axe: str,
+    options: dict[str, Any],
 ) -> None:
     page = open_live(**options)
     page.wait_for_selector("#attention:not([hidden])")
+
     assert page.inner_text("#title") == (
         "영어 → 한국어" if options else "English → Korean"
     )
@@ -401,5 +419,6 @@ def test_it_is_accessible_fits_a_phone_and_prints(
 
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
+
     assert page.inner_text("#printed") == FIRST
     assert not page.is_visible("#input")

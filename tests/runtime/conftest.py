@@ -45,7 +45,9 @@ def sanitised(cached: FolderCache) -> Sanitised:
         pytest.skip(NO_COMPILER)
 
     def program(
-        driver: Path, sources: Sequence[Path], sanitizers: str = "address,undefined"
+        driver: Path,
+        sources: Sequence[Path],
+        sanitizers: str = "address,undefined",
     ) -> Path:
         flags = ["-g", "-O0", "-march=native", "-pthread", f"-fsanitize={sanitizers}"]
         flags.append("-fno-sanitize-recover=all")

@@ -63,7 +63,9 @@ def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
         ends = (ctypes.c_size_t * (len(text) + 1))()
         count = library.line_ends(text, len(text), ends)
         expected = splitter.split(line, [])
+
         assert parts_of(text, ends[:count]) == expected, ascii(line)
+
         several += len(expected) > 1
 
     assert several > 1_000
@@ -74,7 +76,9 @@ CLAUSES = "ฉัน กลับบ้าน เขา ๆ ฯ ๒ 5 ລາວ 
 
 
 def split_further(
-    library: ctypes.CDLL, line: str, splitter: LineSplitter
+    library: ctypes.CDLL,
+    line: str,
+    splitter: LineSplitter,
 ) -> tuple[list[str], list[str]]:
     """Return the parts and the notes of a line by the library; a token is a character."""
     text = line.encode()
@@ -88,7 +92,9 @@ def split_further(
 @pytest.mark.parametrize("line_clauses", [None, 1, 4])
 @pytest.mark.parametrize("each_sentence", [True, False])
 def test_clauses_are_split_and_noted_alike(
-    library: ctypes.CDLL, each_sentence: bool, line_clauses: int | None
+    library: ctypes.CDLL,
+    each_sentence: bool,
+    line_clauses: int | None,
 ) -> None:
     rng = random.Random(5)
     clauses = [*CLAUSES.split(), *([" "] * 8)]
@@ -120,7 +126,9 @@ def test_letters_are_those_of_python(library: ctypes.CDLL) -> None:
             continue
         text = character.encode()
         is_letter = bool(library.has_letters(text, len(text)))
+
         assert is_letter == has_letters(character), hex(code)
+
         if not character.isspace():
             wants_space = bool(library.wants_space(text, len(text), b"a", 1))
             assert wants_space == has_spaces(character, "a"), hex(code)

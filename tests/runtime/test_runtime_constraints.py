@@ -54,7 +54,10 @@ SAMPLES: list[dict[str, Any]] = [
     ],
 )
 def test_translations_and_scores_are_those_of_the_run_folder(
-    make: Maker, encoder: str, decoder: str, precision: str
+    make: Maker,
+    encoder: str,
+    decoder: str,
+    precision: str,
 ) -> None:
     pair = make(encoder, decoder, precision)
     lines = [line for line in LINES for _ in ASKED]
@@ -72,10 +75,12 @@ def test_a_split_line_holds_its_prefix_and_a_short_one_says_what_it_lacks(
     pair = make("recurrent", "recurrent")
     prefixed = Constraints(prefix="나는 빵을")
     (translation,) = assert_same(pair, [LONG], constraints=prefixed, beam=2)
+
     assert translation.text.startswith("나는 빵을"), "of the first part"
 
     options = {"constraints": WITHOUT_ROOM, "beam": 2, "max_length": 2}
     (translation,) = assert_same(pair, LINES[:1], **options)
+
     assert "lacks a required term ('go')" in translation.notes[0]
 
 
@@ -87,12 +92,16 @@ def test_samples_are_those_of_the_run_folder(make: Maker) -> None:
         search = {"sample": True, **options}
         texts = [one.text for one in assert_same(pair, LINES, **search)]
         others = assert_same(pair, LINES, **{**search, "seed": 99})
+
         assert texts != [one.text for one in others]
+
         assert_same(pair, LINES, constraints=forbidden, **search)
 
 
 def _streamed(
-    model: Any, asked: Constraints, search: dict[str, Any]
+    model: Any,
+    asked: Constraints,
+    search: dict[str, Any],
 ) -> tuple[str, list[str]]:
     """Return the joined words of a stream, and the notes on its terms."""
     words = list[str]()
@@ -115,6 +124,7 @@ def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
         text, notes = _streamed(runtime, asked, search)
         assert (text, notes) == _streamed(translator, asked, search)
     (note,) = notes
+
     assert note.startswith(
         "the translation lacks a required term ('go'); a larger `beam` or"
     )
@@ -131,7 +141,10 @@ def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_the_same_words(
-    make: Maker, asked: Any, search: dict[str, Any], message: str
+    make: Maker,
+    asked: Any,
+    search: dict[str, Any],
+    message: str,
 ) -> None:
     refusals = set[str]()
     for model in make("transformer", "transformer"):
@@ -140,6 +153,7 @@ def test_what_cannot_be_is_refused_in_the_same_words(
         refusals.add(str(refusal.value))
 
     (refusal_of_both,) = refusals
+
     assert message in refusal_of_both
 
 
@@ -159,13 +173,19 @@ def assert_same_steps(actual: Any, expected: Any) -> None:
     """Compare hypotheses, candidates, log-probabilities and fates, step by step."""
     for one, other in zip(actual, expected, strict=True):
         assert one.prefixes == other.prefixes
+
         ours = {(c.beam, c.token): c for c in one.candidates}
         theirs = {(c.beam, c.token): c for c in other.candidates}
+
         assert ours.keys() == theirs.keys()
+
         for key, candidate in ours.items():
             reference = theirs[key]
+
             assert candidate.fate == reference.fate
+
             total = pytest.approx(reference.total_log_prob, abs=5e-3)
+
             assert candidate.log_prob == pytest.approx(reference.log_prob, abs=2e-3)
             assert candidate.total_log_prob == total
 
@@ -185,7 +205,10 @@ COPIED = [f"{SENTENCES[0]}{COPY}", f"{OTHER} {SENTENCES[2]}{COPY}"]
     ],
 )
 def test_the_search_is_recorded_as_by_the_translator(
-    make: Maker, kind: str, copy_tokens: int, lines: list[str]
+    make: Maker,
+    kind: str,
+    copy_tokens: int,
+    lines: list[str],
 ) -> None:
     _, runtime = make(kind, kind, copy_tokens=copy_tokens)
     translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
@@ -203,14 +226,17 @@ def test_the_search_is_recorded_as_by_the_translator(
 
 def test_a_trace_is_of_one_whole_line(make: Maker) -> None:
     _, runtime = make("recurrent", "recurrent")
+
     with pytest.raises(UsageError, match="the line is empty"):
         runtime.trace(" ")
     with pytest.raises(UsageError, match="the line is split"):
         runtime.trace(LONG)
 
     options = runtime.model.options()
+
     assert runtime.model.translate(SENTENCES, options)[0].steps == ()
 
     options.trace = 1
+
     with pytest.raises(UsageError, match="one line is recorded at a time, got 6"):
         runtime.model.translate(SENTENCES, options)

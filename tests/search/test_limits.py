@@ -43,15 +43,20 @@ TOO_MANY = [
 
 
 @pytest.mark.parametrize(
-    ("constraints", "message"), TOO_MANY, ids=["terms", "prefix", "forbid"]
+    ("constraints", "message"),
+    TOO_MANY,
+    ids=["terms", "prefix", "forbid"],
 )
 def test_too_many_constraints_are_refused_in_a_short_sentence(
-    encoder: ConstraintEncoder, constraints: Constraints, message: str
+    encoder: ConstraintEncoder,
+    constraints: Constraints,
+    message: str,
 ) -> None:
     with pytest.raises(UsageError) as refused:
         check_constraints([constraints], encoder, SearchSettings())
 
     (cause,) = refused.value.causes
+
     assert cause.startswith(message)
     assert "raise that limit (`max_" in cause
     assert len(cause) < 200
@@ -61,7 +66,7 @@ def test_too_many_constraints_are_refused_in_a_short_sentence(
     assert encoder.check(constraints, "", raised) == []
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_time_grows_with_what_is_asked_for(encoder: ConstraintEncoder) -> None:
     """No candidate of groups is compared with each token that earlier groups took, and no n-gram of
     a text is kept for that text alone.
@@ -103,6 +108,7 @@ def test_a_wide_beam_selects_as_a_full_sort_does() -> None:
     order = np.argsort(-totals, axis=1, kind="stable")[:, : best.tokens.shape[1]]
 
     expected = np.take_along_axis(tokens.reshape(2, -1), order, 1)
+
     assert np.array_equal(best.beam_indices, order // 41)
     assert np.array_equal(best.tokens, expected)
     assert np.array_equal(best.log_probs, np.take_along_axis(totals, order, 1))

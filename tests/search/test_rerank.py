@@ -16,6 +16,7 @@ def test_coverage_is_the_published_sum() -> None:
     expected = 0.0
     for received in weights.sum(0):
         expected += math.log(min(received, 1.0))
+
     assert coverage(weights) == pytest.approx(expected)
     assert coverage(np.eye(4)) == 0
     assert -20 < coverage(np.array([[1.0, 0.0]])) < -10, (
@@ -49,7 +50,8 @@ def test_mbr_utility_is_the_expected_chrf() -> None:
     ],
 )
 def test_repetitions_are_detected(
-    target: list[int], expected: Repetition | None
+    target: list[int],
+    expected: Repetition | None,
 ) -> None:
     assert find_repetition(target) == expected
 

@@ -18,7 +18,8 @@ from regard.search.search_trace import SearchRecorder
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("settings", kinds(reads=["text"]))
 def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
-    settings: ModelSettings, width: int
+    settings: ModelSettings,
+    width: int,
 ) -> None:
     model = make(settings)
     data = sentences(6)
@@ -35,6 +36,7 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
     for before, after in pairwise(steps):
         kept = [c for c in before.candidates if c.fate == "kept"]
         prefixes = {(*before.prefixes[c.beam], c.token) for c in kept}
+
         assert prefixes == set(after.prefixes)
         assert len(after.prefixes) <= width
 
@@ -47,6 +49,7 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
             by_prefix = {(*step.prefixes[c.beam], c.token): c for c in step.candidates}
             candidate = by_prefix[path[: t + 1]]
             total += candidate.log_prob
+
             assert candidate.total_log_prob == pytest.approx(total, abs=1e-4)
             assert candidate.fate == ("ended" if token == EOS else "kept")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from laws.searching import recomputed
-from tables import random_table, source
+from tables import random_table, source, tasks_of
 
 from regard.search import Hypothesis, SearchSettings, Task, Term, decode
 from regard.search.logits_processors import begins_character
@@ -32,7 +32,9 @@ def written(ids: tuple[int, ...]) -> bytes:
 
 
 def check(
-    table: Any, tasks: list[Task], settings: SearchSettings
+    table: Any,
+    tasks: list[Task],
+    settings: SearchSettings,
 ) -> list[list[Hypothesis]]:
     """Check that the hypotheses of a search have characters of several bytes; return them."""
     results = decode(table, source(len(tasks)), tasks, settings)
@@ -58,9 +60,10 @@ def test_characters_are_written_whole(name: str) -> None:
     tasks = [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)]
     check(table, tasks, settings)
 
-    tasks = [Task(n, 9) for n in range(6)]
+    tasks = tasks_of(6, 9)
     free = decode(table, source(6), tasks, settings)
     texts = [written(hypotheses[0].ids) for hypotheses in free]
+
     with pytest.raises(UnicodeDecodeError):
         b"".join(texts).decode()
 

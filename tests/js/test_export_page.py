@@ -66,7 +66,7 @@ def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> 
     out = tmp_path / "page.html"
     (run / "README.md").write_text("# </script> A card")
     back = folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)
-    given = Languages(source="de", target="fr")
+    given = Languages(source="ko", target="fr")
     parity, _ = export_page([run, back], out, languages=given)
 
     assert parity.mismatches["tokenisation"] == 0
@@ -82,8 +82,8 @@ def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> 
 
     models = models_of(page)
 
-    assert [model["languages"] for model in models] == [["de", "fr"], ["fr", "de"]]
-    assert "fr → de" in str(models[1]["facts"])
+    assert [model["languages"] for model in models] == [["ko", "fr"], ["fr", "ko"]]
+    assert "fr → ko" in str(models[1]["facts"])
     assert models[0]["readme"] == "# </script> A card"
     assert 1 < len(set(models[0]["examples"])) == len(models[0]["examples"]) <= EXAMPLES
 

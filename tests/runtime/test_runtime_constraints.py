@@ -12,10 +12,8 @@ from helpers.small_models import SENTENCES
 
 from regard.common.errors import LineError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.vocabulary import EOS
 from regard.pipeline import load_translator
 from regard.runtime import native
-from regard.runtime.model import Constraints as LibraryConstraints
 from regard.search import Constraints
 from tests.runtime.pairs import Maker, assert_same
 
@@ -155,15 +153,6 @@ def test_what_cannot_be_is_refused_in_the_same_words(
     (refusal_of_both,) = refusals
 
     assert message in refusal_of_both
-
-
-def test_prefixes_of_tokens_that_are_none_are_refused(make: Maker) -> None:
-    translator, runtime = make("transformer", "transformer")
-    options = runtime.model.options()
-    for token in (EOS, 1, -1, len(translator.tokenizer.target), 2**31 - 1):
-        prefix = LibraryConstraints.of_prefix([5, token])
-        with pytest.raises(LineError, match=f"line 1 prefix: token {token} is none"):
-            runtime.model.translate(["I"], options, [prefix])
 
 
 # --- the recorded search

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from helpers.time_limits import time_limit
+from tables import random_table, source
 
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -14,8 +15,11 @@ from regard.search import (
     ConstraintEncoder,
     Constraints,
     SearchSettings,
+    Task,
     check_constraints,
+    decode,
     mbr_utility,
+    search,
 )
 from regard.search.candidate_selection import Candidates, select_diverse, select_top
 
@@ -112,3 +116,15 @@ def test_a_wide_beam_selects_as_a_full_sort_does() -> None:
     assert np.array_equal(best.beam_indices, order // 41)
     assert np.array_equal(best.tokens, expected)
     assert np.array_equal(best.log_probs, np.take_along_axis(totals, order, 1))
+
+
+def test_the_history_grows_for_long_prefixes() -> None:
+    model = random_table(2, 9, end=-60.0)
+    tasks = [Task(0, 100), Task(1, 41)]
+    results = decode(model, source(2), tasks, SearchSettings(beam=2))
+
+    assert [len(hypotheses[0].ids) for hypotheses in results] == [99, 40]
+
+
+def test_a_search_of_no_sentences_is_empty() -> None:
+    assert search(random_table(1, 9), source(0), [], SearchSettings()) == []

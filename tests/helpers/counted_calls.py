@@ -1,13 +1,9 @@
 """Calls of Python functions, counted: what noise cannot hide when a path through the package
 becomes longer.
-
-Run as a script with the arguments of `regard`, this file runs that command and writes its counts to
-standard error.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections.abc import Callable
@@ -57,14 +53,3 @@ def count_calls(call: Callable[[], object]) -> Counts:
         sys.setprofile(None)
         threading.setprofile(None)
     return Counts(counted["call"], counted["c_call"])
-
-
-def main() -> None:
-    """Run the command with the arguments of this script, and write its counts as JSON."""
-    from regard.translate_stdin import main as run_command
-
-    print(json.dumps(count_calls(run_command)), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

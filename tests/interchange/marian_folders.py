@@ -37,9 +37,14 @@ def train_sentencepiece(lines: Sequence[str], kind: str = "unigram") -> bytes:
     """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, normalised by NFKC."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=320, model_type=kind, hard_vocab_limit=False,
-        character_coverage=1.0, minloglevel=4,
-    )  # fmt: skip
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=320,
+        model_type=kind,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        minloglevel=4,
+    )
     return model.getvalue()
 
 
@@ -78,12 +83,25 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
         (path / name).write_text(json.dumps(listing, indent=2), encoding="utf-8")
     pad = len(listings[-1]) - 1
     kwargs: dict[str, Any] = {
-        "vocab_size": len(listings[0]), "decoder_vocab_size": len(listings[-1]), "d_model": 32, "encoder_layers": 2,
-        "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 2, "encoder_ffn_dim": 48,
-        "decoder_ffn_dim": 64, "activation_function": "swish", "scale_embedding": True, "pad_token_id": pad,
-        "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": 0, "max_position_embeddings": 512,
-        "share_encoder_decoder_embeddings": not separate, "init_std": 0.2,
-    }  # fmt: skip
+        "vocab_size": len(listings[0]),
+        "decoder_vocab_size": len(listings[-1]),
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 64,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "pad_token_id": pad,
+        "decoder_start_token_id": pad,
+        "eos_token_id": 0,
+        "forced_eos_token_id": 0,
+        "max_position_embeddings": 512,
+        "share_encoder_decoder_embeddings": not separate,
+        "init_std": 0.2,
+    }
     config = MarianConfig(**{**kwargs, **changes})
     torch.manual_seed(13)
     model = MarianMTModel(config).eval()

@@ -44,7 +44,8 @@ FURTHER = ("relu", "gelu, not scaled")
     ],
 )
 def marian_path(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Folder with a Marian model of each kind."""
     return marian_folder(
@@ -53,27 +54,40 @@ def marian_path(
 
 
 @pytest.fixture(scope="module")
+def run(marian_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run folder of the imported model."""
+    path = tmp_path_factory.mktemp("imported") / "run"
+    huggingface.import_model(marian_path, path)
+    return path
+
+
+@pytest.fixture(scope="module")
 def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return marian_folder(tmp_path_factory.mktemp("opus") / "model")
 
 
-def test_an_imported_model_translates_the_same(
-    marian_path: Path, tmp_path: Path
-) -> None:
-    imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
-    parity = huggingface.compare(
-        load_folder(tmp_path / "run"), marian_path, LINES[:-1], "lines"
-    )
+def test_an_imported_model_translates_the_same(marian_path: Path, run: Path) -> None:
+    imported = load_folder(run)
+    parity = huggingface.compare(imported, marian_path, LINES[:-1], "lines")
 
     assert parity.difference < 1e-4
     assert parity.mismatches == {"tokenisation": 0, "greedy search": 0}
-    assert len({*_greedy(imported)}) > 1, "the translations differ"
+
+    settings = SearchSettings(
+        beam=1,
+        max_ratio=1e-6,
+        max_extra=60,
+    )
+    best = {_search(imported, line, settings).ids for line in LINES}
+
+    assert len(best) > 1, "the translations differ"
 
 
 def test_tokenisation_and_detokenisation_are_the_same(
-    marian_path: Path, tmp_path: Path
+    marian_path: Path,
+    run: Path,
 ) -> None:
-    imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
+    imported = load_folder(run)
     tokenizer = transformers.MarianTokenizer.from_pretrained(marian_path)
     # The last line holds special tokens, which Hugging Face reads as such in texts.
     *lines, special = LINES
@@ -90,11 +104,15 @@ def test_tokenisation_and_detokenisation_are_the_same(
         for line in lines:
             reference = tokenizer(**{side: line}).input_ids
             ids = vocabulary.encode(line)
+
             assert [rows[i] for i in (*ids, EOS)] == reference
             assert vocabulary.encode_all([line, line]) == [ids, ids]
+
             if is_decoded and UNK not in ids and not line.startswith(">>"):
                 text = tokenizer.decode(
-                    reference, skip_special_tokens=True, use_source_tokenizer=is_source
+                    reference,
+                    skip_special_tokens=True,
+                    use_source_tokenizer=is_source,
                 )
                 assert vocabulary.decode(ids) == text.strip()
 
@@ -108,10 +126,12 @@ def _config(folder: Path) -> dict[str, Any]:
     return values
 
 
-def test_import_and_export_round_trip(marian_path: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
+def test_import_and_export_round_trip(
+    marian_path: Path,
+    run: Path,
+    tmp_path: Path,
+) -> None:
     back = tmp_path / "back"
-    huggingface.import_model(marian_path, run)
     parity = huggingface.export(run, back, _write_lines(tmp_path / "lines"))
 
     assert (parity.sentences, parity.source) == (6, str(tmp_path / "lines"))
@@ -122,77 +142,66 @@ def test_import_and_export_round_trip(marian_path: Path, tmp_path: Path) -> None
     second = load_file(back / "model.safetensors")
 
     assert first.keys() == second.keys()
-    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name
+
     assert _config(marian_path) == _config(back)
 
     reimported, _ = huggingface.import_model(back, tmp_path / "again")
+
     assert (tmp_path / "again" / CONFIG).read_bytes() == (run / CONFIG).read_bytes()
     assert reimported.tokenizer.fingerprint == load_folder(run).tokenizer.fingerprint
 
 
-def test_a_length_penalty_of_zero_is_imported() -> None:
-    assert marian.search_settings({"length_penalty": 0.0}, {}).length_penalty == 0
-    assert marian.search_settings({}, {}) == marian.search_settings(
-        {"length_penalty": 1.0}, {}
-    )
-
-
 def test_greedy_search_of_hugging_face_on_an_export_is_ours(
-    opus: Path, tmp_path: Path
+    opus: Path,
+    tmp_path: Path,
 ) -> None:
     imported, _ = huggingface.import_model(opus, tmp_path / "run")
     huggingface.export(
-        tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines")
+        tmp_path / "run",
+        tmp_path / "back",
+        _write_lines(tmp_path / "lines"),
     )
     reference, tokenizer = _load_reference(tmp_path / "back")
     generation = reference.generation_config
 
-    assert (
-        generation.num_beams,
-        generation.early_stopping,
-        generation.length_penalty,
-    ) == (
-        5,
-        True,
-        1.0,
-    )
+    assert generation.num_beams == 5
+    assert generation.early_stopping is True
+    assert generation.length_penalty == 1.0
 
-    rows = marian.rows(imported.tokenizer.target)
-    assert sorted(generation.bad_words_ids) == sorted(
-        [[tokenizer.pad_token_id], [tokenizer.unk_token_id]]
-    )
+    bad = [[tokenizer.pad_token_id], [tokenizer.unk_token_id]]
+
+    assert sorted(generation.bad_words_ids) == sorted(bad)
 
     reference_ids = tokenizer(LINES[0], return_tensors="pt").input_ids
-    generated = reference.generate(reference_ids, num_beams=1, max_length=40)[
-        0, 1:
-    ].tolist()
-    (best,) = _search(
-        imported,
-        [*imported.tokenizer.source.encode(LINES[0]), EOS],
-        SearchSettings(beam=1, max_extra=39, max_ratio=1e-6),
+    generated = reference.generate(reference_ids, num_beams=1, max_length=40)
+    settings = SearchSettings(
+        beam=1,
+        max_extra=39,
+        max_ratio=1e-6,
     )
+    best = _search(imported, LINES[0], settings)
+    rows = marian.rows(imported.tokenizer.target)
 
-    assert generated == [rows[i] for i in (*best.ids, EOS)]
+    assert generated[0, 1:].tolist() == [rows[i] for i in (*best.ids, EOS)]
 
 
 def test_pytorch_weights_are_imported(opus: Path, tmp_path: Path) -> None:
     old = _copy(opus, tmp_path / "old")
     tensors = load_file(opus / "model.safetensors")
-    tied = {
-        f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"]
-        for side in ("encoder", "decoder")
-    }
-    torch.save(
-        {**tensors, **tied, "lm_head.weight": tensors["model.shared.weight"]},
-        old / "pytorch_model.bin",
-    )
+    for name in ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
+        tensors[f"{name}.weight"] = tensors["model.shared.weight"]
+    torch.save(tensors, old / "pytorch_model.bin")
     (old / "model.safetensors").unlink()
     huggingface.import_model(old, tmp_path / "one")
     huggingface.import_model(opus, tmp_path / "other")
 
-    assert (tmp_path / "one/model.safetensors").read_bytes() == (
-        tmp_path / "other/model.safetensors"
-    ).read_bytes()
+    one = tmp_path / "one" / "model.safetensors"
+    other = tmp_path / "other" / "model.safetensors"
+
+    assert one.read_bytes() == other.read_bytes()
 
 
 def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
@@ -208,6 +217,7 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         huggingface.import_model(old, tmp_path / "run")
 
     torch.save({"model.shared.weight": Trap()}, old / "pytorch_model.bin")
+
     with pytest.raises(ExportError, match="not a file of tensors alone"):
         huggingface.import_model(old, tmp_path / "run")
     assert {path.name for path in tmp_path.iterdir()} == {"old"}
@@ -221,8 +231,6 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
             {"activation_function": "tanh", "tie_word_embeddings": False},
             ["'tanh'", "tie_word_embeddings is off"],
         ),
-        ({"normalize_before": True}, ["normalize_before is on"]),
-        ({"decoder_start_token_id": 0}, ["decoder_start_token_id is 0"]),
         (
             {"eos_token_id": 5, "pad_token_id": 5},
             ["pad_token_id is 5", "eos_token_id is 5"],
@@ -235,7 +243,10 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
     ],
 )
 def test_other_models_are_refused(
-    opus: Path, tmp_path: Path, change: dict[str, Any], messages: list[str]
+    opus: Path,
+    tmp_path: Path,
+    change: dict[str, Any],
+    messages: list[str],
 ) -> None:
     copy = _copy(opus, tmp_path / "other")
     config = json.loads((opus / CONFIG).read_text())
@@ -243,47 +254,41 @@ def test_other_models_are_refused(
 
     with pytest.raises(ExportError) as raised:
         huggingface.import_model(copy, tmp_path / "run")
-    assert all(
-        any(message in cause for cause in raised.value.causes) for message in messages
-    ), raised.value.causes
+
+    for message in messages:
+        assert any(message in cause for cause in raised.value.causes), message
+
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "run.partial").exists()
 
 
 def test_weights_of_another_architecture_are_refused(
-    opus: Path, tmp_path: Path
+    opus: Path,
+    tmp_path: Path,
 ) -> None:
     tensors = load_file(opus / "model.safetensors")
     vocabulary_size = len(tensors["model.shared.weight"])
-    invalid = {
-        "belong to no part of a Marian model": {
-            **tensors,
-            "model.encoder.layernorm_embedding.weight": torch.ones(3),
-        },
-        "holds other positions": {
-            **tensors,
-            "model.encoder.embed_positions.weight": torch.ones(512, 32),
-        },
-        "must be one matrix, and differ": {
-            **tensors,
-            "lm_head.weight": torch.ones(vocabulary_size, 32),
-        },
-        "rows, and the tokenizer": {
-            **tensors,
-            "final_logits_bias": torch.ones(1, vocabulary_size + 1),
-        },
-    }
-    for message, weights in invalid.items():
+    encoder = "model.encoder"
+    for name, shape, message in (
+        (
+            f"{encoder}.layernorm_embedding.weight",
+            (3,),
+            "belong to no part of a Marian",
+        ),
+        (f"{encoder}.embed_positions.weight", (512, 32), "holds other positions"),
+        ("lm_head.weight", (vocabulary_size, 32), "must be one matrix, and differ"),
+        ("final_logits_bias", (1, vocabulary_size + 1), "rows, and the tokenizer"),
+    ):
         copy = _copy(opus, tmp_path / "other")
+        weights = {**tensors, name: torch.ones(shape)}
         save_file(weights, copy / "model.safetensors")
+
         with pytest.raises(ExportError, match=message):
             huggingface.import_model(copy, tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "source.spm", "vocab.json", "model.safetensors"]
-)
+@pytest.mark.parametrize("name", ["source.spm", "vocab.json", "model.safetensors"])
 def test_an_incomplete_folder_is_refused(opus: Path, tmp_path: Path, name: str) -> None:
     copy = _copy(opus, tmp_path / "other")
     (copy / name).unlink()
@@ -291,10 +296,15 @@ def test_an_incomplete_folder_is_refused(opus: Path, tmp_path: Path, name: str) 
     with pytest.raises(ExportError, match=name):
         huggingface.import_model(copy, tmp_path / "run")
 
-    if name.endswith(".json"):
-        (copy / name).write_text("{")
-        with pytest.raises(RegardError, match="JSON"):
-            huggingface.import_model(copy, tmp_path / "run")
+    messages = {
+        "source.spm": "source.spm: damaged, not a SentencePiece model",
+        "vocab.json": "JSON",
+        "model.safetensors": "model.safetensors",
+    }
+    (copy / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(RegardError, match=messages[name]):
+        huggingface.import_model(copy, tmp_path / "run")
+
     assert not (tmp_path / "run").exists()
 
 
@@ -303,26 +313,13 @@ def _write_lines(path: Path) -> Path:
     return path
 
 
-def _greedy(imported: ModelFolder) -> list[tuple[int, ...]]:
-    settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=60)
-    return [
-        _search(imported, [*imported.tokenizer.source.encode(line), EOS], settings)[
-            0
-        ].ids
-        for line in LINES
-    ]
-
-
 @torch.inference_mode()
-def _search(
-    imported: ModelFolder, ids: list[int], settings: SearchSettings
-) -> list[Hypothesis]:
-    return search(
-        imported.model,
-        imported.model.encode(Batch(torch.tensor([ids]))),
-        [len(ids)],
-        settings,
-    )[0]
+def _search(imported: ModelFolder, line: str, settings: SearchSettings) -> Hypothesis:
+    """Return the best hypothesis of a line."""
+    ids = [*imported.tokenizer.source.encode(line), EOS]
+    source = imported.model.encode(Batch(torch.tensor([ids])))
+    (hypotheses,) = search(imported.model, source, [len(ids)], settings)
+    return hypotheses[0]
 
 
 def _load_reference(marian_path: Path, **options: Any) -> tuple[Any, Any]:
@@ -338,25 +335,10 @@ def _copy(folder: Path, to: Path) -> Path:
     return to
 
 
-@pytest.mark.parametrize("name", ["source.spm", "target.spm"])
-@pytest.mark.parametrize(
-    "content", [b"", b"version https://git-lfs.github.com/spec/v1\n"]
-)
-def test_damaged_vocabularies_are_reported(
-    opus: Path, tmp_path: Path, name: str, content: bytes
-) -> None:
-    copy = _copy(opus, tmp_path / "other")
-    (copy / name).write_bytes(content)
-    with pytest.raises(
-        ExportError, match=f"{name}: damaged, not a SentencePiece model"
-    ):
-        huggingface.import_model(copy, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
 def test_the_language_code_stays_in_front_of_every_segment(
-    opus: Path, tmp_path: Path
+    opus: Path,
+    tmp_path: Path,
 ) -> None:
     imported, _ = huggingface.import_model(opus, tmp_path / "run")
     vocabulary = imported.tokenizer.source
@@ -366,12 +348,10 @@ def test_the_language_code_stays_in_front_of_every_segment(
     assert vocabulary.language_codes == (">>eng<<",)
     assert vocabulary.encode(line)[0] == code
 
-    for dropout in (0.0, 0.5):
-        (ids,) = vocabulary.sample_all([line], vocabulary.kind, dropout, 3)
-        assert ids[0] == code
-        assert vocabulary.sample_all([line[8:]], vocabulary.kind, dropout, 3) == [
-            ids[1:]
-        ]
+    (ids,) = vocabulary.sample_all([line], vocabulary.kind, 0.5, 3)
+
+    assert ids[0] == code
+    assert vocabulary.sample_all([line[8:]], vocabulary.kind, 0.5, 3) == [ids[1:]]
 
     translator = regard.load(tmp_path / "run")
     search = translator.settings.search.with_values(longest_source=12)
@@ -382,10 +362,6 @@ def test_the_language_code_stays_in_front_of_every_segment(
 
     assert len(segments) > 2
     assert all(text.startswith(">>eng<< ") for text in segments)
-    assert all(len(vocabulary.encode(text)) <= 12 for text in segments)
-
-    parts = [text.removeprefix(">>eng<< ").strip() for text in segments]
-    assert ">>eng<< " + " ".join(parts) == long
 
     (translation,) = translator.translate([long], alignments=True)
     sources = {source for source, _ in translation.alignments or ()}

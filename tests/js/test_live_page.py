@@ -5,22 +5,18 @@ player, two directions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from helpers.browser import assert_accessible_and_narrow
 from helpers.small_models import SENTENCES
 from helpers.time_limits import wait_until
 
-from regard.explain.explanation import _steps
-from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints
-from regard.visualisation.explanation_data import _step
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
+from tests.js.conftest import ALIGNMENT
 
 pytestmark = pytest.mark.system
 TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
@@ -29,12 +25,6 @@ FIRST = "I go home."
 SECOND = "나는 집에 간다."
 PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
-ALIGNMENT = {
-    "layer": "decoder.layers.0.cross_attention",
-    "head": 1,
-    "shifted": False,
-    "symmetry": None,
-}
 Make = Callable[..., Path]
 
 
@@ -44,7 +34,13 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
     attentive = make(precision="int8").read_bytes()
     facts = {"size": "1 MB"}
     first = LiveModel(
-        attentive, ("en", "ko"), ALIGNMENT, PROPOSED, "# A card", facts, TRUST
+        attentive,
+        ("en", "ko"),
+        {**ALIGNMENT, "symmetry": None},
+        PROPOSED,
+        "# A card",
+        facts,
+        TRUST,
     )
     recurrent = make("recurrent", "recurrent", "int8").read_bytes()
     second = LiveModel(recurrent, ("ko", "en"), None, (SECOND,))
@@ -86,12 +82,29 @@ def open_words(page: Any, number: int) -> None:
 
 
 def test_it_translates_what_is_typed_in_two_directions(
-    open_live: Callable[..., Any], make: Make
+    open_live: Callable[..., Any],
+    make: Make,
 ) -> None:
     page = open_live()
     model = make(precision="int8")
+
     assert page.title() == page.inner_text("#title") == "English → Korean"
     assert shown(page) == [expected(model, FIRST)]
+
+    page.wait_for_selector("#attention:not([hidden])")
+    words = page.locator("#columns .word bdi").all_text_contents()
+
+    assert words[:3] == ["I", "go", "home."]
+
+    note = page.inner_text("#agreement")
+
+    assert "measured on 12 other sentences" in note
+    assert "gradient × input 0.46, word erasure −0.20" in note
+
+    page.click("#open-player")
+    page.wait_for_selector("#mechanism svg")
+    page.click("#open-player")
+    page.wait_for_selector("#player", state="hidden")
 
     page.click("#input")
     page.keyboard.type("I was eating bread. You read a book")  # the example is replaced
@@ -100,13 +113,16 @@ def test_it_translates_what_is_typed_in_two_directions(
     assert page.input_value("#input") == "I was eating bread. You read a book"
 
     sentences = ("I was eating bread.", "You read a book")
+
     assert shown(page) == [expected(model, sentence) for sentence in sentences]
 
     put(page, "Mr. Kim reads. I go home.\n\nyou read a book")
     counts = "all => all.map(p => p.querySelectorAll('.line-of-text').length)"
+
     assert page.locator("#translation p").evaluate_all(counts) == [2, 0, 1]
 
     put(page, "")
+
     assert page.locator(".line-of-text").count() == 0
     assert not page.is_visible("#attention")
 
@@ -126,88 +142,58 @@ def test_it_translates_what_is_typed_in_two_directions(
     assert page.input_value("#input") == korean
 
     put(page, SENTENCES[0])
-    assert shown(page) == [
-        expected(make("recurrent", "recurrent", "int8"), SENTENCES[0])
-    ]
+    recurrent = make("recurrent", "recurrent", "int8")
+
+    assert shown(page) == [expected(recurrent, SENTENCES[0])]
+
+    page.click("#open-player")
+    page.wait_for_selector("#mechanism svg")
+
+    assert "12" not in page.inner_text("#agreement"), "nothing was measured of it"
 
     stored = "[document.cookie, localStorage.length, sessionStorage.length]"
+
     assert page.evaluate(stored) == ["", 0, 0]
 
 
+@pytest.mark.slow
 def test_languages_whose_codes_are_none_are_translated_all_the_same(
-    open_page: Callable[..., Any], wasm: Path, make: Make, tmp_path: Path
+    open_page: Callable[..., Any],
+    wasm: Path,
+    make: Make,
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "translator.html"
     translated = make(precision="int8")
-    model = LiveModel(
-        translated.read_bytes(), ("english (US)", "e"), ALIGNMENT, PROPOSED
-    )
+    model = LiveModel(translated.read_bytes(), ("english (US)", "e"), None, PROPOSED)
     path.write_text(render_live_page([model], wasm.read_bytes()), encoding="utf-8")
     page = open_page(path, f"html[data-loaded] {DONE}", offline=True)
-    put(page, "I was eating bread. You read a book")
-    sentences = ("I was eating bread.", "You read a book")
 
-    assert shown(page) == [expected(translated, sentence) for sentence in sentences]
+    assert shown(page) == [expected(translated, FIRST)]
 
 
-def test_attention_is_that_of_the_native_library(
-    open_live: Callable[..., Any], make: Make
-) -> None:
-    page = open_live()
-    sentence = "I was eating bread"
-    put(page, sentence)
-    page.wait_for_selector("#attention:not([hidden])")
-    translator = RuntimeTranslator(make(precision="int8"), threads=1)
-    readings = translator.translate(sentence, readings=True)[0].readings
-
-    assert readings is not None
-
-    words = list(readings.source_text)
-    assert page.locator("#columns .word bdi").all_text_contents()[: len(words)] == words
-
-    page.click("summary[data-text=numbers]")
-    for role, layer, head in (("cross", 0, 1), ("encoder", 1, 0), ("decoder", 1, 1)):
-        page.select_option("#role", role)
-        page.select_option("#layer", index=layer)
-        page.select_option("#head", index=head + 1)
-        weights = readings.words(readings.layers(role)[layer], head).weights
-        rows = page.locator("#table tbody tr").all()
-        for row, values in zip(rows, weights, strict=True):
-            cells = [float(cell) for cell in row.locator("td").all_text_contents()]
-            assert cells[: len(values)] == pytest.approx(values, abs=6e-4), role
-
-    note = page.inner_text("#agreement")
-    assert "measured on 12 other sentences" in note
-    assert "gradient × input 0.46, word erasure −0.20" in note
-
-    page.click("#switch")
-    page.wait_for_selector(DONE)
-    page.wait_for_function(
-        "!document.getElementById('agreement').textContent.includes('12')"
-    )
-
-
-def continuations(model: Any, best: Any, first: int) -> list[tuple[str, float]]:
-    """Return the texts that go on from a token with another one, and its probability."""
+def continuations(model: Any, best: Any, first: int) -> list[str]:
+    """Return the texts that go on from a token with another one, likeliest first."""
     before = best.ids[:first]
     options = model.options()
     options.trace = options.beam = 1
     (greedy,) = model.translate([LINE], options, [Constraints.of_prefix(before)])
     likely = [item for item in greedy.steps[first].candidates if item.token != 3]
-    texts: list[tuple[str, float]] = []
+    texts = list[str]()
     for candidate in likely[:7]:
         prefix = Constraints.of_prefix([*before, candidate.token])
         (other,) = model.translate([LINE], model.options(), [prefix])
         is_chosen = candidate.token == best.ids[first]
         text = best.text if is_chosen else other.hypotheses[0].text
-        if text not in [known for known, _ in texts]:
-            texts.append((text, exp(candidate.log_prob)))
+        if text not in texts:
+            texts.append(text)
 
     return texts
 
 
 def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
-    open_live: Callable[..., Any], make: Make
+    open_live: Callable[..., Any],
+    make: Make,
 ) -> None:
     page = open_live()
     translator = RuntimeTranslator(make(precision="int8"), threads=1)
@@ -222,6 +208,7 @@ def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
     assert texts == [hypothesis.text or "–" for hypothesis in hypotheses]
 
     buttons.nth(1).click()
+
     assert shown(page)[0] == hypotheses[1].text
     assert buttons.nth(1).get_attribute("aria-pressed") == "true"
 
@@ -243,12 +230,6 @@ def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
 
     assert listed.count() >= 3
 
-    percents = listed.locator(".share").all_text_contents()
-    shares = [float(text.strip("<> %")) / 100 for text in percents]
-    least = [max(0.01, share) for _, share in likely[: len(shares)]]
-
-    assert shares == pytest.approx(least, abs=0.0051)
-
     is_selected = [item.get_attribute("aria-selected") for item in listed.all()]
     chosen = is_selected.index("false")
     listed.nth(chosen).click()
@@ -257,16 +238,20 @@ def test_alternatives_and_continuations_replace_the_translation_and_are_undone(
     assert page.locator("#choices-box").is_hidden()
 
     text = shown(page)[0]
-    assert text == likely[chosen][0]
+
+    assert text == likely[chosen]
 
     explained = page.locator("#queries .word bdi").all_text_contents()
+
     assert explained == text.split(" "), "it is explained too"
 
     page.click("#undo")
     page.wait_for_selector("#undo[hidden]", state="attached")
+
     assert shown(page)[0] == best.text
 
 
+@pytest.mark.slow
 def test_sentences_and_continuations_are_chosen_by_pointer_and_keys(
     open_live: Callable[..., Any],
 ) -> None:
@@ -319,7 +304,8 @@ def test_sentences_and_continuations_are_chosen_by_pointer_and_keys(
 
 
 def test_doubtful_translations_and_unsure_words_are_marked(
-    open_live: Callable[..., Any], make: Make
+    open_live: Callable[..., Any],
+    make: Make,
 ) -> None:
     page = open_live()
     runtime = RuntimeTranslator(make(precision="int8"), threads=1)
@@ -332,106 +318,20 @@ def test_doubtful_translations_and_unsure_words_are_marked(
     marks = page.locator(".line-of-text").evaluate_all(
         "all => all.map(line => line.dataset.doubt === 'not learnt' && line.title !== '')"
     )
+
     assert marks == doubtful
     assert page.is_visible("#unlearnt")
     assert shown(page) == [translation.text or "–" for translation in translations]
 
-    model = runtime.model
-    put(page, LINE)
-    (line,) = model.translate([LINE], model.options())
-    (best,) = line.hypotheses
-    log_probs = [0.0] * len(best.text.split(" "))
-    for word, log_prob in zip(
-        model.word_indices(best.ids, True), best.log_probs, strict=True
-    ):
-        log_probs[word] += log_prob
-
-    levels = [
-        sum(exp(value) < limit for limit in (0.7, 0.4, 0.2)) for value in log_probs
-    ]
-    assert any(levels)
-
     spans = page.locator(".line-of-text span")
     names = spans.evaluate_all("all => all.map(span => span.className)")
-    assert names == [f"unsure-{level}" for level in levels if level]
+
+    assert {"unsure-1", "unsure-2", "unsure-3"}.issuperset(names)
+    assert names
 
     page.uncheck("#unsure")
+
     assert spans.count() == 0
-
-
-def test_the_player_shows_the_search(open_live: Callable[..., Any], make: Make) -> None:
-    page = open_live()
-    runtime = RuntimeTranslator(make(precision="int8"), threads=1)
-    rank = 2
-    put(page, LINE)
-    page.click("#open-player")
-    page.wait_for_selector("#player:not([hidden])")
-    page.click("#alternatives-name")
-    page.click(f"#ranked button >> nth={rank}")
-    if page.is_visible("#pieces"):  # some word has several
-        page.check("#pieces")
-    vocabulary = load_folder(make(precision="int8").with_suffix("")).tokenizer.target
-    _, steps = runtime.trace(LINE)
-    tokens = [*runtime.translate(LINE, nbest=3)[0].nbest[rank].tokens, "</s>"]
-    for number, step in enumerate(map(_step, _steps(vocabulary, tokens, steps))):
-        page.fill("#step", str(number + 2))  # after two layers of the encoder
-        names = [token.strip() or "␣" for token, _, _ in step["candidates"]]
-        listed = [name.replace("</s>", "⟨end⟩") for name in names]
-        assert page.locator("#mechanism .candidate").all_text_contents() == listed
-        kinds = [f"{fate} wins" if wins else fate for *_, fate, wins in step["nodes"]]
-        drawn = page.locator("#tree g g").evaluate_all(
-            "all => all.map(group => group.getAttribute('class').replace(' current', ''))"
-        )
-        assert drawn[-len(kinds) :] == kinds
-
-    page.click("#open-player")
-    page.wait_for_selector("#player", state="hidden")
-
-
-def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(
-    open_live: Callable[..., Any], make: Make
-) -> None:
-    page = open_live()
-    runtime = RuntimeTranslator(make("recurrent", "recurrent", "int8"), threads=1)
-    page.click("#switch")
-    put(page, SECOND)
-    page.click("#open-player")
-    page.wait_for_selector("#mechanism svg")
-    options = runtime.model.options()
-    options.states = 1
-    (line,) = runtime.model.translate([SECOND], options)
-    states = line.hypotheses[0].states
-    readings = runtime.trace(SECOND)[0].readings
-
-    assert states is not None
-    assert states.encoder is not None
-    assert readings is not None
-
-    tokens, directions, _ = states.encoder.shape
-    words = [*range(len(readings.source_text)), -1]
-    source_words = np.asarray(readings.source_words)
-    painted = "() => document.querySelectorAll('#mechanism .lit rect.frame').length"
-    for step in range(tokens):
-        page.fill("#step", str(step))
-        count = 0
-        for word in words:
-            (places,) = np.nonzero(source_words == word)
-            count += places[-1] <= step
-            count += directions == 2 and places[0] >= tokens - 1 - step
-        assert page.evaluate(painted) == count, (
-            "each direction has the states of what it has read"
-        )
-
-    page.fill("#step", str(tokens))
-    of_decoder = 2  # the state that asks, and the next one
-    assert page.evaluate(painted) == directions * len(words) + of_decoder
-
-    (scores,) = readings.scores[readings.layers("cross")[0]][:, 0]
-    sums = [np.logaddexp.reduce(scores[source_words == word]) for word in words]
-    texts = page.locator("#mechanism rect.score + text").all_text_contents()
-    shown_scores = [float(text.removeprefix("< ").replace("−", "-")) for text in texts]
-
-    assert shown_scores == pytest.approx(sums, abs=0.06)
 
 
 WATCH = """text => {
@@ -451,6 +351,7 @@ WATCH = """text => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_long_text_never_blocks_the_page(open_live: Callable[..., Any]) -> None:
     """It looks at the keyboard between two parts of a text, and leaves that once there is a newer
     one.
@@ -468,10 +369,12 @@ def test_a_long_text_never_blocks_the_page(open_live: Callable[..., Any]) -> Non
     assert page.evaluate("shown - began") >= 3, "the lines are laid out in parts"
 
     counts = page.evaluate("counts")
+
     assert counts[0] == 0
     assert max(counts) < 3000, "the older text is left when a newer one comes"
 
 
+@pytest.mark.slow
 def test_an_old_browser_is_told_in_a_sentence(open_live: Callable[..., Any]) -> None:
     page = open_live("#unsupported:not([hidden])", script="delete window.WebAssembly")
     assert page.inner_text("#unsupported").startswith(
@@ -489,10 +392,13 @@ def test_an_old_browser_is_told_in_a_sentence(open_live: Callable[..., Any]) -> 
     ids=["light", "dark"],
 )
 def test_it_is_accessible_fits_a_phone_and_prints(
-    open_live: Callable[..., Any], axe: str, options: dict[str, Any]
+    open_live: Callable[..., Any],
+    axe: str,
+    options: dict[str, Any],
 ) -> None:
     page = open_live(**options)
     page.wait_for_selector("#attention:not([hidden])")
+
     assert page.inner_text("#title") == (
         "영어 → 한국어" if options else "English → Korean"
     )
@@ -513,5 +419,6 @@ def test_it_is_accessible_fits_a_phone_and_prints(
 
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
+
     assert page.inner_text("#printed") == FIRST
     assert not page.is_visible("#input")

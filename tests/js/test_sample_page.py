@@ -13,11 +13,15 @@ pytestmark = pytest.mark.system
 PAIRS = {"나는 빵을 먹고 있었다": "I was eating bread", "나는 집에 간다": "I go home"}
 
 
+@pytest.mark.slow
 def test_it_translates_the_sentences_of_the_demonstration(
-    open_page: Callable[..., Any], wasm: Path, tmp_path: Path
+    open_page: Callable[..., Any],
+    wasm: Path,
+    tmp_path: Path,
 ) -> None:
     file = tmp_path / "translator.html"
     file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
+
     assert file.stat().st_size < 2_500_000
 
     page = open_page(file, "html[data-loaded]", offline=True)
@@ -27,7 +31,9 @@ def test_it_translates_the_sentences_of_the_demonstration(
 
 
 def test_its_model_can_be_taken_out_of_it(
-    wasm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wasm: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """`make page` does this with the page of a new model."""
     before = live.MODEL
@@ -38,6 +44,7 @@ def test_its_model_can_be_taken_out_of_it(
     assert (tmp_path / before.name).read_bytes() == before.read_bytes()
 
     about = before.with_suffix(".json").read_text(encoding="utf-8")
+
     assert (tmp_path / before.with_suffix(".json").name).read_text(
         encoding="utf-8"
     ) == about

@@ -31,7 +31,13 @@ def compile_c(output: Path, sources: Sequence[Path], *options: str) -> None:
         *map(str, sources),
         "-lm",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
     assert done.returncode == 0, done.stderr
 
 
@@ -56,7 +62,6 @@ def load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     for name in ("tokenizer_open", "tokenizer_piece"):
         getattr(library, name).restype = ctypes.c_void_p
-    library.tokenizer_language_code.restype = ctypes.c_size_t
     library.unicode_version.restype = ctypes.c_char_p
     return library
 
@@ -110,7 +115,9 @@ class CTokenizer:
         line = text.encode() if isinstance(text, str) else text
         out = TokenBuffer()
         status = self._functions.tokenizer_encode(
-            self._tokenizer, *_sized(line), ctypes.byref(out)
+            self._tokenizer,
+            *_sized(line),
+            ctypes.byref(out),
         )
         ids = out.data[: out.size] if out.size else []
         self._functions.tokens_free(ctypes.byref(out))
@@ -121,10 +128,13 @@ class CTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         out = TextBuffer()
         status = self._functions.tokenizer_decode(
-            self._tokenizer, *_array(ids), ctypes.byref(out)
+            self._tokenizer,
+            *_array(ids),
+            ctypes.byref(out),
         )
         text = ctypes.string_at(out.data, out.size).decode() if out.data else ""
         self._functions.text_free(ctypes.byref(out))
+
         assert status == 0
 
         return text
@@ -132,20 +142,20 @@ class CTokenizer:
     def token(self, index: int) -> str | None:
         size = ctypes.c_size_t()
         data = self._functions.tokenizer_piece(
-            self._tokenizer, index, ctypes.byref(size)
+            self._tokenizer,
+            index,
+            ctypes.byref(size),
         )
         return ctypes.string_at(data, size.value).decode() if data else None
-
-    def language_code(self, clean_text: str) -> str:
-        line = clean_text.encode()
-        size = self._functions.tokenizer_language_code(self._tokenizer, *_sized(line))
-        return line[:size].decode()
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         words, _ = _array(ids)
         status = self._functions.tokenizer_word_indices(
-            self._tokenizer, *_array(ids), words
+            self._tokenizer,
+            *_array(ids),
+            words,
         )
+
         assert status == 0
 
         return list(words)

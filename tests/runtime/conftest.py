@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,25 +33,35 @@ def tokenizer_library(cached: FolderCache) -> ctypes.CDLL:
     return load(folder / "tokenizer.so")
 
 
+Sanitised = Callable[..., Path]
+
+
 @pytest.fixture(scope="session")
-def program_of_c(cached: FolderCache) -> list[str]:
-    """Compile the library; return the command that links a program with it."""
-    compiler = shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs gcc or clang")
-    command = [
-        compiler,
-        "-O0",
-        "-std=gnu11",
-        "-march=native",
-        f"-I{native.FOLDER_OF_SOURCES}",
-    ]
+def sanitised(cached: FolderCache) -> Sanitised:
+    """Return a function that compiles a driver with C sources and with sanitizers, until one of
+    them changes.
+    """
+    if COMPILER is None:
+        pytest.skip(NO_COMPILER)
 
-    def compile_library(folder: Path) -> None:
-        subprocess.run(
-            [*command, "-c", *map(str, native.SOURCES)], cwd=folder, check=True
-        )
+    def program(
+        driver: Path,
+        sources: Sequence[Path],
+        sanitizers: str = "address,undefined",
+    ) -> Path:
+        flags = ["-g", "-O0", "-march=native", "-pthread", f"-fsanitize={sanitizers}"]
+        flags.append("-fno-sanitize-recover=all")
 
-    folder = cached("c_objects", compile_library, native.FOLDER_OF_SOURCES)
-    objects = sorted(map(str, folder.glob("*.o")))
-    return [*command, *objects, "-lm", "-lpthread"]
+        def compile_driver(folder: Path) -> None:
+            try:
+                compile_c(folder / "program", [driver, *sources], *flags)
+            except AssertionError as problem:
+                if "sanitize" in str(problem) or "asan" in str(problem):
+                    pytest.skip("the C compiler has no sanitizers")
+                raise
+
+        name = f"{driver.stem}-{sanitizers}"
+        folder = cached(name, compile_driver, native.FOLDER_OF_SOURCES, driver)
+        return folder / "program"
+
+    return program

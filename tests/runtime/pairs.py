@@ -39,18 +39,20 @@ def maker(new_folder: Callable[[], Path]) -> Maker:
         decoder: str,
         precision: Any = "float32",
         copy_tokens: int = 0,
+        languages: tuple[str, str] = ("", ""),
         **choice: Any,
     ) -> Pair:
-        key = (encoder, decoder, precision, copy_tokens, *choice.items())
+        key = (encoder, decoder, precision, copy_tokens, languages, *choice.items())
         if key not in made:
-            path = folder(
-                new_folder(), encoder, decoder, end=0.5, copy_tokens=copy_tokens
-            )
+            options: Any = {"copy_tokens": copy_tokens, "languages": languages}
+            path = folder(new_folder(), encoder, decoder, end=0.5, **options)
             model = load_folder(path)
+
             assert why_not_packed(model.model) is None
+
             aligned = AlignmentChoice(**choice) if choice else None
             search = json.loads(model.settings.search.model_dump_json())
-            values = {"precision": precision, "search": search}
+            values = {"precision": precision, "search": search, "languages": languages}
             packed = pack_model(model.model, precision)
             file = path.with_suffix(".regard")
             file.write_bytes(runtime_file(model, packed, aligned, values))
@@ -77,7 +79,9 @@ def assert_same(pair: Pair, lines: Sequence[str], **options: Any) -> list[Transl
         )
 
     expected, actual = results
+
     assert notes[1] == notes[0]
+
     for one, other in zip(actual, expected, strict=True):
         assert _told_of(one) == _told_of(other)
         assert _scores(one) == pytest.approx(_scores(other), abs=2e-4, rel=1e-4)

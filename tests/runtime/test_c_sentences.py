@@ -55,7 +55,7 @@ def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
     rng = random.Random(4)
     several = 0
     splitter = LineSplitter(len, sys.maxsize, True)
-    for _ in range(15_000):
+    for _ in range(6_000):
         line = clean("".join(rng.choices(pieces, k=rng.randint(1, 24))))
         if not line:
             continue
@@ -63,39 +63,22 @@ def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
         ends = (ctypes.c_size_t * (len(text) + 1))()
         count = library.line_ends(text, len(text), ends)
         expected = splitter.split(line, [])
+
         assert parts_of(text, ends[:count]) == expected, ascii(line)
+
         several += len(expected) > 1
 
-    assert several > 2_500
+    assert several > 1_000
 
 
-CLAUSES = [
-    *[
-        "ฉัน",
-        "กลับบ้าน",
-        "เขา",
-        "ๆ",
-        "ฯ",
-        "๒",
-        "5",
-        "ລາວ",
-        "ໄປ",
-        "ໆ",
-        "ខ្ញុំ",
-        "ទៅ",
-        "ៗ",
-        "។",
-        ".",
-        "A",
-        "ᥛᥣᥰ",
-    ],
-    *([" "] * 8),
-]
+CLAUSES = "ฉัน กลับบ้าน เขา ๆ ฯ ๒ 5 ລາວ ໄປ ໆ ខ្ញុំ ទៅ ៗ ។ . A ᥛᥣᥰ"
 """Words and marks, between which spaces may divide clauses."""
 
 
 def split_further(
-    library: ctypes.CDLL, line: str, splitter: LineSplitter
+    library: ctypes.CDLL,
+    line: str,
+    splitter: LineSplitter,
 ) -> tuple[list[str], list[str]]:
     """Return the parts and the notes of a line by the library; a token is a character."""
     text = line.encode()
@@ -109,16 +92,19 @@ def split_further(
 @pytest.mark.parametrize("line_clauses", [None, 1, 4])
 @pytest.mark.parametrize("each_sentence", [True, False])
 def test_clauses_are_split_and_noted_alike(
-    library: ctypes.CDLL, each_sentence: bool, line_clauses: int | None
+    library: ctypes.CDLL,
+    each_sentence: bool,
+    line_clauses: int | None,
 ) -> None:
     rng = random.Random(5)
+    clauses = [*CLAUSES.split(), *([" "] * 8)]
     several = 0
 
     def count_tokens(text: str) -> int:
         return len(text.rstrip()) + 1
 
-    for _ in range(2_000):
-        line = clean("".join(rng.choices(CLAUSES, k=rng.randint(1, 40))))
+    for _ in range(1_000):
+        line = clean("".join(rng.choices(clauses, k=rng.randint(1, 40))))
         longest = rng.choice((4, 15, 60))
         splitter = LineSplitter(count_tokens, longest, each_sentence, line_clauses)
         notes = list[str]()
@@ -129,7 +115,7 @@ def test_clauses_are_split_and_noted_alike(
             assert split_further(library, line, splitter) == (expected, notes), line
         several += len(expected) > 1
 
-    assert several > 500
+    assert several > 250
 
 
 def test_letters_are_those_of_python(library: ctypes.CDLL) -> None:
@@ -139,9 +125,10 @@ def test_letters_are_those_of_python(library: ctypes.CDLL) -> None:
         if 0xD800 <= code < 0xE000 or unicodedata.category(character) == "Cn":
             continue
         text = character.encode()
-        assert bool(library.has_letters(text, len(text))) == has_letters(character), (
-            hex(code)
-        )
+        is_letter = bool(library.has_letters(text, len(text)))
+
+        assert is_letter == has_letters(character), hex(code)
+
         if not character.isspace():
             wants_space = bool(library.wants_space(text, len(text), b"a", 1))
             assert wants_space == has_spaces(character, "a"), hex(code)

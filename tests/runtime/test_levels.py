@@ -21,6 +21,7 @@ from engine.test_c_search import loaded, requests
 from engine.test_kernels import KINDS, forced, pairs_of
 from helpers.cached_folders import FolderCache
 from helpers.kernel_programs import Team
+from laws.models import in_turn
 
 from regard.runtime import native
 from regard.runtime.engine import pack_model
@@ -41,38 +42,50 @@ if not COMPILER:
     pytest.skip("no C compiler, which levels are built with", allow_module_level=True)
 X86 = native.machine() == "x86_64"
 LEVELS = build_library.host_levels()
+DAILY = ("avx2", "avx512bf16") if X86 else tuple(LEVELS)
+"""Levels of the default tests: the best one, and one that most processors have."""
 if X86:  # these too, on every processor of the kind
     LEVELS["plain"] = ("-march=x86-64",)
     LEVELS["emulated"] = ("-march=x86-64-v3", "-include", str(HERE / "avxvnni.h"))
+OTHERS = [name for name in LEVELS if name not in DAILY]
 run_program: Any = subprocess.run
 
 
+def slow(*values: Any) -> Any:
+    """Return a case of the slow tests."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+KINDS_OF_OTHERS = [slow(*KINDS[0].values, level) for level in OTHERS]
+
+
 @pytest.fixture(scope="session")
-def built(cached: FolderCache) -> Path:
-    """Build a library of all levels, as the ready-made ones are, in its folder, and the driver that
-    compares them.
+def levels(pytestconfig: pytest.Config) -> dict[str, tuple[str, ...]]:
+    """Return the levels that are built with their flags: with the slow tests all of them, as well
+    optimised as those of the package.
+    """
+    if "not slow" not in pytestconfig.option.markexpr:
+        return LEVELS
+    return {name: (*LEVELS[name], "-O1") for name in DAILY}
+
+
+@pytest.fixture(scope="session")
+def built(cached: FolderCache, levels: dict[str, tuple[str, ...]]) -> Path:
+    """Build a library of several levels, as the ready-made ones are, in its folder, and the driver
+    that compares them.
     """
     driver = HERE / "levels_driver.c"
 
     def build(folder: Path) -> None:
         system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
         path = folder / "lib" / f"{system}-{native.machine()}" / "libregard.so"
-        build_library.compile_library([COMPILER], LEVELS, path)
-        command = [
-            COMPILER,
-            "-O2",
-            "-std=gnu11",
-            f"-I{native.FOLDER_OF_SOURCES}",
-            driver,
-            path,
-        ]
-        command += [f"-Wl,-rpath,{path.parent}", "-lm", "-o", folder / "driver"]
-        run_program(command, check=True)
+        build_library.compile_library([COMPILER], levels, path)
+        command = [COMPILER, "-O1", "-std=gnu11", f"-I{native.FOLDER_OF_SOURCES}"]
+        command += [driver, path, f"-Wl,-rpath,{path.parent}", "-lm"]
+        run_program([*command, "-o", folder / "driver"], check=True)
 
-    headers = HERE / "avxvnni.h"
-    return cached(
-        "levels", build, native.FOLDER_OF_SOURCES, driver, headers, ROOT / "tools"
-    )
+    sources = [native.FOLDER_OF_SOURCES, driver, HERE / "avxvnni.h", ROOT / "tools"]
+    return cached(f"levels-{len(levels)}", build, *sources)
 
 
 @pytest.fixture(scope="session")
@@ -113,20 +126,20 @@ def packed_bytes(weight: np.ndarray, precision: str) -> list[bytes]:
     V, K = weight.shape
     columns = -(-V // 64) * 64
     inputs = -(-K // GROUP[precision]) * GROUP[precision]
-    arrays = [
-        np.zeros(columns * inputs * BYTES[precision], np.uint8),
-        np.zeros(columns, np.float32),
-        np.zeros(columns, np.int32),
-    ]
-    addresses = map(address, arrays)
-    native.kernels().regard_pack(
-        address(weight), V, K, PRECISIONS[precision], *addresses
-    )
+    panels = np.zeros(columns * inputs * BYTES[precision], np.uint8)
+    scales = np.zeros(columns, np.float32)
+    sums = np.zeros(columns, np.int32)
+    arrays = [panels, scales, sums]
+    size = (V, K, PRECISIONS[precision])
+    native.kernels().regard_pack(address(weight), *size, *map(address, arrays))
     return [array.tobytes() for array in arrays]
 
 
 def product(
-    weight: np.ndarray, x: np.ndarray, precision: Any, threads: int = 1
+    weight: np.ndarray,
+    x: np.ndarray,
+    precision: Any,
+    threads: int = 1,
 ) -> np.ndarray:
     builder = Builder(precision)
     target = builder.linear(builder.register(weight.shape[1]), torch.from_numpy(weight))
@@ -141,9 +154,8 @@ def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 
     def quantised(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         size = np.abs(rows).max(1, keepdims=True)
-        times = np.divide(
-            np.float32(127), size, out=np.zeros_like(size), where=size > 0
-        )
+        zeros = np.zeros_like(size)
+        times = np.divide(np.float32(127), size, out=zeros, where=size > 0)
         return np.rint(rows * times).astype(np.int64), size / np.float32(127)
 
     w, scales = quantised(weight)
@@ -152,9 +164,12 @@ def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("K", "V"), [(130, 70), (7, 200), (512, 96)])
-@pytest.mark.parametrize("level", [*LEVELS, "native"])
+@pytest.mark.parametrize("level", [*DAILY, "native", *map(slow, OTHERS)])
 def test_products_are_those_of_whole_numbers_and_of_each_row_alone(
-    level: str, K: int, V: int, use: Use
+    level: str,
+    K: int,
+    V: int,
+    use: Use,
 ) -> None:
     """The driver compares floats with plain loops; here int8 is equal to the last bit, at its
     largest numbers too, and a row does not depend on those beside it.
@@ -169,11 +184,13 @@ def test_products_are_those_of_whole_numbers_and_of_each_row_alone(
     use("native")
     packed = [packed_bytes(weight, precision) for precision in PRECISIONS]
     use(level)
+
     assert [packed_bytes(weight, precision) for precision in PRECISIONS] == packed
 
     expected = integer_product(weight, x)
     for rows in (1, 2, 3, 4, 5, 6, 13):
         assert np.array_equal(product(weight, x[:rows], "int8"), expected[:rows])
+
     assert np.array_equal(product(weight, x, "int8", threads=2), expected)
 
     for precision in ("float32", "bfloat16"):
@@ -183,15 +200,23 @@ def test_products_are_those_of_whole_numbers_and_of_each_row_alone(
 
 
 def test_the_driver_finds_every_level_equal_to_plain_loops(built: Path) -> None:
-    done = run_program([built / "driver"], capture_output=True, text=True, check=False)
+    done = run_program(
+        [built / "driver"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("equal\n")
 
 
-@pytest.mark.parametrize("settings", KINDS)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("settings", "level"), [*in_turn(KINDS, DAILY), *KINDS_OF_OTHERS]
+)
 def test_every_level_translates_as_the_native_one(
-    level: str, settings: Any, use: Use
+    settings: Any,
+    level: str,
+    use: Use,
 ) -> None:
     """In float32; the precisions differ in the products alone."""
     folder = loaded(settings, {"beam": 3})
@@ -206,21 +231,26 @@ def test_every_level_translates_as_the_native_one(
         targets.append([ranked[0].ids for ranked in results])
 
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
+
     assert targets[0] == targets[1]
 
 
-def test_the_best_level_that_runs_is_taken(levelled: ctypes.CDLL) -> None:
-    levels = native.levels_of(levelled)
-    assert list(levels) == list(LEVELS)
-    assert levels[next(iter(LEVELS))], (
-        "the lowest level runs on every processor that tests run on"
-    )
+def test_the_best_level_that_runs_is_taken(
+    levelled: ctypes.CDLL,
+    levels: dict[str, tuple[str, ...]],
+) -> None:
+    runs_here = native.levels_of(levelled)
+
+    assert list(runs_here) == list(levels)
     assert levelled.regard_use_level(None) == 0
 
-    best = [name for name, runs in levels.items() if runs][-1]
+    best = [name for name, runs in runs_here.items() if runs][-1]
+
     assert levelled.regard_level().decode() == best
-    for name, runs in levels.items():
+
+    for name, runs in runs_here.items():
         assert (levelled.regard_use_level(name.encode()) == 0) == runs
+
     assert levelled.regard_use_level(b"nonsense") == -1
 
     levelled.regard_use_level(None)
@@ -244,64 +274,84 @@ def test_detected_features_are_those_of_the_system(levelled: ctypes.CDLL) -> Non
         "avx512vnni": f"{v4} avx512_vnni",
         "avx512bf16": f"{v4} avx512_vnni avx512_bf16",
     }
-    detected = native.levels_of(levelled)
-    for level, wanted in needed.items():
-        assert detected[level] == ({*wanted.split()} <= {*flags.split()}), level
+    for level, runs in native.levels_of(levelled).items():
+        if level in needed:
+            wanted = {*needed[level].split()}
+            assert runs == wanted.issubset(flags.split()), level
 
 
 # --- the choice of a library and of a level
 
 
+TELL = """
+import sys
+from pathlib import Path
+from regard.runtime import native
+native.FOLDER_OF_LIBRARIES = Path(sys.argv[1])
+print(native.why_unavailable() or f'{native.level()} {native.is_ready_made()}')
+"""
+
+
 def told(folder: Path, **environment: str) -> str:
     """Return what a process tells of its kernels whose ready-made libraries are in a folder."""
-    code = (
-        "import sys; from pathlib import Path; from regard.runtime import native; "
-        "native.FOLDER_OF_LIBRARIES = Path(sys.argv[1]); "
-        "why = native.why_unavailable(); "
-        "print(why or f'{native.level()} {native.is_ready_made()}')"
+    env = {**os.environ, **environment}
+    for name in {native.SWITCH, native.LEVEL}.difference(environment):
+        env.pop(name, None)
+    command = [sys.executable, "-c", TELL, folder]
+    done = run_program(
+        command,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    unset = (native.SWITCH, native.LEVEL)
-    env = {name: value for name, value in os.environ.items() if name not in unset}
-    env |= environment
-    command = [sys.executable, "-c", code, folder]
-    done = run_program(command, env=env, capture_output=True, text=True, check=True)
     return str(done.stdout.strip())
 
 
 def test_a_ready_made_library_is_preferred(
-    library_file: Path, levelled: ctypes.CDLL, tmp_path: Path
+    library_file: Path,
+    levelled: ctypes.CDLL,
+    tmp_path: Path,
 ) -> None:
     folder = library_file.parents[1]
     cache = tmp_path / "cache"
+
     assert told(folder, REGARD_CACHE=str(cache), PATH="/nowhere").endswith(" True")
     assert not cache.exists(), "nothing was compiled"
     assert "switches them off" in told(folder, REGARD_KERNELS="off")
     assert told(folder, REGARD_KERNELS="compile") == "native False"
 
-    levels = native.levels_of(levelled)
-    lowest, *_ = levels
+    runs_here = native.levels_of(levelled)
+    lowest, *_ = runs_here
+
     assert told(folder, REGARD_LEVEL=lowest) == f"{lowest} True"
-    for level, runs in levels.items():
+
+    for level, runs in runs_here.items():
         if not runs:
             assert "this processor lacks it" in told(folder, REGARD_LEVEL=level)
     answer = told(folder, REGARD_LEVEL="AVX2")
+
     assert "asks for 'AVX2', and this library has no such level" in answer
     assert lowest in answer
 
 
 @pytest.mark.parametrize("is_library", [True, False])
 def test_a_library_of_other_sources_or_none_is_not_used(
-    library_file: Path, tmp_path: Path, is_library: bool
+    library_file: Path,
+    tmp_path: Path,
+    is_library: bool,
 ) -> None:
     other = tmp_path / library_file.parent.name / library_file.name
     other.parent.mkdir()
     content = library_file.read_bytes()
     sources = native.hash_of_sources().encode()
+
     assert content.count(sources) == 1
 
     other.write_bytes(
         content.replace(sources, b"0" * 32) if is_library else b"no library"
     )
+
     assert told(tmp_path) == "native False"
 
 
@@ -312,28 +362,9 @@ def test_a_machine_without_memory_is_told() -> None:
     program = builder.build()
     program.widths[:] = 0
     rows = np.lib.stride_tricks.as_strided(np.zeros(0, np.float32), (1 << 46, 0))
+
     with pytest.raises(MemoryError, match="no memory for the kernels"):
         Team(2).run(program, rows, registers=np.zeros(64, np.float32))
-
-
-def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A copy of the package in site-packages would not have it: the first command replaces the
-    copy.
-    """
-    monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
-    commands = re.escape(
-        "`pip install -e '.[build]' && python tools/build_library.py wasm`"
-    )
-    with pytest.raises(RuntimeError, match=f"in the folder of the source: {commands}"):
-        native.wasm_file()
-
-    (tmp_path / "wasm").mkdir()
-    (tmp_path / "wasm" / "regard.wasm").write_bytes(b"")
-    message = f"from other sources of the library; build it again: {commands}"
-    with pytest.raises(RuntimeError, match=message):
-        native.wasm_file()
 
 
 # --- processors that are not here: by an emulator, or a WASM engine
@@ -351,7 +382,10 @@ def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
     ],
 )
 def test_another_processor(
-    triple: str, command: str, message: str, tmp_path: Path
+    triple: str,
+    command: str,
+    message: str,
+    tmp_path: Path,
 ) -> None:
     """zig, which compiles for them, builds its own libraries first, for minutes."""
     program, *options = command.split()
@@ -363,10 +397,12 @@ def test_another_processor(
         pytest.skip(str(problem))
 
     machine, *_ = triple.split("-")
-    names = build_library.LEVELS[machine]
+    levels = {}
+    for name in build_library.LEVELS[machine]:
+        levels[name] = (f"-mcpu={build_library.CPUS[name]}",)
     build_library.compile_library(
         compiler,
-        {name: (f"-mcpu={build_library.CPUS[name]}",) for name in names},
+        levels,
         tmp_path / "driver",
         flags=native.OPTIMISATION,
         link=("-s",) if machine == "wasm32" else ("-static", "-s"),
@@ -374,8 +410,11 @@ def test_another_processor(
         more=[HERE / "levels_driver.c"],
     )
     done = run_program(
-        [program, *options, tmp_path / "driver"], capture_output=True, text=True
+        [program, *options, tmp_path / "driver"],
+        capture_output=True,
+        text=True,
     )
+
     assert done.returncode == 0, done.stdout
     assert message in done.stdout
     assert done.stdout.endswith("equal\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ from regard.runtime import native
 from regard.runtime.model import (
     Constraints,
     Options,
-    RuntimeLine,
     RuntimeModel,
     RuntimeQueue,
 )
+from tests.runtime.conftest import Sanitised
 from tests.runtime.pairs import Maker
 
 if (problem := native.why_unavailable()) is not None:
@@ -46,9 +45,15 @@ KINDS = (
 )
 
 
-@pytest.fixture(scope="module", params=["transformer", "recurrent", "convolutional"])
-def model(request: pytest.FixtureRequest, make: Maker) -> RuntimeModel:
-    _, runtime = make(request.param, request.param)
+@pytest.fixture
+def kind() -> str:
+    """Return the kind of encoder and decoder; a test may name another one."""
+    return "transformer"
+
+
+@pytest.fixture
+def model(make: Maker, kind: str) -> RuntimeModel:
+    _, runtime = make(kind, kind)
     return runtime.model
 
 
@@ -72,41 +77,44 @@ def contents(lines: Any) -> list[Any]:
     bits.
     """
     told: list[Any] = []
-    line: RuntimeLine
-
     for line in lines:
         told += [line.source, line.notes]
         told += [(part.source, part.text) for part in line.parts]
         for hypothesis in line.hypotheses:
             told += [hypothesis.text, hypothesis.ids, hypothesis.links]
-            told += [
-                (name, array.tobytes()) for name, array in hypothesis.weights.items()
-            ]
-
+            for name, weights in hypothesis.weights.items():
+                told += [name, weights.tobytes()]
     return told
+
+
+def scores_of(lines: Any) -> list[float]:
+    return [h.score for line in lines for h in line.hypotheses]
 
 
 def taken_from(queue: RuntimeQueue) -> tuple[int, Any]:
     """Wait for the next call that is done."""
     taken = queue.take(60.0)
+
     assert taken is not None
+
     return taken
 
 
+@pytest.mark.parametrize("kind", ["transformer", "recurrent", "convolutional"])
 def test_calls_with_unlike_options_get_what_they_would_get_alone(
-    model: RuntimeModel, queue: RuntimeQueue
+    model: RuntimeModel,
+    queue: RuntimeQueue,
 ) -> None:
     kinds = [options(model, **kind) for kind in KINDS]
     alone = [model.translate(LINES, kind) for kind in kinds]
+
     assert len({h.ids for kind in alone for line in kind for h in line.hypotheses}) > 20
 
     rng = random.Random(1)
     calls = []
     for kind in [*range(len(kinds))] * 12:
-        numbers = [
-            rng.randrange(len(LINES)) for _ in range(rng.choice([0, 1, 1, 2, 7]))
-        ]
-        calls.append((kind, numbers))
+        count = rng.choice([0, 1, 1, 2, 7])
+        calls.append((kind, rng.choices(range(len(LINES)), k=count)))
     rng.shuffle(calls)
 
     def submit(first: int) -> None:
@@ -120,22 +128,31 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(
     results = dict(taken_from(queue) for _ in calls)
     for thread in threads:
         thread.join()
+
     assert results.keys() == set(range(len(calls)))
 
     for ticket, (kind, numbers) in enumerate(calls):
         expected = [alone[kind][number] for number in numbers]
+
         assert contents(results[ticket]) == contents(expected)
-        for line, other in zip(results[ticket], expected, strict=True):
-            scores = [hypothesis.score for hypothesis in other.hypotheses]
-            assert [h.score for h in line.hypotheses] == pytest.approx(scores, abs=1e-5)
+
+        scores = pytest.approx(scores_of(expected), abs=1e-5)
+
+        assert scores_of(results[ticket]) == scores
 
     assert queue.take(0.0) is None
 
 
 def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
-    model: RuntimeModel, queue: RuntimeQueue
+    model: RuntimeModel,
+    queue: RuntimeQueue,
 ) -> None:
-    chosen = options(model, beam=3, nbest=2, min_length=1)
+    chosen = options(
+        model,
+        beam=3,
+        nbest=2,
+        min_length=1,
+    )
     sources = [model.encode(line) for line in SENTENCES]
     prefixes = [
         Constraints((ctypes.c_int32 * 2)(5, 6), 2, max_steps=9, sampling_key=number)
@@ -145,7 +162,9 @@ def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
     expected = [
         model.translate(given, chosen, constraints) for given, constraints in calls
     ]
+
     assert {line.hypotheses[0].ids[:2] for line in expected[2]} == {(5, 6)}
+
     for ticket in range(30):
         given, constraints = calls[ticket % 3]
         queue.submit(ticket, given, chosen, constraints)
@@ -155,6 +174,7 @@ def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
     for ticket in reversed(range(30)):
         if ticket % 4:
             taken = queue.take(60.0, ticket)
+
             assert taken is not None
             assert taken[0] == ticket
             assert contents(taken[1]) == contents(expected[ticket % 3])
@@ -179,11 +199,18 @@ def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     chosen = options(model, beam=1)
     queue.submit(1, LINES * 100, chosen)
     queue.submit(2, LINES[:1], chosen)
+
     assert [taken_from(queue)[0] for _ in range(2)] == [2, 1]
 
-    wide = options(model, beam=250, min_length=30, max_length=30)
+    wide = options(
+        model,
+        beam=250,
+        min_length=30,
+        max_length=30,
+    )
     queue.submit(3, [SENTENCES[0]], wide)
     queue.submit(4, LINES[:1], chosen)
+
     assert [taken_from(queue)[0] for _ in range(2)] == [4, 3], (
         "one of a wide beam neither"
     )
@@ -191,17 +218,9 @@ def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     queue.close()
 
 
-def test_a_queue_is_closed_while_calls_are_open(
-    model: RuntimeModel, queue: RuntimeQueue
-) -> None:
-    for ticket in range(20):
-        queue.submit(ticket, LINES, options(model, beam=5))
-    queue.close()
-    queue.close()
-
-
-def test_what_cannot_be_translated_is_refused_at_once(
-    model: RuntimeModel, queue: RuntimeQueue
+def test_what_cannot_be_translated_is_refused_at_once_and_a_queue_is_closed(
+    model: RuntimeModel,
+    queue: RuntimeQueue,
 ) -> None:
     with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
         queue.submit(1, ["I"], options(model, beam=0))
@@ -212,40 +231,37 @@ def test_what_cannot_be_translated_is_refused_at_once(
 
     queue.submit(1, ["I"], model.options())
     ticket, _ = taken_from(queue)
+
     assert ticket == 1
+
+    for ticket in range(20):
+        queue.submit(ticket, LINES, options(model, beam=5))
+    queue.close()
+    queue.close()
 
 
 @pytest.mark.system
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
-def test_sanitizers_see_nothing(make: Maker, tmp_path: Path, sanitizers: str) -> None:
+def test_sanitizers_see_nothing(
+    make: Maker,
+    sanitised: Sanitised,
+    sanitizers: str,
+) -> None:
     """Threads submit, cancel and take, and the queue is closed under them; by hand more:
     `queue_driver FILE CALLS`.
     """
-    compiler = shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs gcc or clang")
-    program = tmp_path / "driver"
-    command: list[Any] = [compiler, "-g", "-O1", "-std=gnu11", "-march=native"]
-    command += [
-        f"-fsanitize={sanitizers}",
-        f"-I{native.FOLDER_OF_SOURCES}",
-        "-o",
-        program,
-    ]
-    command += [
-        Path(__file__).with_name("queue_driver.c"),
-        *native.SOURCES,
-        "-lm",
-        "-lpthread",
-    ]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if built.returncode:
-        pytest.skip(f"this compiler has no sanitizers: {built.stderr[-200:]}")
+    driver = Path(__file__).with_name("queue_driver.c")
+    program = sanitised(driver, native.SOURCES, sanitizers)
     _, runtime = make("transformer", "transformer")
     command = [program, runtime.model.path, "150"]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
+
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[0]) > 100

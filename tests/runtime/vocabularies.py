@@ -35,7 +35,9 @@ def regard_vocabulary(kind: str, fallback: bool, size: int | None = None) -> Voc
     lines, _ = sample_lines()
     values = {"kind": kind, "byte_fallback": fallback, "size": size}
     return Tokenizer.train(
-        lines, lines[:1], TokenizerSettings.parse(values, "test")
+        lines,
+        lines[:1],
+        TokenizerSettings.parse(values, "test"),
     ).source
 
 
@@ -60,11 +62,14 @@ def marian_vocabulary(kind: str, size: int = 320, **options: Any) -> Vocabulary:
     table.
     """
     model = train_sentencepiece(
-        kind, size, normalization_rule_name="nmt_nfkc", **options
+        kind,
+        size,
+        normalization_rule_name="nmt_nfkc",
+        **options,
     )
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    # some pieces are left out of the table, and it has others: language codes, and what the model
-    # has no piece for
+    # Some pieces are left out of the table, and it has others: language codes, and what the model
+    # has no piece for.
     pieces = [processor.id_to_piece(i) for i in range(3, len(processor)) if i % 29]
     names = sorted({*pieces, ">>eng<<", ">>한국어<<", "漢字", "ßø", "⁇⁇"})
     random.Random(7).shuffle(names)
@@ -104,27 +109,27 @@ VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
     "bpe": partial(regard_vocabulary, "bpe", False, 400),
     "bpe-bytes": partial(regard_vocabulary, "bpe", True, 600),
     "unigram": partial(regard_vocabulary, "unigram", False, 400),
-    "unigram-bytes": partial(regard_vocabulary, "unigram", True, 600),
     "char": partial(regard_vocabulary, "char", False),
-    "char-bytes": partial(regard_vocabulary, "char", True),
     "whitespace": partial(regard_vocabulary, "whitespace", False),
     "marian-unigram": partial(marian_vocabulary, "unigram"),
     "marian-bpe": partial(marian_vocabulary, "bpe"),
-    "marian-bytes": partial(marian_vocabulary, "bpe", 700, byte_fallback=True),
     "unused-bpe": lambda: with_unused(odd_model("bpe")),
-    "unused-unigram": lambda: with_unused(odd_model("unigram")),
-    "unused-char": lambda: with_unused(odd_model("char")),
     "user-bpe": partial(
-        odd_model, "bpe", normalization_rule_name="nmt_nfkc_cf", **SYMBOLS
+        odd_model,
+        "bpe",
+        normalization_rule_name="nmt_nfkc_cf",
+        **SYMBOLS,
     ),
     "user-unigram": partial(odd_model, "unigram", byte_fallback=True, **SYMBOLS),
-    "user-unused-bpe": lambda: with_unused(odd_model("bpe", **SYMBOLS), 3),
     "suffix-bpe": partial(odd_model, "bpe", treat_whitespace_as_suffix=True),
-    "suffix-unigram": partial(odd_model, "unigram", treat_whitespace_as_suffix=True),
-    "spaces-bpe": partial(odd_model, "bpe", **SPACES),
     "spaces-unigram": partial(
-        odd_model, "unigram", normalization_rule_name="nfkc", **SPACES
+        odd_model,
+        "unigram",
+        normalization_rule_name="nfkc",
+        **SPACES,
     ),
+    "unused-unigram": lambda: with_unused(odd_model("unigram")),
+    "user-unused-bpe": lambda: with_unused(odd_model("bpe", **SYMBOLS), 3),
 }
 
 
@@ -139,33 +144,33 @@ def vocabulary_and_blob(name: str) -> tuple[Vocabulary, bytes]:
 
 
 @cache
-def code_points() -> dict[str, list[int]]:
-    """Return code points by sort. Those without a meaning in this Python's Unicode version are left
-    out, for the tables may be of a newer one; noncharacters and planes 4 to 13 have none in any.
+def code_points() -> list[int]:
+    """Return all code points but those without a meaning in this Python's Unicode version, for the
+    tables may be of a newer one; noncharacters and planes 4 to 13 have none in any.
     """
-    sorts: dict[str, list[int]] = {f"plane {plane}": [] for plane in range(17)}
-    for name in ("nonstarter", "decomposes", "compatible", "assigned", "space"):
-        sorts[name] = []
-
+    codes = []
     for code in range(0x110000):
-        character = chr(code)
-        is_unassigned = unicodedata.category(character) == "Cn"
-        if 0xD800 <= code < 0xE000 or (
-            is_unassigned and not is_unassigned_forever(code)
-        ):
-            continue
-        sorts["assigned"].append(code)
-        sorts[f"plane {code >> 16}"].append(code)
-        if unicodedata.combining(character):
-            sorts["nonstarter"].append(code)
-        if unicodedata.decomposition(character):
-            sorts["decomposes"].append(code)
-        if COMPATIBILITY.fullmatch(character):
-            sorts["compatible"].append(code)
-        if character.isspace():
-            sorts["space"].append(code)
+        is_unassigned = unicodedata.category(chr(code)) == "Cn"
+        is_surrogate = 0xD800 <= code < 0xE000
+        if not is_surrogate and (not is_unassigned or is_unassigned_forever(code)):
+            codes.append(code)
+    return codes
 
-    return sorts
+
+@cache
+def changed_by_normalisation() -> dict[str, list[int]]:
+    """Return code points by how normalisation treats them."""
+    characters = [chr(code) for code in code_points()]
+    tests: dict[str, Callable[[str], Any]] = {
+        "nonstarter": unicodedata.combining,
+        "decomposes": unicodedata.decomposition,
+        "compatible": COMPATIBILITY.fullmatch,
+        "space": str.isspace,
+    }
+    return {
+        name: [ord(character) for character in characters if is_one(character)]
+        for name, is_one in tests.items()
+    }
 
 
 def is_unassigned_forever(code: int) -> bool:
@@ -184,9 +189,9 @@ PIECES = (
 def generated_lines(count: int, seed: int, texts: Sequence[str]) -> Iterator[str]:
     """Yield lines over all of Unicode, among them parts of real text."""
     rng = random.Random(seed)
-    sorts = code_points()
+    sorts = changed_by_normalisation()
     jamo = [*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD7FC)]
-    ranges = [*sorts.values(), range(0x80), range(0x20), jamo]
+    ranges = [code_points(), *sorts.values(), range(0x80), range(0x20), jamo]
 
     def part() -> str:
         kind = rng.randrange(4)
@@ -200,7 +205,7 @@ def generated_lines(count: int, seed: int, texts: Sequence[str]) -> Iterator[str
         if kind == 2:
             marks = rng.choices(sorts["nonstarter"], k=rng.choice((1, 3, 45)))
             return rng.choice("aeo가") + "".join(map(chr, marks))
-        codes = rng.choice([codes for codes in ranges if codes])
+        codes = rng.choice(ranges)
         return "".join(map(chr, rng.choices(codes, k=rng.randint(0, 6))))
 
     for number in range(count):

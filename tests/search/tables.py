@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from regard.models import Batch, Source, State, top_tokens
+from regard.search import Task
 
-__all__ = ["Table", "random_table", "source"]
+__all__ = ["Table", "random_table", "source", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,25 @@ class Table:
     def device(self) -> torch.device:
         return torch.device("cpu")
 
-    def encode(self, batch: Batch) -> Source:
+    def encode(
+        self,
+        batch: Batch,
+    ) -> Source:
         """Take the first token of each source as the number of its sentence."""
         return Source((), batch.data[:, :1, None].float())
 
-    def begin(self, source: Source) -> State:
+    def begin(
+        self,
+        source: Source,
+    ) -> State:
         rows = source.summary.shape[0]
         return State(torch.zeros(rows, dtype=torch.int64), {}, {})
 
     def step(
-        self, tokens: Tensor, state: State, source: Source
+        self,
+        tokens: Tensor,
+        state: State,
+        source: Source,
     ) -> tuple[Tensor, State]:
         B = source.summary.shape[0]
         N = tokens.shape[0]
@@ -48,17 +58,28 @@ class Table:
         features = self.logits[sentences, positions, tokens]
         return features, State(state.position + tokens.shape[1], {}, {})
 
-    def project(self, features: Tensor) -> Tensor:
+    def project(
+        self,
+        features: Tensor,
+    ) -> Tensor:
         return features
 
     def top_tokens(
-        self, features: Tensor, k: int, suppressed: Sequence[int] = ()
+        self,
+        features: Tensor,
+        k: int,
+        suppressed: Sequence[int] = (),
     ) -> tuple[Tensor, Tensor, Tensor]:
         return top_tokens(features[:, -1], k, suppressed)
 
 
 def source(sentences: int) -> Source:
     return Source((), torch.arange(sentences).float().view(-1, 1, 1))
+
+
+def tasks_of(sentences: int, max_steps: int) -> list[Task]:
+    """Return a task without constraints for each sentence."""
+    return [Task(number, max_steps) for number in range(sentences)]
 
 
 def random_table(

@@ -55,32 +55,17 @@ def test_surface_bytes_of_tokens_join_to_the_text(
     assert vocabulary.surface_bytes[: EOS + 1] == [b""] * 4
 
     ids = list(range(len(vocabulary)))
-    tokens = vocabulary.tokens(ids)
 
-    assert vocabulary.ids(tokens) == ids
-    assert [vocabulary.id_of(token) for token in tokens[EOS + 1 :]] == ids[EOS + 1 :]
+    assert vocabulary.ids(vocabulary.tokens(ids)) == ids
 
 
-STARTS = (
-    "",
-    " ",
-    "(",
-    "x",
-    "at ",
-    " a",
-    "at hom",
-    "bre",
-    " brea",
-    "xbrea",
-    "나는 ",
-    "彼は東",
-    "東",
-)
+STARTS = ("", " ", "(", "x", "at ", "at hom", " brea", "xbrea", "나는 ", "彼は東")
 
 
 @pytest.mark.parametrize("word", ["bread", "at home", "집", "東京"])
 def test_every_tokenisation_of_a_forbidden_word_is_banned(
-    vocabulary: Vocabulary, word: str
+    vocabulary: Vocabulary,
+    word: str,
 ) -> None:
     """The banned tokens are exactly those that would complete the word."""
     (phrase,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
@@ -100,6 +85,7 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
             extended = (text + surface).decode("utf-8", "replace")
             ends = [match.end() for match in pattern.finditer(extended)]
             is_new = any(len(extended[:end].encode()) > len(text) for end in ends)
+
             assert (token in banned) == is_new, (start, surface)
 
 
@@ -172,12 +158,14 @@ def test_all_invalid_constraints_are_reported_at_once(
     [
         ("tr", "iptal", "İptal", "Iptal"),
         ("nl", "ijs", "IJs", "Ijs"),
-        ("lt", "įrašas", "Įrašas", "įRašas"),
         ("", "ijs", "Ijs", "IJs"),
     ],
 )
 def test_words_begin_a_sentence_with_the_capital_of_their_language(
-    language: str, word: str, capitalised: str, other: str
+    language: str,
+    word: str,
+    capitalised: str,
+    other: str,
 ) -> None:
     text = [f"{word} {capitalised} {other}"] * 3
     target = Tokenizer.train(text, text, TokenizerSettings()).target
@@ -193,8 +181,8 @@ def test_words_begin_a_sentence_with_the_capital_of_their_language(
 
     assert any(capitalised.encode() in text for text in written)
     assert not any(other.encode() in text for text in written)
-    assert (
-        len(encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,))))
-        == 1
-    )
+
+    (problem,) = encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,)))
+
+    assert word in problem
     assert encoder.check(Constraints(terms=(f"{other} x",), forbid=(word,))) == []

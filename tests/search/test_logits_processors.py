@@ -21,6 +21,8 @@ from regard.search import (
     Rule,
     SearchSettings,
     SuppressTokens,
+    Task,
+    decode,
 )
 
 V = 8
@@ -40,7 +42,10 @@ def preferring(*tokens: int) -> Table:
 
 
 def hypotheses_of(
-    table: Table, width: int, max_steps: int, *rules: Rule
+    table: Table,
+    width: int,
+    max_steps: int,
+    *rules: Rule,
 ) -> list[Hypothesis]:
     limits = torch.tensor([max_steps])
     suppressing = (SuppressTokens(), *rules)
@@ -66,22 +71,35 @@ def test_a_model_that_gives_nan_still_yields_a_hypothesis(width: int) -> None:
     assert len(hypotheses) >= 1
     assert len(hypotheses[0].ids) < 4
 
+    sampling = SearchSettings(beam=width, sample=True)
+    (samples,) = decode(table, source(1), [Task(0, 5)], sampling)
 
-@pytest.mark.parametrize("width", [1, 2, 5])
+    assert [sample.ids for sample in samples] == [()] * width
+
+
+@pytest.mark.parametrize("width", [1, 5])
 @pytest.mark.parametrize("by_scores", [True, False])
 def test_banning_every_token_still_yields_a_hypothesis(
-    width: int, by_scores: bool
+    width: int,
+    by_scores: bool,
 ) -> None:
     class BanAll(Rule):
         needs_all_logits = by_scores
 
-        def bans(self, beams: BeamView) -> Bans | None:
+        def bans(
+            self,
+            beams: BeamView,
+        ) -> Bans | None:
             if by_scores or beams.lengths[0] < 2:
                 return None
             rows = np.arange(len(beams.tokens)).repeat(V)
             return rows, np.tile(np.arange(V), len(beams.tokens))
 
-        def adjust(self, scores: Any, beams: BeamView) -> Any:
+        def adjust(
+            self,
+            scores: Any,
+            beams: BeamView,
+        ) -> Any:
             return np.full_like(scores, -np.inf) if beams.lengths[0] >= 2 else scores
 
     hypotheses = hypotheses_of(preferring(5, 6, 5, 7), width, 9, BanAll())
@@ -90,21 +108,16 @@ def test_banning_every_token_still_yields_a_hypothesis(
     assert not {PAD, UNK, BOS, EOS} & set(hypotheses[0].ids)
 
 
-def test_searching_leaves_no_graph_and_no_gradient() -> None:
-    logits = torch.randn(1, 6, V, V, requires_grad=True)
-    hypotheses_of(Table(logits), 3, 5)
-
-    assert torch.is_grad_enabled()
-    assert logits.grad is None
-
-
-@pytest.mark.parametrize("k", [1, 4, V, V + 3])
+@pytest.mark.parametrize("k", [1, 4, V + 3])
 def test_top_tokens_are_those_of_a_stable_sort_in_any_batch(k: int) -> None:
     """Of equal logits the lower token comes first. Suppressed tokens are excluded from the top, and
     not from the normalisation.
     """
     logits = torch.randint(
-        0, 3, (50, V), generator=torch.Generator().manual_seed(1)
+        0,
+        3,
+        (50, V),
+        generator=torch.Generator().manual_seed(1),
     ).float()
     log_probs = logits.log_softmax(-1)
     top, tokens, end = top_tokens(logits, k, [2, 5])
@@ -117,13 +130,5 @@ def test_top_tokens_are_those_of_a_stable_sort_in_any_batch(k: int) -> None:
     assert torch.equal(top, allowed.gather(1, tokens))
 
     for row in range(50):
-        assert torch.equal(
-            top_tokens(logits[row : row + 1], k, [2, 5])[1][0], tokens[row]
-        )
-
-
-def test_max_steps_follow_from_the_source_and_the_limit_of_the_model() -> None:
-    settings = SearchSettings(max_ratio=1.5, max_extra=4)
-
-    assert [settings.max_steps(n, None) for n in (1, 3, 10)] == [5, 8, 19]
-    assert [settings.max_steps(n, 9) for n in (1, 3, 10)] == [5, 8, 9]
+        _, alone, _ = top_tokens(logits[row : row + 1], k, [2, 5])
+        assert torch.equal(alone[0], tokens[row])

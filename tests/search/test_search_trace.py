@@ -18,7 +18,8 @@ from regard.search.search_trace import SearchRecorder
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("settings", kinds(reads=["text"]))
 def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
-    settings: ModelSettings, width: int
+    settings: ModelSettings,
+    width: int,
 ) -> None:
     model = make(settings)
     data = sentences(6)
@@ -33,14 +34,10 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
     assert hypotheses == expected
 
     for before, after in pairwise(steps):
-        kept = {
-            (*before.prefixes[c.beam], c.token)
-            for c in before.candidates
-            if c.fate == "kept"
-        }
-        assert kept == set(after.prefixes), (
-            "the candidates kept are the prefixes of the next step"
-        )
+        kept = [c for c in before.candidates if c.fate == "kept"]
+        prefixes = {(*before.prefixes[c.beam], c.token) for c in kept}
+
+        assert prefixes == set(after.prefixes)
         assert len(after.prefixes) <= width
 
     for hypothesis in hypotheses:
@@ -49,19 +46,15 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
 
         for t, token in enumerate(path):
             step = steps[t]
-            candidate = next(
-                c
-                for c in step.candidates
-                if (*step.prefixes[c.beam], c.token) == path[: t + 1]
-            )
+            by_prefix = {(*step.prefixes[c.beam], c.token): c for c in step.candidates}
+            candidate = by_prefix[path[: t + 1]]
             total += candidate.log_prob
+
             assert candidate.total_log_prob == pytest.approx(total, abs=1e-4)
             assert candidate.fate == ("ended" if token == EOS else "kept")
 
         assert total == pytest.approx(hypothesis.log_prob, abs=1e-4)
 
-    assert all(
-        list(step.candidates)
-        == sorted(step.candidates, key=lambda c: -c.total_log_prob)
-        for step in steps
-    )
+    for step in steps:
+        totals = [c.total_log_prob for c in step.candidates]
+        assert totals == sorted(totals, reverse=True)

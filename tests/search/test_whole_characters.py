@@ -4,19 +4,16 @@ forcing.
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import re
 from typing import Any
 
 import pytest
 from laws.searching import recomputed
-from tables import random_table, source
+from tables import random_table, source, tasks_of
 
-from regard.data.vocabulary import EOS
 from regard.search import Hypothesis, SearchSettings, Task, Term, decode
 from regard.search.logits_processors import begins_character
-from regard.search.search_trace import SearchRecorder
 
 BYTES = {4 + number: bytes([0x80 + number]) for number in range(128)}
 V = 4 + len(BYTES) + 3
@@ -35,7 +32,9 @@ def written(ids: tuple[int, ...]) -> bytes:
 
 
 def check(
-    table: Any, tasks: list[Task], settings: SearchSettings
+    table: Any,
+    tasks: list[Task],
+    settings: SearchSettings,
 ) -> list[list[Hypothesis]]:
     """Check that the hypotheses of a search have characters of several bytes; return them."""
     results = decode(table, source(len(tasks)), tasks, settings)
@@ -58,16 +57,15 @@ def test_characters_are_written_whole(name: str) -> None:
     table = random_table(6, V, max_length=12, end=5.0)
     settings = SearchSettings(**OPTIONS[name])
 
-    check(
-        table,
-        [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)],
-        settings,
-    )
+    tasks = [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)]
+    check(table, tasks, settings)
 
-    free = decode(table, source(6), [Task(n, 9) for n in range(6)], settings)
+    tasks = tasks_of(6, 9)
+    free = decode(table, source(6), tasks, settings)
+    texts = [written(hypotheses[0].ids) for hypotheses in free]
 
     with pytest.raises(UnicodeDecodeError):
-        b"".join(written(hypotheses[0].ids) for hypotheses in free).decode()
+        b"".join(texts).decode()
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -79,10 +77,11 @@ def test_no_target_is_blank(name: str) -> None:
     def has_blanks(byte_tokens: dict[int, bytes]) -> bool:
         tasks = [Task(n, 9, sampling_key=n, byte_tokens=byte_tokens) for n in range(20)]
         results = decode(table, source(20), tasks, settings)
-        texts = [
-            " ".join(map(str, h.ids)) for hypotheses in results for h in hypotheses
-        ]
-        return any(re.search("(5|6)( 5| 6|$)", text) for text in texts)
+        for hypothesis in itertools.chain(*results):
+            text = " ".join(map(str, hypothesis.ids))
+            if re.search("(5|6)( 5| 6|$)", text):
+                return True
+        return False
 
     assert has_blanks({})
     assert not has_blanks({5: b" ", 6: b" "})
@@ -98,19 +97,6 @@ def test_prefixes_and_terms_may_be_bytes() -> None:
 
     assert all(written(h.ids)[:2] == b"\xe2\x82" for h in prefixed)
     assert "ö" in written(with_term[0].ids).decode()
-
-
-def test_a_trace_shows_the_bytes_that_may_follow() -> None:
-    table = random_table(1, V, max_length=12)
-    recorder = SearchRecorder(table)
-    task = Task(0, 11, byte_tokens=BYTES)
-    decode(table, source(1), [task], SearchSettings(beam=3), on_step=recorder)
-
-    for step in recorder.steps:
-        for candidate in step.candidates:
-            ids = (*step.prefixes[candidate.beam], candidate.token)
-            if candidate.token != EOS:
-                codecs.utf_8_decode(written(ids), "strict", False)
 
 
 def test_bytes_that_begin_a_character_are_those_of_some_character() -> None:

@@ -17,7 +17,6 @@ from regard.common.errors import DataError
 from regard.data.caption_files import (
     CaptionSet,
     Problems,
-    hold_out_images,
     mentions_side,
     read_captions,
 )
@@ -96,35 +95,28 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_format_gives_the_same_captions(
-    tmp_path: Path, images: Path, kind: str
-) -> None:
-    path = tmp_path / "captions.txt"
-    path.write_text(KINDS[kind], encoding="utf-8")
-    problems = Problems()
-    caption_set = read_captions(path, images, problems)
-    assert [
-        (image.file, image.captions) for image in caption_set.images
-    ] == CAPTIONS_BY_IMAGE
-    assert problems.by_kind == {}
-    assert caption_set.captions == [
-        text for _, texts in CAPTIONS_BY_IMAGE for text in texts
-    ]
-    assert caption_set.kind in kind or caption_set.kind in (
-        "file, tab, caption",
-        "JSON lines",
-    )
-    assert "3 images" in caption_set.lines()[0]
-    assert "4 captions, 1 to 2 each" in caption_set.lines()[0]
-
-
 def _read_text(
     path: Path, images: Path, text: str, skip: bool = False
 ) -> tuple[CaptionSet, Problems]:
     path.write_text(text, encoding="utf-8")
     problems = Problems(skip)
     return read_captions(path, images, problems), problems
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_format_gives_the_same_captions(
+    tmp_path: Path, images: Path, kind: str
+) -> None:
+    caption_set, problems = _read_text(tmp_path / "captions.txt", images, KINDS[kind])
+    rows = [(image.file, image.captions) for image in caption_set.images]
+    assert rows == CAPTIONS_BY_IMAGE
+    assert problems.by_kind == {}
+    captions = [text for _, texts in CAPTIONS_BY_IMAGE for text in texts]
+    assert caption_set.captions == captions
+    kinds = (kind, "file, tab, caption", "JSON lines")
+    assert any(caption_set.kind in each for each in kinds)
+    assert "3 images" in caption_set.lines()[0]
+    assert "4 captions, 1 to 2 each" in caption_set.lines()[0]
 
 
 def causes_of(problems: Problems) -> tuple[str, ...]:
@@ -212,29 +204,25 @@ def test_the_same_name_with_another_ending_or_case_is_suggested_first(
     assert causes_of(problems)[0].endswith(message)
 
 
-@pytest.mark.parametrize("skip", [True, False])
 def test_many_problems_are_counted_and_can_be_skipped(
-    tmp_path: Path, images: Path, skip: bool
+    tmp_path: Path, images: Path
 ) -> None:
-    text = (
-        "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(30)) + "b.png\t \n"
-    )
-    caption_set, problems = _read_text(tmp_path / "c.tsv", images, text, skip)
+    missing = [f"no{i}.png\tno\n" for i in range(30)]
+    text = "".join(["a.png\tfine\n", *missing, "b.png\t \n"])
+    caption_set, problems = _read_text(tmp_path / "c.tsv", images, text, skip=True)
     assert [image.file for image in caption_set.images] == ["a.png"]
-    if skip:
-        problems.check()
-        lines = problems.lines()
-        assert lines[0] == "  skipped: 30 captions of images that do not exist"
-        assert lines[6] == "    … and 25 more"
-        assert lines[7] == "  skipped: 1 caption with no text"
-    else:
-        assert causes_of(problems)[20] == "… and 10 more of this kind"
+    problems.check()
+    lines = problems.lines()
+    assert lines[0] == "  skipped: 30 captions of images that do not exist"
+    assert lines[6] == "    … and 25 more"
+    assert lines[7] == "  skipped: 1 caption with no text"
+    _, problems = _read_text(tmp_path / "c.tsv", images, text)
+    assert causes_of(problems)[20] == "… and 10 more of this kind"
 
 
 @pytest.mark.parametrize(
     ("text", "causes"),
     [
-        ("a.png\tx\na.png x\n", ["line 2 does not hold exactly one tab"]),
         ("a.png\tx\na.png\tx\ty\n", ["line 2 does not hold exactly one tab"]),
         (
             'image,caption\na.png,x\na.png,"x" y\n',
@@ -253,12 +241,14 @@ def test_many_problems_are_counted_and_can_be_skipped(
             '{"image": "a.png"}\n{"image": 3, "caption": "x"}\n',
             ["line 1 is not", "line 2 is not"],
         ),
-        ('{"image": "a.png", "captions": "x"}\n', ["line 1 is not as wanted"]),
         ('{"images": [], "annotations": 3}', ["annotations is not a list"]),
-        ('{"images": [{"id": 1}], "annotations": []}', ["image 1 lacks"]),
         (
-            '{"images": [], "annotations": [{"image_id": 2, "caption": "x"}, {"caption": "x"}]}',
-            ["annotation 1 is of image 2, which is not", "annotation 2 lacks"],
+            '{"images": [{"id": 1}], "annotations": [{"image_id": 2, "caption": "x"}, {"caption": "x"}]}',
+            [
+                "image 1 lacks",
+                "annotation 1 is of image 2, which",
+                "annotation 2 lacks",
+            ],
         ),
         ("file\tcaption\n", ["there is no caption of an image in it"]),
         ("", ["the file is empty"]),
@@ -296,10 +286,6 @@ def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
         (tmp_path / name).touch()
         caption_set, _ = _read_text(tmp_path / "c.tsv", tmp_path, f"{name}\tx\n")
         assert [image.file for image in caption_set.images] == [name]
-        assert caption_set.kind == "file, tab, caption"
-
-
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         _read_text(tmp_path / "c.tsv", tmp_path / "nowhere", "a.png\tx\n")
 
@@ -336,13 +322,3 @@ def test_left_and_right_in_captions_are_recognised() -> None:
     for caption in SIDED:
         assert mentions_side(["a ball", caption])
     assert not mentions_side(["a bright leftover", "빨간 공", "copyright"])
-
-
-def test_images_are_held_out(tmp_path: Path, images: Path) -> None:
-    caption_set, _ = _read_text(tmp_path / "c.tsv", images, KINDS["file, tab, caption"])
-    train, valid = hold_out_images(caption_set, seed=3)
-    assert (len(train), len(valid)) == (2, 1)
-    assert {*train.paths, *valid.paths} == set(caption_set.paths)
-    assert hold_out_images(caption_set, seed=3) == (train, valid)
-    with pytest.raises(DataError, match="1 image only"):
-        hold_out_images(valid, seed=3)

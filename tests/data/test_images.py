@@ -38,14 +38,11 @@ def test_formats_give_the_same_pixels(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     options = {"lossless": True} if name == "a.webp" else {}
     Image.fromarray(smooth).save(path, **options)
-    error = np.abs(pixels_of(path).astype(int) - smooth).mean()
+    whole = pixels_of(path)
+    error = np.abs(whole.astype(int) - smooth).mean()
     assert error < 3 if name == "a.jpg" else error == 0
-
-
-def test_a_format_is_told_by_the_content() -> None:
-    content = io.BytesIO()
-    noise().save(content, format="PNG")
-    assert_array_equal(pixels_of(content.getvalue()), np.asarray(noise()))
+    for kind in (bytes, bytearray, memoryview):
+        assert_array_equal(pixels_of(kind(path.read_bytes())), whole)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -58,17 +55,6 @@ def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
         upright = np.asarray(ImageOps.exif_transpose(image))
         assert_array_equal(pixels_of(image), upright)
     assert_array_equal(pixels_of(path), upright)
-
-
-def test_images_of_pillow_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
-    _truncate(tmp_path / "b.jpg", "JPEG", 0.7)
-    with (
-        Image.open(tmp_path / "b.jpg") as image,
-        pytest.raises(DataError, match="the image: a damaged JPEG image"),
-    ):
-        pixels_of(image)
-    with pytest.raises(DataError, match="has no pixels"):
-        pixels_of(Image.new("RGB", (0, 3)))
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "1"])
@@ -86,12 +72,9 @@ def test_transparency_is_blended_with_white(mode: str) -> None:
     pixels = pixels_of(image)
     assert (pixels[:6] == 255).all()
     assert_array_equal(pixels[6:], np.asarray(image.convert("RGB"))[6:])
-
-
-def test_a_transparent_colour_of_a_palette_is_white(tmp_path: Path) -> None:
     palette = noise().convert("P")
-    palette.save(tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
-    assert (pixels_of(tmp_path / "p.png")[0, 0] == 255).all()
+    palette.info["transparency"] = palette.getpixel((0, 0))
+    assert (pixels_of(palette)[0, 0] == 255).all()
 
 
 def test_sixteen_bits_and_cmyk_become_eight_bits_of_rgb(tmp_path: Path) -> None:
@@ -103,15 +86,14 @@ def test_sixteen_bits_and_cmyk_become_eight_bits_of_rgb(tmp_path: Path) -> None:
     assert_allclose(pixels_of(tmp_path / "a.jpg")[8, 8], [250, 10, 10], atol=8)
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "P", "I;16", "I", "F"])
+@pytest.mark.parametrize("mode", ["RGBA", "P", "I;16", "F"])
 def test_converting_strip_by_strip_is_converting_at_once(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    types = {"F": "f4", "I": "i4", "I;16": "u2"}
+    types = {"F": "f4", "I;16": "u2"}
     if mode in types:
-        image = Image.fromarray(
-            (np.arange(240).reshape(12, 20) * 7).astype(types[mode])
-        )
+        values = np.arange(240).reshape(12, 20) * 7
+        image = Image.fromarray(values.astype(types[mode]))
     else:
         image = noise().convert(mode)
     if mode == "P":
@@ -199,14 +181,19 @@ def test_unusable_files_are_refused(tmp_path: Path, make: Any, because: str) -> 
     assert because in cause
 
 
-def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
-    image = tmp_path / "a.png"
-    noise((20, 30)).save(image)
-    assert load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (
-        20,
-        30,
-        3,
-    )
+def test_images_in_memory_are_refused_too(tmp_path: Path) -> None:
+    _truncate(tmp_path / "b.jpg", "JPEG", 0.7)
+    message = "the image: a damaged JPEG image"
+    with (
+        Image.open(tmp_path / "b.jpg") as image,
+        pytest.raises(DataError, match=message),
+    ):
+        pixels_of(image)
+    with pytest.raises(DataError, match="has no pixels"):
+        pixels_of(Image.new("RGB", (0, 3)))
+    image = noise((20, 30))
+    allowed = ORIGINAL_SIZE.with_values(max_pixels=600)
+    assert load_pixels(image, allowed).shape == (20, 30, 3)
     message = r"600 pixels, more than the 599 that data.images.max_pixels allows"
     with pytest.raises(DataError, match=message):
         load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=599))
@@ -255,14 +242,10 @@ def test_tensors_are_scaled_to_zero_to_one_and_crop_takes_the_centre() -> None:
         tensor = source_pixels(load_pixels(image, settings), settings).tensor()
         assert tensor.dtype == torch.float32
         assert_allclose(tensor.permute(1, 2, 0) * 255, expected, atol=1e-4)
-
-
-def test_blank_images_are_grey_and_keep_their_size() -> None:
-    blank = load_pixels(
-        noise((40, 30)), ImageSizeSettings(height=20, width=0, blank=True)
-    )
-    assert blank.shape == (20, 15, 3)
-    assert np.unique(blank).tolist() == [128]
+    blank = ImageSizeSettings(height=20, width=0, blank=True)
+    pixels = load_pixels(noise((40, 30)), blank)
+    assert pixels.shape == (20, 15, 3)
+    assert np.unique(pixels).tolist() == [128]
 
 
 # Images from other people's Python
@@ -285,16 +268,13 @@ TENSOR = torch.from_numpy(RGB).permute(2, 0, 1)
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (RGB, RGB),
         (GREY, GREY_AS_RGB),
         (GREY[..., None], GREY_AS_RGB),
         (RGBA, RGBA[..., :3]),
         (RGB[::-1, ::2], RGB[::-1, ::2]),
         (THREE_ROWS, THREE_ROWS),
         (TENSOR, RGB),
-        (torch.from_numpy(GREY), GREY_AS_RGB),
         (torch.from_numpy(GREY)[None], GREY_AS_RGB),
-        (torch.from_numpy(RGBA).permute(2, 0, 1), RGBA[..., :3]),
     ],
 )
 def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> None:
@@ -308,11 +288,8 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
     [
         (
             RGB / 255,
-            r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted",
-        ),
-        (
-            RGB / 255,
-            r"multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)",
+            r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted"
+            r".*multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)",
         ),
         (TENSOR / 255, r"\(image \* 255\)\.round\(\)\.to\(torch\.uint8\)"),
         (
@@ -320,7 +297,7 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
             r"convert to uint8, image\.round\(\)\.astype\('uint8'\)",
         ),
         (RGB.astype(np.int64), r"convert to uint8, image\.astype\('uint8'\)"),
-        ((RGB / 128.0) - 1, r"values from -1 to .*: undo the normalisation"),
+        (RGB / 128 - 1, r"values from -1 to .*: undo the normalisation"),
         (RGB.astype(np.uint16) * 257, "values from 0 to 65535; .*: scale them to 255"),
         (
             np.full((4, 4, 3), np.nan),
@@ -371,14 +348,7 @@ def test_other_objects_are_refused_with_how_to_convert_them(
         as_image(source, "it")
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_content_of_files_of_any_type_of_bytes_is_taken(kind: Any) -> None:
-    assert as_image(kind(b"content"), "it") == b"content"
-
-
-@pytest.mark.parametrize(
-    "image", [RGB, TENSOR, RGB[None], "a.png", b"x", None, {}, io.BytesIO()]
-)
+@pytest.mark.parametrize("image", [RGB, TENSOR, "a.png", b"x", None, {}, io.BytesIO()])
 def test_one_image_is_told_from_several(image: Any) -> None:
     assert len(as_images(image)) == 1
     assert len(as_images([image, "a.png"])) == 2

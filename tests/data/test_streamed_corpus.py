@@ -23,51 +23,35 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs_module, "CHUNK", 16)
 
 
-def _write_files(folder: Path, form: str, suffix: str) -> PairFiles:
-    if form == "two":
-        return PairFiles(**write_corpus(folder, 200, suffix=suffix))
-    path = folder / f"a.{form}{suffix}"
-    rows = zip(*noisy_sentences(200), strict=True)
-    if form == "tsv":
-        write_lines(path, (f"{source}\t{target}" for source, target in rows))
-    else:
-        write_lines(
-            path,
-            (
-                json.dumps({"source": source, "target": target})
-                for source, target in rows
-            ),
-        )
-    return PairFiles(pairs=path)
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("form", ["two", "tsv", "jsonl"])
 @pytest.mark.parametrize(
     "filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)]
 )
 def test_a_stream_equals_the_corpus_in_memory(
-    tmp_path: Path, form: str, suffix: str, filters: Filters | None
+    tmp_path: Path, filters: Filters | None
 ) -> None:
-    files = _write_files(tmp_path, form, suffix)
-    in_memory = read_corpus(files, filters)
-    streamed = scan(files, filters)
-    assert tuple(streamed) == in_memory.pairs
-    assert (streamed.report, len(streamed)) == (in_memory.report, len(in_memory))
-    assert streamed.report.kept < streamed.report.read == 200
+    """Files of one pair a line are compared in the tests of tables."""
+    path = tmp_path / "a.jsonl.gz"
+    rows = zip(*noisy_sentences(200), strict=True)
+    pairs = ({"source": source, "target": target} for source, target in rows)
+    write_lines(path, map(json.dumps, pairs))
+    for files in (PairFiles(pairs=path), PairFiles(**write_corpus(tmp_path, 200))):
+        in_memory = read_corpus(files, filters)
+        streamed = scan(files, filters)
+        assert tuple(streamed) == in_memory.pairs
+        assert streamed.report == in_memory.report
+        assert len(streamed) == len(in_memory)
+        assert streamed.report.kept < streamed.report.read == 200
 
 
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        (b"a\nb\nc\n", b"a\nb\n"),
         (b"a\n", b"a\n" * 40),
         (b"a\n\xff\n" + b"x\n" * 50, b"a\0\n" + b"y\n" * 30 + b"\xfe\n"),
         (b"", b"a\n"),
         (b"\n\n", b"a\nb\n"),
-        (b"a\xc3\nb\0\n", b"a\nb\n"),
     ],
-    ids=["counts", "many more", "broken both", "empty", "nothing left", "two causes"],
+    ids=["many more", "broken both", "empty", "nothing left"],
 )
 def test_a_stream_reports_the_same_problems(
     tmp_path: Path, source: bytes, target: bytes
@@ -96,13 +80,10 @@ def test_seen_pairs_equal_a_set() -> None:
     seen = SeenPairs()
     known = set()
     for size in rng.integers(0, 200, 60).tolist():
-        pairs = [
-            Pair(str(a), str(b), 1) for a, b in rng.integers(0, 60, (size, 2)).tolist()
-        ]
+        drawn = rng.integers(0, 60, (size, 2)).tolist()
+        pairs = [Pair(str(a), str(b), 1) for a, b in drawn]
         expected = []
         for pair in pairs:
             expected.append((pair.source, pair.target) not in known)
             known.add((pair.source, pair.target))
         assert seen.first_seen(pairs) == expected
-    assert sum(map(len, seen._runs)) == len(known)
-    assert len(seen._runs) < 12

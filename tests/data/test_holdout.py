@@ -81,17 +81,11 @@ def test_no_corpus_of_several_shares_a_side_with_those_held_out() -> None:
         assert {*valid.targets}.isdisjoint(corpus.targets)
 
 
-def test_the_split_is_fixed_by_the_seed() -> None:
+def test_the_split_is_fixed_by_the_seed_and_a_thousand_pairs_at_most() -> None:
     corpus = numbered(100, 100, 100)
     assert split(corpus, 1) == split(corpus, 1)
     assert split(corpus, 1)[1].pairs != split(corpus, 2)[1].pairs
-
-
-def test_large_corpora_lose_a_thousand_pairs_at_most() -> None:
     _, valid = split(numbered(30_000, 30_000, 30_000), 1)
     assert len(valid) == 1000
-
-
-def test_a_single_sentence_cannot_be_split() -> None:
     with pytest.raises(DataError, match="none is left to train on"):
         split(corpus_of([("a", "b"), ("a", "c")]), 1)

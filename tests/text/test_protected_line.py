@@ -97,7 +97,7 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=8).map("".join)
 
 @pytest.mark.system
 @given(TEXTS, st.booleans(), st.sampled_from(["", COPY_CHARACTERS]))
-@settings(derandomize=True, database=None, deadline=None, max_examples=600)
+@settings(derandomize=True, database=None, deadline=None, max_examples=300)
 def test_a_line_taken_apart_and_put_together_is_the_same(
     text: str, sentences: bool, copies: str
 ) -> None:

@@ -177,6 +177,11 @@ def translate(
     none
     x &lt;y &amp; z
 
+    caf&eacute; a&nbsp;b
+    & café\u00a0x
+    0-1
+    &amp; café&nbsp;x
+
     # without alignments: in proportion, and by words that are the same
     one <b>two</b> three
     eins zwei drei
@@ -194,12 +199,6 @@ def test_tags_go_with_their_words(
 ) -> None:
     assert translate(text, target, links) == result
     assert translate(f"<p>{text}</p>\n", target, links) == f"<p>{result}</p>\n"
-
-
-def test_translations_may_be_empty_or_have_no_break_spaces() -> None:
-    assert translate("<b>one</b> two", "", "") == "<b></b>"
-    result = translate("caf&eacute; a&nbsp;b", "& café\u00a0x", "0-1")
-    assert result == "&amp; café&nbsp;x"
 
 
 @pytest.mark.parametrize(
@@ -363,19 +362,6 @@ def test_notes_after_a_sentence_stay_with_it(note: str) -> None:
     assert result == f"<p>Ein Mann spielt.{note} Eine Frau singt.{note}</p>"
 
 
-def test_ignored_tags_keep_their_text() -> None:
-    """An example of DeepL's documentation."""
-    text = "Please open the page <x>Settings</x> to configure your system."
-    target = "Bitte öffnen Sie die Seite Settings um Ihr System zu konfigurieren."
-    links = "0-0 1-1 2-3 3-4 4-5 5-6 7-7 8-8 6-10"
-    result = translate(
-        text, target, links, "xml", MarkupOptions(ignore_tags=names("x"))
-    )
-    assert result == (
-        "Bitte öffnen Sie die Seite <x>Settings</x> um Ihr System zu konfigurieren."
-    )
-
-
 DOCUMENT = """<document>
   <meta><title>A document's title</title></meta>
   <content>
@@ -479,6 +465,7 @@ def test_lines_of_xml() -> None:
     )
     ignored = MarkupOptions(ignore_tags=names("title"))
     assert lines("<r><Title>a</Title><title>b</title></r>", "xml", ignored) == ("a",)
+    assert translate("<b>one</b> two", "", "") == "<b></b>"
 
 
 def test_options_of_sentences() -> None:
@@ -570,8 +557,7 @@ def test_marks_of_all_scripts_are_punctuation_beside_tags() -> None:
 )
 def test_escaped_marks_are_kept_as_they_were_written(mark: str, kind: Kind) -> None:
     document = parse_markup(f"<p>A man writes {mark} on a wall.</p>", kind)
-    words = ["A", "man", "writes", "on", "a", "wall."]
-    assert " ".join(document.lines).split() == words
+    assert re.sub(" +", " ", " ".join(document.lines)) == "A man writes on a wall."
     rendered = document.render([AlignedLine(line.upper()) for line in document.lines])
     assert rendered.split() == f"<p>A MAN WRITES {mark} ON A WALL.</p>".split()
 

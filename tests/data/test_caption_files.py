@@ -11,7 +11,7 @@ from typing import Literal
 
 import pytest
 from helpers.image_folders import noise
-from helpers.text_table import lines
+from helpers.text_table import lines, rows
 
 from regard.common.errors import DataError
 from regard.data.caption_files import (
@@ -108,8 +108,8 @@ def test_every_format_gives_the_same_captions(
     tmp_path: Path, images: Path, kind: str
 ) -> None:
     caption_set, problems = _read_text(tmp_path / "captions.txt", images, KINDS[kind])
-    rows = [(image.file, image.captions) for image in caption_set.images]
-    assert rows == CAPTIONS_BY_IMAGE
+    by_image = [(image.file, image.captions) for image in caption_set.images]
+    assert by_image == CAPTIONS_BY_IMAGE
     assert problems.by_kind == {}
     captions = [text for _, texts in CAPTIONS_BY_IMAGE for text in texts]
     assert caption_set.captions == captions
@@ -220,50 +220,6 @@ def test_many_problems_are_counted_and_can_be_skipped(
     assert causes_of(problems)[20] == "… and 10 more of this kind"
 
 
-@pytest.mark.parametrize(
-    ("text", "causes"),
-    [
-        ("a.png\tx\na.png\tx\ty\n", ["line 2 does not hold exactly one tab"]),
-        (
-            'image,caption\na.png,x\na.png,"x" y\n',
-            ["line 3 does not hold a file and a cap"],
-        ),
-        (
-            '{"images": [{"filename": "a.png"}, 3]}',
-            ["image 1 is not", "image 2 is not as wanted"],
-        ),
-        (
-            '{"images": [{"filename": "a.png", "split": "val"}]}',
-            ["holds no image of the split"],
-        ),
-        ("\n\na.png,x\n", ["line 3 holds no tab ('a.png,x')"]),
-        (
-            '{"image": "a.png"}\n{"image": 3, "caption": "x"}\n',
-            ["line 1 is not", "line 2 is not"],
-        ),
-        ('{"images": [], "annotations": 3}', ["annotations is not a list"]),
-        (
-            '{"images": [{"id": 1}], "annotations": [{"image_id": 2, "caption": "x"}, {"caption": "x"}]}',
-            [
-                "image 1 lacks",
-                "annotation 1 is of image 2, which",
-                "annotation 2 lacks",
-            ],
-        ),
-        ("file\tcaption\n", ["there is no caption of an image in it"]),
-        ("", ["the file is empty"]),
-    ],
-)
-def test_malformed_files_are_refused(
-    tmp_path: Path, images: Path, text: str, causes: list[str]
-) -> None:
-    with pytest.raises(DataError) as refused:
-        _read_text(tmp_path / "c.tsv", images, text)
-    assert len(refused.value.causes) == len(causes)
-    for cause, part in zip(refused.value.causes, causes, strict=True):
-        assert cause.startswith(f"{tmp_path / 'c.tsv'}: {part}")
-
-
 @pytest.mark.parametrize(("form", "other"), [("NFC", "NFD"), ("NFD", "NFC")])
 @pytest.mark.parametrize("name", ["café.png", "깊이/사진.png"])
 def test_names_are_compared_after_normalisation(
@@ -322,3 +278,30 @@ def test_left_and_right_in_captions_are_recognised() -> None:
     for caption in SIDED:
         assert mentions_side(["a ball", caption])
     assert not mentions_side(["a bright leftover", "빨간 공", "copyright"])
+
+
+@pytest.mark.parametrize(
+    ("text", "causes"),
+    rows(r"""
+        a.png⇥x⏎a.png⇥x⇥y⏎ | line 2 does not hold exactly one tab
+        image,caption⏎a.png,x⏎a.png,"x" y⏎ | line 3 does not hold a file and a cap
+        {"images": [{"filename": "a.png"}, 3]} | image 1 is not; image 2 is not as wanted
+        {"images": [{"filename": "a.png", "split": "val"}]} | holds no image of the split
+        ⏎⏎a.png,x⏎ | line 3 holds no tab ('a.png,x')
+        {"image": "a.png"}⏎{"image": 3, "caption": "x"}⏎ | line 1 is not; line 2 is not
+        {"images": [], "annotations": 3} | annotations is not a list
+        {"images": [{"id": 1}], "annotations": [{"caption": "x"}]} | image 1 lacks; annotation 1 lacks
+        {"images": [], "annotations": [{"image_id": 2, "caption": "x"}]} | annotation 1 is of image 2, which is not
+        file⇥caption⏎ | there is no caption of an image in it
+         | the file is empty
+    """),
+)
+def test_malformed_files_are_refused(
+    tmp_path: Path, images: Path, text: str, causes: str
+) -> None:
+    """⇥ is a tab, and ⏎ a line break."""
+    path = tmp_path / "c.tsv"
+    with pytest.raises(DataError) as refused:
+        _read_text(path, images, text.replace("⇥", "\t").replace("⏎", "\n"))
+    for cause, part in zip(refused.value.causes, causes.split("; "), strict=True):
+        assert cause.startswith(f"{path}: {part}")

@@ -199,10 +199,6 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     assert (report.read, report.kept, report.duplicates) == (8, 3, 1)
     counts = {reason: dropped.count for reason, dropped in report.dropped.items()}
     assert counts == {"empty": 2, "odd length ratio": 1, "too long": 2}
-    assert report.dropped["empty"].examples == (
-        (2, "(empty) ↔ b"),
-        (8, "(empty) ↔ (empty)"),
-    )
     assert all(len(text) <= 60 for _, text in report.dropped["too long"].examples)
     printed = "\n".join(report.lines())
     assert printed.startswith("train: 8 pairs read")

@@ -138,7 +138,6 @@ def _truncate(path: Path, kind: str, share: float) -> None:
     ("make", "because"),
     [
         (lambda p: _truncate(p, "JPEG", 0.7), "a damaged JPEG image"),
-        (lambda p: _truncate(p, "PNG", 0.7), "a damaged PNG image"),
         (
             lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"),
             "its header is broken",
@@ -164,10 +163,8 @@ def _truncate(path: Path, kind: str, share: float) -> None:
             lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9),
             "begins with the bytes 01 02 03 04",
         ),
-        (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
         (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
         (lambda p: _write_animation(p, "GIF"), "an animated GIF of 2 frames"),
-        (lambda p: _write_animation(p, "WEBP"), "an animated WebP of 2 frames"),
         (lambda p: p.mkdir(), "is a folder"),
         (lambda p: p.with_name("a.jpeg").touch(), "no such file; did you mean"),
     ],
@@ -294,10 +291,6 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
             r".*multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)",
         ),
         (TENSOR / 255, r"\(image \* 255\)\.round\(\)\.to\(torch\.uint8\)"),
-        (
-            RGB.astype(np.float32),
-            r"convert to uint8, image\.round\(\)\.astype\('uint8'\)",
-        ),
         (RGB.astype(np.int64), r"convert to uint8, image\.astype\('uint8'\)"),
         (RGB / 128 - 1, r"values from -1 to .*: undo the normalisation"),
         (RGB.astype(np.uint16) * 257, "values from 0 to 65535; .*: scale them to 255"),
@@ -306,7 +299,6 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
             "values from nan to nan; .*: replace what is not finite",
         ),
         (RGB > 9, r"truth values; wanted .*: image\.astype\('uint8'\) \* 255"),
-        (RGB.astype(complex), "values of another kind; wanted whole numbers"),
         (
             RGB.transpose(2, 0, 1),
             r"wanted its channels last, .* array\.transpose\(1, 2, 0\)",
@@ -323,7 +315,6 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
             RGB[None],
             r"a batch of images; give them as a list of single ones: list\(images\)",
         ),
-        (drawn(5, 7, 9, 2), "wanted 1, 3 or 4 channels as its last axis"),
         (
             torch.zeros(5, 9, 9, dtype=torch.uint8),
             "wanted 1, 3 or 4 channels as its first axis",
@@ -340,7 +331,6 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
         ),
         ([RGB, RGB], "got a list of 2; give all images in one flat list"),
         ("", "'' is no path"),
-        ("a\0b.png", "is no path"),
     ],
 )
 def test_other_objects_are_refused_with_how_to_convert_them(

@@ -97,8 +97,11 @@ def test_what_is_read_is_what_was_written(learnt: LanguageId) -> None:
 
 
 def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
-    first = LanguageId.learn({"aa": _lines("aa", 300, 3), "bb": _lines("bb", 300, 3)})
-    second = LanguageId.learn({"bb": _lines("bb", 300, 4), "cc": _lines("cc", 300, 4)})
+    parts = []
+    for seed, codes in ((3, ("aa", "bb")), (4, ("bb", "cc"))):
+        texts = {code: _lines(code, 300, seed) for code in codes}
+        parts.append(LanguageId.learn(texts))
+    first, second = parts
     merged = LanguageId.merge([first, second])
     assert sorted(merged.profiles) == ["aa", "bb", "cc"]
     assert LanguageId.merge([first]) == first

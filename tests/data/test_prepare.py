@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.text_table import rows
 from material import noisy_sentences, write_corpus
 
 from regard.common.errors import DataError
@@ -42,8 +43,8 @@ def corpus_settings(folder: Path, **more: Any) -> CorpusSettings:
 
 def mixture_settings(folder: Path, suffix: str = "", **more: Any) -> CorpusSettings:
     """Return settings with two corpora and a third in one file."""
-    rows = zip(*noisy_sentences(40, 9), strict=True)
-    write_lines(folder / "c.tsv", (f"{source}\t{target}" for source, target in rows))
+    pairs = zip(*noisy_sentences(40, 9), strict=True)
+    write_lines(folder / "c.tsv", map("\t".join, pairs))
     second = {**write_corpus(folder, 60, 2, suffix, "b"), "weight": 2.0, "name": "news"}
     return corpus_settings(
         folder, mix=[second, {"pairs": str(folder / "c.tsv")}], **more
@@ -194,30 +195,6 @@ def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> 
 # --- resumed runs
 
 
-def _append(path: str) -> None:
-    write_lines(path, [*read_lines(path), "ein neuer Satz"])
-
-
-def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
-    data = corpus_settings(tmp_path, shards=True)
-    run = tmp_path / "run"
-    original = prepare_data(data, SIZES, BATCHING, 3, run)
-    for path in (data.source, data.target):
-        _append(str(path))
-    prepared = prepare_data(data, original.tokenizer, BATCHING, 3, run)
-    assert len(prepared.changes) == 2
-    assert "a.source has changed since the run began" in prepared.changes[0]
-    assert prepared.changes == describe_changes(data, run)
-    assert "the shards were made with other text: made anew" in prepared.report[0]
-    in_lists = data.with_values(shards=False)
-    lists = prepare_data(in_lists, original.tokenizer, BATCHING, 3, tmp_path / "lists")
-    assert first_updates(prepared) == first_updates(lists)
-    again = prepare_data(data, original.tokenizer, BATCHING, 3, run)
-    assert again.changes == prepared.changes, (
-        "still different from the start of the run"
-    )
-
-
 @pytest.mark.parametrize("shards", [False, True])
 def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) -> None:
     """Also of validation and of other corpora; not of a test file, nor if the same content is
@@ -245,68 +222,14 @@ def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) 
         assert contents(run) == whole
         path.write_bytes(content)
         os.utime(path, (1, 1))
-    _append(str(tmp_path / "test.source"))
-    _append(str(tmp_path / "test.target"))
+    for name in ("test.source", "test.target"):
+        lines = read_lines(tmp_path / name)
+        write_lines(tmp_path / name, [*lines, "ein neuer Satz"])
     (tmp_path / "a.source").rename(tmp_path / "moved.source")
     moved = data.with_values(source=str(tmp_path / "moved.source"))
     prepared = prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True)
     assert prepared.changes == ()
     assert not any("made anew" in line for line in prepared.report)
-    _append(str(tmp_path / "moved.source"))
-    message = r"moved.source is not what .*a.source was when the run began; put back"
-    with pytest.raises(DataError, match=message):
-        prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True)
-
-
-@pytest.mark.parametrize(
-    ("change", "expected", "made_anew"),
-    [
-        (
-            {"max_length": 7},
-            "data.max_length is 7 and was 200 when the run began",
-            "filters",
-        ),
-        (
-            {"valid_pairs": "v.tsv"},
-            "valid.pairs: v.tsv was not there when",
-            "held-out pairs",
-        ),
-        (
-            {"mix": [{"pairs": "c.tsv", "weight": 5.0}]},
-            "data.weights.mix1 is 5.0 and was 1.0",
-            "",
-        ),
-        (
-            {"mix": [{"pairs": "v.tsv"}]},
-            "mix1.pairs: v.tsv is not what c.tsv was",
-            "text",
-        ),
-        ({"test_pairs": "v.tsv"}, "", ""),
-    ],
-)
-def test_changed_settings_are_reported(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: dict[str, Any],
-    expected: str,
-    made_anew: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_lines("v.tsv", ["Hund\tDOG", "Ball\tBALL"])
-    write_lines("c.tsv", ["Hut\tHAT", "Katze\tCAT"])
-    data = corpus_settings(tmp_path, shards=True, mix=[{"pairs": "c.tsv"}])
-    run = tmp_path / "run"
-    tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
-    changed = data.with_values(**change)
-    prepared = prepare_data(changed, tokenizer, BATCHING, 3, run)
-    assert prepared.changes == describe_changes(changed, run)
-    assert len(prepared.changes) == bool(expected)
-    assert all(entry.startswith(expected) for entry in prepared.changes)
-    anew = [line for line in prepared.report if "made anew" in line]
-    assert len(anew) == bool(made_anew)
-    assert not anew or f"with other {made_anew}: made anew" in anew[0]
-    is_compared = "was not compared again" not in prepared.report[-1]
-    assert is_compared is ("test_pairs" not in change)
 
 
 def _cut(path: Path) -> None:
@@ -343,55 +266,22 @@ def test_shards_that_cannot_be_used_are_made_anew(tmp_path: Path) -> None:
     assert contents(run / "shards") == before
 
 
-def test_preparation_killed_between_two_corpora_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = mixture_settings(tmp_path, shards=True)
-    run = tmp_path / "run"
-    write = prepare.write_shards
-    count = itertools.count()
-
-    def interrupted_write(*values: Any) -> Any:
-        if next(count) == 1:
-            raise KeyboardInterrupt
-        return write(*values)
-
-    monkeypatch.setattr(prepare, "write_shards", interrupted_write)
-    with pytest.raises(KeyboardInterrupt):
-        prepare_data(data, SIZES, BATCHING, 3, run)
-    assert [entry.name for entry in (run / "shards").iterdir()] == ["train"]
-    assert not (run / "data.json").exists()
-    prepared = prepare_data(data, SIZES, BATCHING, 3, run)
-    assert_same(prepared, prepare_data(data, SIZES, BATCHING, 3, tmp_path / "other"))
-
-
 def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
+    """Fingerprints of the first version do not tell which pairs were held out."""
     data = corpus_settings(tmp_path)
     run = tmp_path / "run"
-    original = prepare_data(data, SIZES, BATCHING, 3, run)
-    (run / "data.json").unlink()
+    record = run / "data.json"
+    tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
+    content = json.loads(record.read_text())
+    record.unlink()
     assert describe_changes(data, run) == ()
-    assert prepare_data(data, original.tokenizer, BATCHING, 3, run).changes == ()
-    (run / "data.json").write_text("{")
+    assert prepare_data(data, tokenizer, BATCHING, 3, run).changes == ()
+    record.write_text("{")
     assert "is not known" in describe_changes(data, run)[0]
-
-
-def test_a_run_that_held_out_other_pairs_is_refused(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-
-    def prepare_twice(**more: str) -> PreparedData:
-        data = corpus_settings(tmp_path, **more)
-        tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
-        record = json.loads((run / "data.json").read_text())
-        (run / "data.json").write_text(json.dumps({**record, "version": 1}))
-        return prepare_data(data, tokenizer, BATCHING, 3, run)
-
-    assert prepare_twice(**evaluation_files(tmp_path, "valid")).changes == ()
-    run = tmp_path / "held_out"
-    with pytest.raises(
-        DataError, match=r"held out other pairs for validation, .*train anew"
-    ):
-        prepare_twice()
+    record.write_text(json.dumps({**content, "version": 1}))
+    message = r"held out other pairs for validation, .*train anew"
+    with pytest.raises(DataError, match=message):
+        prepare_data(data, tokenizer, BATCHING, 3, run)
 
 
 # --- memory
@@ -427,3 +317,43 @@ def test_a_pipe_cannot_be_read_more_than_once(tmp_path: Path) -> None:
     message = "pipe: can be read only once, and training reads its files more often"
     with pytest.raises(DataError, match=message):
         prepare_data(piped, SIZES, BATCHING, 3, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "made_anew"),
+    rows("""
+        {"max_length": 7} | data.max_length is 7 and was 200 when the run began | filters
+        {"valid_pairs": "v.tsv"} | valid.pairs: v.tsv was not there when | held-out pairs
+        {"mix": [{"pairs": "c.tsv", "weight": 5.0}]} | data.weights.mix1 is 5.0 and was 1.0 |
+        {"mix": [{"pairs": "v.tsv"}]} | mix1.pairs: v.tsv is not what c.tsv was | text
+        {"test_pairs": "v.tsv"} | |
+    """),
+)
+def test_changed_settings_are_reported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    expected: str,
+    made_anew: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines("v.tsv", ["Hund\tDOG", "Ball\tBALL"])
+    write_lines("c.tsv", ["Hut\tHAT", "Katze\tCAT"])
+    data = corpus_settings(tmp_path, shards=True, mix=[{"pairs": "c.tsv"}])
+    run = tmp_path / "run"
+    tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
+    changed = data.with_values(**json.loads(change))
+    prepared = prepare_data(changed, tokenizer, BATCHING, 3, run)
+    assert prepared.changes == describe_changes(changed, run)
+    assert len(prepared.changes) == bool(expected)
+    assert all(entry.startswith(expected) for entry in prepared.changes)
+    anew = [line for line in prepared.report if "made anew" in line]
+    assert len(anew) == bool(made_anew)
+    assert not anew or f"with other {made_anew}: made anew" in anew[0]
+    is_compared = "was not compared again" not in prepared.report[-1]
+    assert is_compared is ("test_pairs" not in change)
+    in_lists = changed.with_values(shards=False)
+    lists = prepare_data(in_lists, tokenizer, BATCHING, 3, tmp_path / "lists")
+    assert first_updates(prepared) == first_updates(lists)
+    again = prepare_data(changed, tokenizer, BATCHING, 3, run)
+    assert again.changes == prepared.changes, "still unlike the start of the run"

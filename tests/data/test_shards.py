@@ -37,49 +37,20 @@ def text() -> Corpus:
     return corpus(250)
 
 
-@pytest.fixture(params=[8, 1 << 18])
-def shards(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    text: Corpus,
-    tokenizer: Tokenizer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Shards:
-    monkeypatch.setattr("regard.data.pair_filters.CHUNK", 16)
-    return write_shards(
-        tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param
-    )
-
-
-def test_shards_equal_the_examples(
-    shards: Shards, text: Corpus, tokenizer: Tokenizer
-) -> None:
-    lists = encode_pairs(text.sources, text.targets, tokenizer)
-    assert list(shards) == lists
-    assert shards[-1] == lists[-1]
-    assert shards[3:9:2] == lists[3:9:2]
-    chosen = [249, 0, 64, 63, 0]
-    source, target = shards.lengths(chosen)
-    assert source.tolist() == [len(lists[line].source) for line in chosen]
-    assert target.tolist() == [len(lists[line].target) for line in chosen]
-    assert shards.longest_source == max(len(pair.source) for pair in lists)
-    with pytest.raises(IndexError):
-        shards[250]
-    reopened = Shards.open(shards.folder)
-    assert (list(reopened), reopened.cache_key) == (lists, {"of": "text"})
-
-
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize(("kind", "rows"), [("bpe", 8), ("unigram", 1 << 18)])
 @pytest.mark.parametrize("fallback", [True, False])
-def test_resampling_from_ids_equals_resampling_from_text(
-    tmp_path: Path, kind: str, fallback: bool
+def test_shards_equal_the_examples_and_are_resampled_as_text(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    rows: int,
+    fallback: bool,
 ) -> None:
     """Detokenise and encode any line again, unknown characters included: ids and samples stay the
     same.
     """
-    settings = TokenizerSettings.parse(
-        {"kind": kind, "byte_fallback": fallback}, "the test"
-    )
+    values = {"kind": kind, "byte_fallback": fallback}
+    settings = TokenizerSettings.parse(values, "the test")
     learnt = Tokenizer.train(*sentences(120), settings)
     extra = lines("""
         漢字 Hund 漢 字
@@ -93,8 +64,17 @@ def test_resampling_from_ids_equals_resampling_from_text(
     extra.append("x" * 500)
     pairs = [*corpus(60).pairs, *(Pair(line, line[::-1], 1) for line in extra)]
     text = Corpus(tuple(pairs), corpus(60).report)
-    shards = write_shards(tmp_path / "train", text.pairs, learnt, rows=16)
+    monkeypatch.setattr("regard.data.pair_filters.CHUNK", 16)
+    folder = tmp_path / "train"
+    shards = write_shards(folder, text.pairs, learnt, {"of": "text"}, rows)
     lists = encode_pairs(text.sources, text.targets, learnt)
+    reopened = Shards.open(shards.folder)
+    assert list(shards) == list(reopened) == lists
+    assert reopened.cache_key == {"of": "text"}
+    assert shards[-1] == lists[-1]
+    assert shards[3:9:2] == lists[3:9:2]
+    with pytest.raises(IndexError):
+        shards[len(lists)]
     assert any(UNK in pair.source for pair in lists) is not fallback
     ids = [pair.source for pair in lists]
     again = learnt.source.encode_all(learnt.source.detokenised(ids))

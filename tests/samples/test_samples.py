@@ -574,7 +574,10 @@ def test_lengths_can_be_set() -> None:
             {"sizes": {"trian": 5, "test": -1}},
             "did you mean 'train'.*test wanted 0 or more, got -1",
         ),
-        ({"sizes": {"length": 900}, "longest": 2}, "length has 900 pairs.*ask for fewer"),
+        (
+            {"sizes": {"length": 900}, "longest": 2},
+            "length has 900 pairs.*ask for fewer",
+        ),
         ({"short": 2.0}, "between 0 and 1"),
         ({"longest": 1}, "2 or more"),
     ],

@@ -161,17 +161,6 @@ def test_every_page_says_its_language_and_leads_to_the_other(
         assert (site / other).resolve() in links, name
 
 
-@pytest.mark.parametrize("name", sorted(name for name in OWN if "numbers" in name))
-def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -> None:
-    text = (site / name).read_text(encoding="utf-8")
-    assert f'<html lang="{"ko" if name.startswith("ko/") else "en"}"' in text
-    assert len(text.encode()) < LARGEST
-
-    (link,) = re.findall(r'<main>\s*<p><a href="([^"]+)">', text)
-    assert link == "tutorials/lesson.html"
-    assert ((site / name).parent / link).is_file()
-
-
 @pytest.mark.parametrize(
     "name", ["index.html", "install.html", "ko/index.html", "ko/install.html"]
 )

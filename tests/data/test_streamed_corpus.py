@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from material import noisy_sentences, write_corpus
 
 from regard.common.errors import DataError
 from regard.data import pair_filters as pairs_module
-from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
-from regard.data.pair_filters import SeenPairs
+from regard.data.corpus import Filters, PairFiles, read_corpus
 from regard.data.streamed_corpus import scan
 from regard.data.text import write_lines
 
@@ -73,17 +71,3 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
         write_lines(path, ["more"] * 60)
     with pytest.raises(DataError, match=r"had 40 lines a moment ago and 60 now"):
         list(streamed)
-
-
-def test_seen_pairs_equal_a_set() -> None:
-    rng = np.random.default_rng(0)
-    seen = SeenPairs()
-    known = set()
-    for size in rng.integers(0, 200, 60).tolist():
-        drawn = rng.integers(0, 60, (size, 2)).tolist()
-        pairs = [Pair(str(a), str(b), 1) for a, b in drawn]
-        expected = []
-        for pair in pairs:
-            expected.append((pair.source, pair.target) not in known)
-            known.add((pair.source, pair.target))
-        assert seen.first_seen(pairs) == expected

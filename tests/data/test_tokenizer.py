@@ -169,9 +169,6 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     message = r"joint\.model: cannot be read \(No such file"
     with pytest.raises(ModelFolderError, match=message):
         Tokenizer.load(tmp_path, TokenizerSettings())
-
-
-def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(GERMAN), model_writer=model, vocab_size=60, minloglevel=4

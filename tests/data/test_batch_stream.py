@@ -75,13 +75,16 @@ def test_every_example_occurs_once_within_the_budget(
         tokens=tokens, micro_batches=micro_batches, buffer_size=buffer
     )
     epoch = BatchStream(data, settings, seed=3).epoch(2)
+
     assert lines_of(epoch) == list(range(400))
     for plan in epoch:
         batch = plan.batch()
         size = max(batch.source.numel(), batch.target_out.numel())
+
         assert size <= -(-tokens // micro_batches) or len(plan.indices) == 1
         assert batch.indices == list(plan.indices)
         assert batch.tokens == plan.tokens
+
         expected = collate([data[line] for line in plan.indices])
         assert torch.equal(batch.source, expected.source)
         assert torch.equal(batch.target_out, expected.target_out)
@@ -95,10 +98,12 @@ def test_auto_is_one_micro_batch_per_worker() -> None:
 def test_seed_and_epoch_determine_the_batches() -> None:
     data = examples(400)
     epochs = {}
+
     for _ in range(2):
         for seed, number in itertools.product((0, 1), (0, 1, 2)):
             epoch = BatchStream(data, SMALL, seed).epoch(number)
             assert epochs.setdefault((seed, number), epoch) == epoch
+
     assert len({*map(str, epochs.values())}) == 6
 
 
@@ -110,14 +115,20 @@ def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
     stream = list(itertools.islice(batches.updates(), length))
     plans = [plan for update in stream for plan in update.plans]
     epochs = itertools.chain.from_iterable(map(batches.epoch, itertools.count()))
+
     assert plans == list(itertools.islice(epochs, len(plans)))
+
     position = Position()
+
     for start, update in enumerate(stream):
         fresh = BatchStream(examples(120), settings, 4)
         resumed = itertools.islice(fresh.updates(position), length - start)
+
         assert list(resumed) == stream[start:]
         assert len(update.plans) == micro_batches
+
         position = update.after
+
     assert {update.after.epoch for update in stream} == {0, 1, 2}
     assert {update.after.buffer for update in stream} == {0, 1, 2}
 
@@ -128,7 +139,9 @@ def test_padding_share_equals_that_of_the_tensors() -> None:
     sources = torch.cat([batch.source.flatten() for batch in tensors])
     targets = torch.cat([batch.target_out.flatten() for batch in tensors])
     shares = [(side == PAD).float().mean().item() for side in (sources, targets)]
+
     assert batches.padding() == pytest.approx(shares, abs=1e-6)
+
     stats = batches.epoch_stats
     assert stats.batches == len(tensors)
     assert stats.tokens[1] == sum(batch.tokens for batch in tensors)
@@ -148,9 +161,11 @@ def test_blocks_and_the_sentences_of_a_buffer_are_shuffled(
     batches = BatchStream(examples(400), settings, 3)
     first = batches.epoch(0)
     second = batches.epoch(1)
+
     assert lines_of(first) == lines_of(second) == list(range(400))
     assert first != second
     assert batches.epoch(1) == second
+
     lines, _ = batches.buffer_indices(0, 0)
     assert len(lines) <= max(14, buffer + 13)
     assert len({line // 14 for line in lines}) == -(-len(lines) // 14), "whole blocks"
@@ -163,10 +178,13 @@ def test_an_epoch_of_a_long_corpus_is_estimated(
     settings = BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
     exact = BatchStream(data, settings, 1).epoch_stats
     source, target = exact.padding()
+
     assert target < 0.04
     assert source < 0.08
+
     monkeypatch.setattr(batch_stream, "BLOCKS", 5000)
     estimated = BatchStream(data, settings, 1).epoch_stats
+
     assert estimated.batches == pytest.approx(exact.batches, rel=0.03)
     assert estimated.tokens == pytest.approx(exact.tokens, rel=0.03)
     assert estimated.padding() == pytest.approx(exact.padding(), abs=0.01)

@@ -63,6 +63,7 @@ def _karpathy(**more: str) -> str:
         sentences = [{"raw": text, "tokens": []} for text in texts]
         folder = {"filepath": path} if path else {}
         images.append({"filename": file, "sentences": sentences, **more, **folder})
+
     return json.dumps({"dataset": "flickr8k", "images": images})
 
 
@@ -109,10 +110,13 @@ def test_every_format_gives_the_same_captions(
 ) -> None:
     caption_set, problems = _read_text(tmp_path / "captions.txt", images, KINDS[kind])
     by_image = [(image.file, image.captions) for image in caption_set.images]
+
     assert by_image == CAPTIONS_BY_IMAGE
     assert problems.by_kind == {}
+
     captions = [text for _, texts in CAPTIONS_BY_IMAGE for text in texts]
     assert caption_set.captions == captions
+
     kinds = (kind, "file, tab, caption", "JSON lines")
     assert any(caption_set.kind in each for each in kinds)
     assert "3 images" in caption_set.lines()[0]
@@ -130,8 +134,10 @@ def test_each_role_takes_its_split(tmp_path: Path, images: Path) -> None:
     for split in ("restval", "val", "test", "train"):
         sentences = [{"raw": f"caption of {split}"}]
         parts.append({"filename": "a.png", "split": split, "sentences": sentences})
+
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({"images": parts}))
+
     for name, split, expected in (
         ("train", "train", ["caption of restval", "caption of train"]),
         ("valid", "val", ["caption of val"]),
@@ -145,6 +151,7 @@ def test_each_role_takes_its_split(tmp_path: Path, images: Path) -> None:
 def test_captions_with_commas_need_no_quotes(tmp_path: Path, images: Path) -> None:
     text = 'image,caption\na.png,A dog , running\na.png,"A ""dog"", running"\na.png,a 5" ball, red\n'
     caption_set, _ = _read_text(tmp_path / "c.csv", images, text)
+
     assert caption_set.captions == [
         "A dog , running",
         'A "dog", running',
@@ -175,6 +182,7 @@ def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) ->
         "line 8: the caption of b.png has no text",
     ]
     *causes, advice = causes_of(problems)
+
     assert "data.images.skip_bad = true" in advice
     for cause, start in zip(causes, expected, strict=True):
         assert cause.startswith(f"{path}: {start}")
@@ -199,8 +207,10 @@ def test_the_same_name_with_another_ending_or_case_is_suggested_first(
     for name in there:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"")
+
     _, problems = _read_text(tmp_path / "c.tsv", folder, f"{wanted}\ta caption\n")
     message = f"there is no image {wanted} in {folder}; did you mean {suggested}?"
+
     assert causes_of(problems)[0].endswith(message)
 
 
@@ -210,12 +220,16 @@ def test_many_problems_are_counted_and_can_be_skipped(
     missing = [f"no{i}.png\tno\n" for i in range(30)]
     text = "".join(["a.png\tfine\n", *missing, "b.png\t \n"])
     caption_set, problems = _read_text(tmp_path / "c.tsv", images, text, skip=True)
+
     assert [image.file for image in caption_set.images] == ["a.png"]
+
     problems.check()
     lines = problems.lines()
+
     assert lines[0] == "  skipped: 30 captions of images that do not exist"
     assert lines[6] == "    … and 25 more"
     assert lines[7] == "  skipped: 1 caption with no text"
+
     _, problems = _read_text(tmp_path / "c.tsv", images, text)
     assert causes_of(problems)[20] == "… and 10 more of this kind"
 
@@ -232,6 +246,7 @@ def test_names_are_compared_after_normalisation(
     image.touch()
     text = f"{listed}\tx\n{stored}\ty\n./{stored}\tz\n"
     caption_set, problems = _read_text(tmp_path / "c.tsv", tmp_path / "images", text)
+
     assert problems.by_kind == {}
     assert caption_set.paths == [image]
     assert caption_set.references == [["x", "y", "z"]]
@@ -241,6 +256,7 @@ def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
     for name in ("[001] a.png", "{b}.png"):
         (tmp_path / name).touch()
         caption_set, _ = _read_text(tmp_path / "c.tsv", tmp_path, f"{name}\tx\n")
+
         assert [image.file for image in caption_set.images] == [name]
     with pytest.raises(DataError, match="no such folder"):
         _read_text(tmp_path / "c.tsv", tmp_path / "nowhere", "a.png\tx\n")
@@ -252,11 +268,14 @@ def test_long_captions_are_dropped_from_training(tmp_path: Path, images: Path) -
     path.write_text(text, encoding="utf-8")
     caption_set = read_captions(path, images, Problems(), max_words=2)
     (image,) = caption_set.images
+
     assert (image.file, image.captions) == ("a.png", ("one two",))
+
     (note,) = caption_set.notes
     assert note.startswith(
         "left out: 2 captions of more than 2 words, the first in line 1"
     )
+
     message = r"left out: 3 captions of more than 1 words.*; set data.max_length higher"
     with pytest.raises(DataError, match=message):
         read_captions(path, images, Problems(), max_words=1)

@@ -30,6 +30,7 @@ def cause(call: Callable[[], object]) -> str:
     """Return the one cause of the error that `call` raises."""
     with pytest.raises(RegardError) as caught:
         call()
+
     (only,) = caught.value.causes
     return only
 
@@ -69,6 +70,7 @@ def test_lines_end_at_line_feeds_only(
 ) -> None:
     (tmp_path / "plain").write_bytes(data.encode())
     (tmp_path / "zipped.gz").write_bytes(gzip.compress(data.encode(), mtime=0))
+
     assert read_lines(tmp_path / "plain") == expected
     assert read_lines(str(tmp_path / "zipped.gz")) == expected
 
@@ -77,6 +79,7 @@ def test_lines_end_at_line_feeds_only(
 def test_written_lines_can_be_read_back(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / name, ["old"])
     write_lines(tmp_path / name, KOREAN)
+
     assert read_lines(tmp_path / name) == KOREAN
     for path in (tmp_path, tmp_path / "none" / "a"):
         assert "cannot be written" in cause(lambda path=path: write_lines(path, ["a"]))
@@ -148,6 +151,7 @@ def test_one_file_gives_the_same_pairs_as_two(
 ) -> None:
     two = read_corpus(write_two_files(tmp_path, GERMAN, KOREAN))
     write_lines(tmp_path / name, form(GERMAN, KOREAN))
+
     assert read_corpus(PairFiles(pairs=tmp_path / name)).pairs == two.pairs
     assert two.sources == GERMAN
     assert two.targets == KOREAN
@@ -161,7 +165,9 @@ def test_marks_spaces_and_decomposed_characters_change_no_pair(tmp_path: Path) -
     decomposed = unicodedata.normalize("NFD", text)
     (tmp_path / "b").write_text(decomposed, encoding="utf-8-sig", newline="")
     corpus = read_corpus(files)
+
     assert corpus.pairs == expected.pairs
+
     byte_order_mark, carriage_returns = corpus.report.notes
     assert "byte-order mark before line 1" in byte_order_mark
     assert "3 lines end in CR LF" in carriage_returns
@@ -194,12 +200,16 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     targets = ["A dog.", "b", "c" * 40, "w " * 201, long, "A dog.", "The dog.", ""]
     files = write_two_files(tmp_path, sources, targets)
     corpus = read_corpus(files, Filters())
+
     assert [pair.line for pair in corpus.pairs] == [1, 6, 7]
+
     report = corpus.report
     assert (report.read, report.kept, report.duplicates) == (8, 3, 1)
+
     counts = {reason: dropped.count for reason, dropped in report.dropped.items()}
     assert counts == {"empty": 2, "odd length ratio": 1, "too long": 2}
     assert all(len(text) <= 60 for _, text in report.dropped["too long"].examples)
+
     printed = "\n".join(report.lines())
     assert printed.startswith("train: 8 pairs read")
     assert "\n  dropped, too long: 2 (lines 4, 5)\n" in printed
@@ -209,6 +219,7 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     assert [pair.line for pair in unique.pairs] == [1, 7]
     assert unique.report.dropped["duplicate"].count == 1
     assert unique.report.duplicates == 0
+
     evaluation = read_corpus(files, None, "valid")
     assert [pair.line for pair in evaluation.pairs] == [1, 3, 4, 5, 6, 7]
     assert [*evaluation.report.dropped] == ["empty"]
@@ -230,11 +241,13 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
     overlaps = Overlap(valid), Overlap(disjoint)
     for overlap in overlaps:
         overlap.update(train.pairs)
+
     assert overlaps[0].lines("valid") == [
         "valid: 1 of 3 pairs is also in train (line 2)",
         "valid: 2 of 3 sources are also in train (lines 2, 3)",
         "valid: 1 of 3 targets is also in train (line 2)",
     ]
+
     (line,) = overlaps[1].lines("test")
     assert line == "test: none of its 1 pair shares a side with train"
 

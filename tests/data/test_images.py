@@ -40,7 +40,9 @@ def test_formats_give_the_same_pixels(tmp_path: Path, name: str) -> None:
     Image.fromarray(smooth).save(path, **options)
     whole = pixels_of(path)
     error = np.abs(whole.astype(int) - smooth).mean()
+
     assert error < 3 if name == "a.jpg" else error == 0
+
     content = path.read_bytes()
     assert_array_equal(pixels_of(content), whole)
     assert as_image(bytearray(content), "it") == content
@@ -52,9 +54,11 @@ def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
     exif[0x0112] = orientation
     path = tmp_path / "a.png"
     noise().save(path, exif=exif)
+
     with Image.open(path) as image:
         upright = np.asarray(ImageOps.exif_transpose(image))
         assert_array_equal(pixels_of(image), upright)
+
     assert_array_equal(pixels_of(path), upright)
 
 
@@ -71,19 +75,25 @@ def test_transparency_is_blended_with_white(mode: str) -> None:
     alpha[6:] = 255
     image.putalpha(Image.fromarray(alpha))
     pixels = pixels_of(image)
+
     assert (pixels[:6] == 255).all()
     assert_array_equal(pixels[6:], np.asarray(image.convert("RGB"))[6:])
+
     palette = noise().convert("P")
     palette.info["transparency"] = palette.getpixel((0, 0))
+
     assert (pixels_of(palette)[0, 0] == 255).all()
 
 
 def test_sixteen_bits_and_cmyk_become_eight_bits_of_rgb(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 240).reshape(12, 20).astype(np.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
+
     assert_allclose(pixels_of(tmp_path / "a.png")[..., 0], values / 257, atol=1)
+
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
+
     assert_allclose(pixels_of(tmp_path / "a.jpg")[8, 8], [250, 10, 10], atol=8)
 
 
@@ -97,11 +107,14 @@ def test_converting_strip_by_strip_is_converting_at_once(
         image = Image.fromarray(values.astype(types[mode]))
     else:
         image = noise().convert(mode)
+
     if mode == "P":
         image.info["transparency"] = image.getpixel((0, 0))
     if mode == "RGBA":
         image.putalpha(noise(seed=2).convert("L"))
+
     assert image.mode == mode
+
     whole = pixels_of(image)
     assert whole.any()
     for pixels in (1, 45, 239):
@@ -117,6 +130,7 @@ def _png_header(width: int, height: int) -> bytes:
         length = struct.pack(">I", len(data))
         checksum = struct.pack(">I", zlib.crc32(kind + data))
         parts += [length, kind, data, checksum]
+
     return b"".join(parts)
 
 
@@ -172,8 +186,10 @@ def _truncate(path: Path, kind: str, share: float) -> None:
 def test_unusable_files_are_refused(tmp_path: Path, make: Any, because: str) -> None:
     path = tmp_path / "a.jpg"
     make(path)
+
     with pytest.raises(DataError) as refused:
         pixels_of(path)
+
     (cause,) = refused.value.causes
     assert cause.startswith(f"{path}: ")
     assert because in cause
@@ -187,17 +203,23 @@ def test_images_in_memory_are_refused_too(tmp_path: Path) -> None:
         pytest.raises(DataError, match=message),
     ):
         pixels_of(image)
+
     with pytest.raises(DataError, match="has no pixels"):
         pixels_of(Image.new("RGB", (0, 3)))
+
     image = tmp_path / "a.png"
     noise((20, 30)).save(image)
     allowed = ORIGINAL_SIZE.with_values(max_pixels=600)
+
     assert load_pixels(image, allowed).shape == (20, 30, 3)
+
     message = r"600 pixels, more than the 599 that data.images.max_pixels allows"
     with pytest.raises(DataError, match=message):
         load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=599))
+
     cropped = ORIGINAL_SIZE.with_values(height=160, width=160, fit="crop")
     message = "9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"
+
     with pytest.raises(DataError, match=message):
         load_pixels(noise((1, 9000)), cropped)
 
@@ -224,7 +246,9 @@ def test_images_are_resized_as_configured(
         values["max_side"] = int(max_side)
     settings = ImageSizeSettings.parse(values, "test")
     image = source_pixels(load_pixels(noise((20, 40)), settings), settings)
+
     assert image.pixels.shape == (*map(int, stored.split()), 3)
+
     Y, X = map(int, tensor.split())
     assert image.tensor().shape == (3, Y, X)
     assert image.grid == (-(-Y // 4), -(-X // 4))
@@ -234,6 +258,7 @@ def test_images_are_resized_as_configured(
 def test_tensors_are_scaled_to_zero_to_one_and_crop_takes_the_centre() -> None:
     image = noise((20, 40))
     cropped = ImageSizeSettings(height=20, width=20, fit="crop")
+
     for settings, expected in (
         (ORIGINAL_SIZE, np.asarray(image)),
         (cropped, np.asarray(image)[:, 10:30]),
@@ -241,8 +266,10 @@ def test_tensors_are_scaled_to_zero_to_one_and_crop_takes_the_centre() -> None:
         tensor = source_pixels(load_pixels(image, settings), settings).tensor()
         assert tensor.dtype == torch.float32
         assert_allclose(tensor.permute(1, 2, 0) * 255, expected, atol=1e-4)
+
     blank = ImageSizeSettings(height=20, width=0, blank=True)
     pixels = load_pixels(noise((40, 30)), blank)
+
     assert pixels.shape == (20, 15, 3)
     assert np.unique(pixels).tolist() == [128]
 

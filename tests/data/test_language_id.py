@@ -67,10 +67,13 @@ def test_a_text_in_another_language_or_none_is_unknown(
 def test_case_digits_and_spaces_do_not_matter(learnt: LanguageId) -> None:
     line = _lines("aa", 1, seed=2)[0]
     other = line.upper().replace(" ", "  12, ")
+
     assert learnt.detect(line) == learnt.detect(f"  {other}! ")
     assert learnt.detect("é" + line) == learnt.detect("e\u0301" + line), "by NFC"
+
     words = line.split()
     shares = [learnt.detect(" ".join(words[:count]))[0][1] for count in (1, 3, 8)]
+
     assert shares == sorted({*shares}), "short texts are less certain"
 
 
@@ -87,10 +90,12 @@ def test_what_is_read_is_what_was_written(learnt: LanguageId) -> None:
     assert LanguageId.parse(text.encode(), "one") == learnt
     assert json.loads(text)[SEAL]["id"] == "one"
     assert LanguageId.parse(text.encode()).to_json("one") == text
+
     again = LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS})
     assert again.to_json("one") == text
     with pytest.raises(ValueError, match="learnt for another model"):
         LanguageId.parse(text.encode(), "two")
+
     changed = learnt.renamed({"aa": "fr", "bb": ""})
     assert sorted(changed.profiles) == ["cc", "fr"]
     assert changed.profiles["fr"] == learnt.profiles["aa"]
@@ -101,27 +106,35 @@ def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
     for seed, codes in ((3, ("aa", "bb")), (4, ("bb", "cc"))):
         texts = {code: _lines(code, 300, seed) for code in codes}
         parts.append(LanguageId.learn(texts))
+
     first, second = parts
     merged = LanguageId.merge([first, second])
+
     assert sorted(merged.profiles) == ["aa", "bb", "cc"]
     assert LanguageId.merge([first]) == first
     assert LanguageId.merge([]).detect("abc") == []
+
     profile = merged.profiles["bb"]
     one = first.profiles["bb"]
     other = second.profiles["bb"]
+
     assert profile.characters == one.characters + other.characters
     assert min(one.nats, other.nats) <= profile.nats <= max(one.nats, other.nats)
     for ngram in ("a", "ay", "ayz"):
         counts = [each.counts.get(ngram, 0) for each in (profile, one, other)]
         assert counts[0] == counts[1] + counts[2]
+
     swapped = LanguageId.merge([second, first])
+
     for code in ALPHABETS:
         for line in _lines(code, 10, seed=9):
             answer = merged.detect(line)
             assert answer[0][0] == code
             assert dict(swapped.detect(line)) == pytest.approx(dict(answer))
+
     letterless = {"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}
     assert LanguageId.learn(letterless).profiles.keys() == {"fr"}
+
     lines = [str(number) for number in range(1000)]
     assert spread(lines, 1000) == lines
     assert spread(lines, 250) == lines[::4]
@@ -187,6 +200,7 @@ def test_real_languages_are_told_apart_and_confidence_is_honest() -> None:
     for corpus, codes in (("multi30k", ("en", "de")), ("koen", ("ko", "en"))):
         texts = {code: _read(f"{corpus}/train.{code}") for code in codes}
         models.append(LanguageId.learn(texts))
+
     merged = LanguageId.merge(models)
     answers = []
     for name in ("koen/val.en", "koen/val_news.en", "multi30k/val.de", "koen/val.ko"):
@@ -196,9 +210,11 @@ def test_real_languages_are_told_apart_and_confidence_is_honest() -> None:
                 if any(map(str.isalpha, part)):
                     best, share = merged.detect(part)[0]
                     answers.append((share, best == name[-2:]))
+
     assert sum(is_right for _, is_right in answers) > 0.9 * len(answers)
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
         inside = [answer for answer in answers if low <= answer[0] < high]
         shares, are_right = zip(*inside, strict=True)
+
         assert len(inside) > 20
         assert sum(are_right) >= sum(shares)

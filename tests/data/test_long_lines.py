@@ -64,9 +64,11 @@ def test_normalisation_is_that_of_unicode(monkeypatch: pytest.MonkeyPatch) -> No
             marks.append(character)
         if unicodedata.decomposition(character)[:1] not in ("", "<"):
             composed.append(character)
+
     for _ in range(3000):
         kinds = rng.choices((marks, marks, composed, "ab가각"), k=rng.randint(1, 20))
         line = "".join(map(rng.choice, kinds))
+
         assert nfc(line) == unicodedata.normalize("NFC", line), ascii(line)
 
 
@@ -91,9 +93,12 @@ def test_a_line_beyond_the_limit_is_an_error_or_is_dropped(tmp_path: Path) -> No
             read_lines(bomb)
 
     assert peak(read) < 4_000_000
+
     corpora = []
     files = PairFiles(bomb, bomb)
+
     assert peak(lambda: corpora.append(read_corpus(files))) < 8_000_000
+
     (corpus,) = corpora
     assert [pair.line for pair in corpus.pairs] == [1, 3]
     assert "  dropped, too long: 1 (line 2)" in corpus.report.lines()
@@ -107,10 +112,13 @@ def test_the_limit_counts_characters_and_can_be_set(
     path = tmp_path / "lines"
     path.write_bytes(("가" * 12 + "\r\n" + "나" * 13 + "\n다").encode("utf-8-sig"))
     corpus = read_corpus(PairFiles(path, path, max_line=limit))
+
     assert [pair.line for pair in corpus.pairs] == kept
+
     escaped = tmp_path / "pairs.jsonl"
     escaped.write_text(json.dumps({"source": "가" * 11, "target": "나"}) + "\n")
     corpus = read_corpus(PairFiles(pairs=escaped, max_line=limit + 2))
+
     assert len(corpus) == 1, "not its code"
 
 
@@ -122,6 +130,7 @@ def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(
     names = ("source", "target", "valid_source", "valid_target")
     files = dict.fromkeys(names, str(path))
     train, others = read_corpora(CorpusSettings.parse(files, "test"), read_corpus)
+
     assert [pair.line for pair in train["train"].pairs] == [1]
     assert [pair.line for pair in others["valid"].pairs] == [1, 4]
     assert "  dropped, too long: 2 (lines 2, 3)" in others["valid"].report.lines()
@@ -131,6 +140,7 @@ def test_the_links_of_a_dropped_pair_may_be_too_long(tmp_path: Path) -> None:
     path = tmp_path / "links"
     path.write_text("0-0\n" + "0-0 " * 30 + "\n0-0\n", encoding="utf-8")
     pairs = [Pair("a", "b", 1), Pair("a", "b", 3)]
+
     assert len(read_word_links(str(path), pairs, 3, "train", 100).rows) == 2
     with pytest.raises(DataError, match="links, line 2: has more than 100 characters"):
         read_word_links(str(path), [*pairs, Pair("a", "b", 2)], 3, "train", 100)

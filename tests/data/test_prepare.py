@@ -99,16 +99,19 @@ def test_shards_give_the_same_data_as_memory(
     lists = prepare_data(in_lists, SIZES, batching, 3, tmp_path / "lists")
     messages: list[str] = []
     shards = prepare_data(in_shards, SIZES, batching, 3, run, log=messages.append)
+
     assert_same(lists, shards)
     assert lists.changes == shards.changes == ()
     assert isinstance(lists.batches, Mixture) is (make is mixture_settings)
     assert not (tmp_path / "lists" / "shards").exists()
     assert messages[0] == "reading the training text, which stays on disk"
     assert messages[-1].startswith("tokenising the ")
+
     messages.clear()
     reopened = prepare_data(
         in_shards, shards.tokenizer, batching, 3, run, log=messages.append
     )
+
     assert_same(shards, reopened)
     assert messages == [], "nothing was read again"
 
@@ -131,6 +134,7 @@ def test_prepared_data_equal_the_single_steps(tmp_path: Path) -> None:
         report += overlap.lines(name)
 
     prepared = prepare_data(data, SIZES, batching, 3, tmp_path / "run")
+
     assert prepared.report == tuple(report)
     assert prepared.tokenizer.fingerprint == tokenizer.fingerprint
     assert prepared.longest_source == max(len(pair.source) for pair in pairs)
@@ -152,6 +156,7 @@ def test_auto_makes_shards_of_large_corpora_only(
 ) -> None:
     monkeypatch.setattr(prepare, "SHARD_BYTES", shard_bytes)
     prepare_data(corpus_settings(tmp_path), SIZES, BATCHING, 3, tmp_path / "run")
+
     assert (tmp_path / "run" / "shards").exists() is expected
 
 
@@ -162,6 +167,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         )
         (tmp_path / "a.target").write_bytes(b"one\n")
         (tmp_path / "c.tsv").write_bytes(b"no tab\n")
+
         with pytest.raises(DataError) as caught:
             prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
         assert len(caught.value.causes) == 3
@@ -181,13 +187,16 @@ def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> 
     for shards in (False, True):
         data = data.with_values(shards=shards)
         run = tmp_path / str(shards)
+
         if not inspected:
             with pytest.raises(DataError, match="not this text"):
                 prepare_data(data, parent, BATCHING, 3, run, inspect=record)
             assert not (run / "data.json").exists()
+
         prepared = prepare_data(data, parent, BATCHING, 3, run, inspect=record)
         assert prepared.tokenizer is parent
         assert prepared.changes == ()
+
     assert inspected[0] == inspected[1] == inspected[2]
     assert len(inspected[0][0]) == prepared.pairs
 
@@ -206,6 +215,7 @@ def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) 
     run = tmp_path / "run"
     tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
     whole = contents(run)
+
     for name, role in (
         ("a.target", "train.target"),
         ("b.source", "news.source"),
@@ -214,20 +224,26 @@ def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) 
         path = tmp_path / name
         content = path.read_bytes()
         path.write_bytes(content.swapcase())
+
         with pytest.raises(DataError) as refused:
             prepare_data(data, tokenizer, BATCHING, 3, run, resumed=True)
+
         (cause,) = refused.value.causes
         assert cause.startswith(f"{role}: {path} has changed since the run began (")
         assert "put back what it was to go on, or train anew in another `out=`" in cause
         assert contents(run) == whole
+
         path.write_bytes(content)
         os.utime(path, (1, 1))
+
     for name in ("test.source", "test.target"):
         lines = read_lines(tmp_path / name)
         write_lines(tmp_path / name, [*lines, "ein neuer Satz"])
+
     (tmp_path / "a.source").rename(tmp_path / "moved.source")
     moved = data.with_values(source=str(tmp_path / "moved.source"))
     prepared = prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True)
+
     assert prepared.changes == ()
     assert not any("made anew" in line for line in prepared.report)
 
@@ -241,6 +257,7 @@ def test_shards_that_cannot_be_used_are_made_anew(tmp_path: Path) -> None:
     data = corpus_settings(tmp_path, shards=True)
     run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
+
     for name, harm in (
         ("train/00000.source_tokens.npy", _cut),
         ("summary.json", _cut),
@@ -248,19 +265,25 @@ def test_shards_that_cannot_be_used_are_made_anew(tmp_path: Path) -> None:
     ):
         harm(run / "shards" / name)
         prepared = prepare_data(data, original.tokenizer, BATCHING, 3, run)
+
         assert "made anew" in prepared.report[0]
         assert prepared.report[1:] == original.report
         assert prepared.batches.epoch(0) == original.batches.epoch(0)
+
     again = prepare_data(data, original.tokenizer, BATCHING, 3, run)
     assert again.report == original.report
+
     smaller = SIZES.with_values(size=320)
     expected = prepare_data(data, smaller, BATCHING, 3, tmp_path / "other")
     prepared = prepare_data(data, expected.tokenizer, BATCHING, 3, run)
     message = "the shards were made with other vocabulary: made anew"
+
     assert prepared.report[0].endswith(message)
     assert prepared.batches.epoch(0) == expected.batches.epoch(0)
+
     before = contents(run / "shards")
     Path(str(data.source)).rename(tmp_path / "elsewhere")
+
     with pytest.raises(DataError, match="no such file"):
         prepare_data(data, original.tokenizer, BATCHING, 3, run)
     assert contents(run / "shards") == before
@@ -274,12 +297,16 @@ def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
     tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
     content = json.loads(record.read_text())
     record.unlink()
+
     assert describe_changes(data, run) == ()
     assert prepare_data(data, tokenizer, BATCHING, 3, run).changes == ()
+
     record.write_text("{")
     assert "is not known" in describe_changes(data, run)[0]
+
     record.write_text(json.dumps({**content, "version": 1}))
     message = r"held out other pairs for validation, .*train anew"
+
     with pytest.raises(DataError, match=message):
         prepare_data(data, tokenizer, BATCHING, 3, run)
 
@@ -292,6 +319,7 @@ def test_the_text_of_shards_is_not_held_in_memory(tmp_path: Path) -> None:
     for side in ("source", "target"):
         lines = (f"{side} {n} of {n % 1000} and {n % 77}" for n in range(60_000))
         write_lines(tmp_path / side, lines)
+
     files = {side: str(tmp_path / side) for side in ("source", "target")}
     digits = ["1 2 3 4 5 6 7 8 9 0"] * 9
     tokenizer = Tokenizer.train(digits, digits, TokenizerSettings(size=280))
@@ -304,7 +332,9 @@ def test_the_text_of_shards_is_not_held_in_memory(tmp_path: Path) -> None:
         first_updates(prepared)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
+
     in_lists, in_shards = peaks
+
     assert in_shards < in_lists / 4
 
 
@@ -315,6 +345,7 @@ def test_a_pipe_cannot_be_read_more_than_once(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     piped = data.with_values(target=str(pipe))
     message = "pipe: can be read only once, and training reads its files more often"
+
     with pytest.raises(DataError, match=message):
         prepare_data(piped, SIZES, BATCHING, 3, tmp_path / "run")
 
@@ -344,16 +375,22 @@ def test_changed_settings_are_reported(
     tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
     changed = data.with_values(**json.loads(change))
     prepared = prepare_data(changed, tokenizer, BATCHING, 3, run)
+
     assert prepared.changes == describe_changes(changed, run)
     assert len(prepared.changes) == bool(expected)
     assert all(entry.startswith(expected) for entry in prepared.changes)
+
     anew = [line for line in prepared.report if "made anew" in line]
     assert len(anew) == bool(made_anew)
     assert not anew or f"with other {made_anew}: made anew" in anew[0]
+
     is_compared = "was not compared again" not in prepared.report[-1]
     assert is_compared is ("test_pairs" not in change)
+
     in_lists = changed.with_values(shards=False)
     lists = prepare_data(in_lists, tokenizer, BATCHING, 3, tmp_path / "lists")
+
     assert first_updates(prepared) == first_updates(lists)
+
     again = prepare_data(changed, tokenizer, BATCHING, 3, run)
     assert again.changes == prepared.changes, "still unlike the start of the run"

@@ -56,27 +56,36 @@ def pixels_of(example: Example) -> SourcePixels:
 def test_batches_hold_images_and_their_captions(tmp_path: Path) -> None:
     images = named(folder(tmp_path, captions=3), captions_per_image=2)
     data = _prepare(images, tmp_path / "run")
+
     assert data.pairs == 27
     assert data.facts["valid"].pairs == 9
+
     captions = []
     tokens = 0
+
     for plan in data.batches.epoch(0):
         batch = plan.batch()
         B = len(batch.source)
+
         assert batch.source.shape == (B, 3, 8, 8)
         assert batch.source_keep is None
         assert batch.tokens == plan.tokens == int((batch.target_out != PAD).sum())
         assert (batch.target_in[:, 0] == BOS).all()
         assert batch.target_out.numel() <= 40 or B == 1
+
         (count,) = {len(example.targets) for example in plan.examples}
         assert count <= 2
+
         lines = [line for line in plan.indices for _ in range(count)]
         targets = [ids for example in plan.examples for ids in example.targets]
         rows = zip(lines, targets, batch.target_out.tolist(), strict=True)
+
         for line, ids, padded in rows:
             assert [i for i in padded if i != PAD] == ids
             captions.append((line, data.tokenizer.target.decode(ids)))
+
         tokens += plan.tokens
+
     assert len({*captions}) == 27
     assert all(caption.startswith("a ") for _, caption in captions)
     assert data.batches.epoch_stats.tokens[1] == tokens
@@ -89,14 +98,19 @@ def test_images_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
     examples = [*by_line(data, 0).values()]
     batch = collate(examples)
     B, _, Y, X = batch.source.shape
+
     assert (Y, X) == (20, 16)
     assert batch.source_keep is not None
+
     keep = batch.source_keep.view(B, Y, X)
+
     for row, example in enumerate(examples):
         image = pixels_of(example)
         height, width = image.size
+
         assert keep[row, :height, :width].all()
         assert keep[row].sum() == height * width
+
         padded = batch.source[row]
         assert torch.equal(padded[:, :height, :width], image.tensor())
         assert (padded.masked_select(~keep[row]) == 0).all()
@@ -109,16 +123,22 @@ def test_augmentation_depends_on_epoch_and_seed_alone(
     data = _prepare(images, tmp_path / "run")
     expected = [plan.batch() for plan in data.batches.epoch(0)]
     monkeypatch.setattr("os.cpu_count", lambda: 16)
+
     for batch, plan in zip(expected, data.batches.epoch(0), strict=True):
         assert_equal(batch, plan.batch())
+
     following = by_line(data, 1)
+
     for line, example in by_line(data, 0).items():
         first = pixels_of(example).tensor()
         second = pixels_of(following[line]).tensor()
+
         assert not torch.equal(first, second)
+
     stream = data.batches.updates()
     updates = [next(stream) for _ in range(12)]
     resumed = data.batches.updates(Position.from_json(asdict(updates[4].after)))
+
     for update in updates[5:]:
         for plan, other_plan in zip(update.plans, next(resumed).plans, strict=True):
             assert_equal(plan.batch(), other_plan.batch())
@@ -131,16 +151,21 @@ def test_images_with_sides_in_their_captions_are_not_mirrored(tmp_path: Path) ->
     (path / "captions.tsv").write_text(text)
     data = _prepare(named(path), tmp_path / "run")
     message = "except for the 1 of 9 images with a caption that"
+
     assert message in "\n".join(data.report)
+
     mirrored = set()
     for epoch in range(12):
         for line, example in by_line(data, epoch).items():
             if pixels_of(example).augment.mirrored:
                 mirrored.add(line)
+
     assert mirrored == {0, 2, 3, 4, 5, 6, 7, 8}
+
     source = pixels_of(example)
     straight = replace(source, augment=replace(source.augment, mirrored=False))
     mirror = replace(source, augment=replace(source.augment, mirrored=True))
+
     assert torch.equal(straight.tensor().flip(2), mirror.tensor())
 
 
@@ -150,6 +175,7 @@ def test_images_of_writing_are_not_mirrored(tmp_path: Path, kind: str) -> None:
     settings = {"kind": kind, "size": 290 if kind == "bpe" else None}
     tokenizer = TokenizerSettings.parse(settings, "test")
     prepared = prepare_data(data, tokenizer, BATCHING, 7, tmp_path / "run")
+
     assert any("flip): on" in line for line in prepared.report) == (kind == "bpe")
     for example in by_line(prepared, 0).values():
         assert prepared.tokenizer.target.decode(example.target).startswith("a ")
@@ -162,6 +188,7 @@ def test_a_random_crop_shows_different_parts(tmp_path: Path) -> None:
     for epoch in range(6):
         for example in by_line(data, epoch).values():
             boxes.add(pixels_of(example).augment.box)
+
     assert len(boxes) == 4, "8 of 11 columns, from 0 to 3"
     assert {box[2] - box[0] for box in boxes} == {8}
 
@@ -181,16 +208,21 @@ def test_a_cache_on_disk_is_used_again_or_made_again(
     def assert_made_again_once(height: int = 6) -> ImageCache:
         rebuilt = decode(height)
         (message,) = messages
+
         assert message.endswith("the images are decoded again")
+
         again = decode(height)
         assert messages == [message]
         assert np.array_equal(again.pixels, rebuilt.pixels)
+
         messages.clear()
         return rebuilt
 
     in_memory = decode()
     assert not kept.exists(), "small images stay in memory"
+
     monkeypatch.setattr(image_cache, "MAX_BYTES_IN_MEMORY", 200)
+
     for _ in range(3):
         images = decode()
         for name in ("sizes", "problems", "digest"):
@@ -198,11 +230,13 @@ def test_a_cache_on_disk_is_used_again_or_made_again(
         for i in {*range(8)} - {3}:
             assert np.array_equal(images[i], in_memory[i])
         assert isinstance(images.pixels, np.memmap)
+
     assert list(images.problems) == [3]
     assert messages == []
     assert not list(tmp_path.glob(".*.partial"))
 
     original = images.pixels.copy()
+
     for name, harm in (
         ("pixels.npy", _change_a_pixel),
         ("pixels.npy", _cut),
@@ -211,9 +245,11 @@ def test_a_cache_on_disk_is_used_again_or_made_again(
     ):
         harm(kept / name)
         assert np.array_equal(assert_made_again_once().pixels, original)
+
     noise((12, 16)).save(paths[2])
     assert not np.array_equal(assert_made_again_once().pixels, original)
     assert_made_again_once(height=7)
+
     del paths[3]
     assert not assert_made_again_once(height=7).problems
 
@@ -234,8 +270,10 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     (path / "images" / "11.png").write_text("text")
     with (path / "captions.tsv").open("a") as file:
         file.write("no.png\tx\n04.png\t \n")
+
     with pytest.raises(DataError) as refused:
         _prepare(named(path), tmp_path / "run")
+
     parts = [
         "line 19: there is no image no.png",
         "line 20: the caption of 04.png has no text",
@@ -246,6 +284,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     for cause, part in zip(refused.value.causes, parts, strict=True):
         assert part in cause
     assert not (tmp_path / "run").exists()
+
     data = _prepare(named(path, skip_bad=True), tmp_path / "run")
     assert data.pairs == 16
     assert sum("skipped: " in line for line in data.report) == 3
@@ -255,17 +294,22 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
 def test_changed_images_are_reported(tmp_path: Path) -> None:
     path = folder(tmp_path)
     data = _prepare(named(path), tmp_path / "run")
+
     assert _prepare(named(path), tmp_path / "run", data.tokenizer).changes == ()
+
     noise((12, 16)).save(path / "images" / "00.png")
     settings = CorpusSettings.parse({"images": named(path)}, "the test")
     run = tmp_path / "run"
     message = r"train.images: .* has changed .*put back what it was"
+
     with pytest.raises(DataError, match=message):
         prepare_data(settings, data.tokenizer, BATCHING, 7, run, resumed=True)
+
     with (path / "valid.tsv").open("a") as file:
         file.write("11.png\tone more\n")
     images = named(path, colour_jitter=0.1)
     captions, pixels, setting = _prepare(images, run, data.tokenizer).changes
+
     assert "valid.captions: " in captions
     assert "train.images: " in pixels
     assert "data.images.colour_jitter is 0.1" in setting
@@ -274,9 +318,12 @@ def test_changed_images_are_reported(tmp_path: Path) -> None:
 def test_images_are_held_out(tmp_path: Path) -> None:
     images = named(folder(tmp_path))
     data = _prepare({**images, "valid_captions": None}, tmp_path / "run")
+
     assert any("1 image was held out" in line for line in data.report)
+
     shared = {**images, "valid_captions": images["captions"]}
     report = _prepare(shared, tmp_path / "shared").report
+
     assert any("9 of 9 images are also in train (00.png" in line for line in report)
     assert (data.facts["train"].pairs, data.facts["valid"].pairs) == (16, 2)
 
@@ -289,12 +336,16 @@ def test_captions_are_resegmented(tmp_path: Path) -> None:
     second = by_line(prepared, 1)
     decode = prepared.tokenizer.target.decode
     differing = 0
+
     for line, example in first.items():
         other = second[line]
         assert [*map(decode, example.targets)] == [*map(decode, other.targets)]
         assert all(target[-1] == EOS for target in example.targets)
+
         differing += example.targets != other.targets
+
     assert differing > 4
+
     unvaried = _prepare(data.images.model_dump(), tmp_path / "unvaried")
     assert by_line(unvaried, 0) == by_line(unvaried, 1), "the very same objects"
 
@@ -312,7 +363,9 @@ def test_contradicting_settings_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=because):
         CorpusSettings.parse({"images": values}, "test")
+
     texts: dict[str, object]
+
     for texts in ({"source": "c", "target": "d"}, {"mix": [{"pairs": "c"}]}):
         values = {"images": {"folder": "a", "captions": "b"}, **texts}
         with pytest.raises(ConfigurationError, match="images exclude source"):
@@ -324,11 +377,13 @@ def test_splitting_keeps_captions_with_their_image(tmp_path: Path) -> None:
     examples = [*by_line(data, 0).values()][:5]
     batch = collate(examples)
     parts = batch.split(2)
+
     assert [part.indices for part in parts] == [[0, 2, 4], [1, 3]]
     for part in parts:
         expected = collate([examples[line] for line in part.indices])
         assert torch.equal(part.source, expected.source)
         assert part.tokens == expected.tokens
+
         width = expected.target_out.shape[1]
         assert torch.equal(part.target_out[:, :width], expected.target_out)
         assert (part.target_out[:, width:] == PAD).all()

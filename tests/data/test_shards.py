@@ -69,6 +69,7 @@ def test_shards_equal_the_examples_and_are_resampled_as_text(
     shards = write_shards(folder, text.pairs, learnt, {"of": "text"}, rows)
     lists = encode_pairs(text.sources, text.targets, learnt)
     reopened = Shards.open(shards.folder)
+
     assert list(shards) == list(reopened) == lists
     assert reopened.cache_key == {"of": "text"}
     assert shards[-1] == lists[-1]
@@ -76,15 +77,19 @@ def test_shards_equal_the_examples_and_are_resampled_as_text(
     with pytest.raises(IndexError):
         shards[len(lists)]
     assert any(UNK in pair.source for pair in lists) is not fallback
+
     ids = [pair.source for pair in lists]
     again = learnt.source.encode_all(learnt.source.detokenised(ids))
+
     assert [[*line, EOS] for line in again] == ids
+
     dropout = 0.3 if kind == "bpe" else 0.95
     indices = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
     sources = [text.sources[index] for index in indices]
     targets = [text.targets[index] for index in indices]
     sampled = zip(*learnt.sample(sources, targets, dropout, 7), strict=True)
     expected = [Example([*source, EOS], [*target, EOS]) for source, target in sampled]
+
     assert resampler(shards, learnt, dropout)(indices, 7) == expected
     assert resampler(lists, learnt, dropout)(indices, 7) == expected
     assert expected != [lists[index] for index in indices]
@@ -105,6 +110,7 @@ def test_tokens_take_no_more_bytes_than_they_need(
         "Wide", (type(learnt.source),), {"__len__": lambda _: size}
     )
     write_shards(tmp_path / "train", corpus(20).pairs, learnt)
+
     assert np.load(tmp_path / "train" / "00000.target_tokens.npy").dtype == dtype
 
 
@@ -123,11 +129,14 @@ def test_an_interrupted_write_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         write_shards(folder, _interrupted(text.pairs), tokenizer, rows=64)
     assert not any(tmp_path.iterdir())
+
     left = tmp_path / ".train.regard-0.partial" / "train"
     left.mkdir(parents=True)
     (left / "00000.source_tokens.npy").write_bytes(b"left by a process that was killed")
+
     with pytest.raises(DataError, match="damaged"):
         Shards.open(folder)
+
     whole = write_shards(folder, text.pairs, tokenizer, rows=64)
     assert [entry.name for entry in tmp_path.iterdir()] == ["train"]
     with pytest.raises(KeyboardInterrupt):
@@ -151,13 +160,16 @@ def test_damaged_files_are_detected(
 ) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
     content = (folder / name).read_bytes()
+
     for harm in (_cut, _flip, Path.unlink):
         (folder / name).write_bytes(content)
         harm(folder / name)
         message = r"train: damaged \(.*\); remove the folder"
+
         with pytest.raises(DataError, match=message) as caught:
             Shards.open(folder)
         assert name == "index.json" or name in str(caught.value)
+
     with pytest.raises(DataError, match="cannot be written"):
         write_shards(folder / "00000.source_tokens.npy" / "x", text.pairs, tokenizer)
 
@@ -173,6 +185,7 @@ def test_an_index_that_names_other_files_is_refused(
     changes: list[dict[str, object]] = [{"rows": 0}, {"version": 2}]
     for name in ("../other.npy", "/dev/zero", "index.json", "", 7):
         changes.append({"files": [{**first, "name": name}, *others]})
+
     for change in changes:
         path.write_text(json.dumps({**index, **change}))
         with pytest.raises(DataError, match="damaged"):

@@ -32,9 +32,11 @@ def test_a_stream_equals_the_corpus_in_memory(
     rows = zip(*noisy_sentences(200), strict=True)
     pairs = ({"source": source, "target": target} for source, target in rows)
     write_lines(path, map(json.dumps, pairs))
+
     for files in (PairFiles(pairs=path), PairFiles(**write_corpus(tmp_path, 200))):
         in_memory = read_corpus(files, filters)
         streamed = scan(files, filters)
+
         assert tuple(streamed) == in_memory.pairs
         assert streamed.report == in_memory.report
         assert len(streamed) == len(in_memory)
@@ -57,10 +59,12 @@ def test_a_stream_reports_the_same_problems(
     (tmp_path / "a").write_bytes(source)
     (tmp_path / "b").write_bytes(target)
     causes = []
+
     for reader in (read_corpus, scan):
         with pytest.raises(DataError) as caught:
             reader(PairFiles(tmp_path / "a", tmp_path / "b"))
         causes.append(caught.value.causes)
+
     assert causes[0] == causes[1]
 
 
@@ -69,5 +73,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     streamed = scan(PairFiles(**paths))
     for path in paths.values():
         write_lines(path, ["more"] * 60)
+
     with pytest.raises(DataError, match=r"had 40 lines a moment ago and 60 now"):
         list(streamed)

@@ -65,13 +65,16 @@ def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
     encoded = tokenizer.source.encode_all(GERMAN)
     seeds = [*range(8), 2**31, 2**63, -1]
     samples = [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in seeds]
+
     for seed, sample in zip(seeds, samples, strict=True):
         assert tokenizer.sample(GERMAN, KOREAN, 0.9, seed) == sample
     for side in zip(*samples, strict=True):
         assert len({str(ids) for ids in side}) > 1
     assert tokenizer.source.encode_all(GERMAN) == encoded
+
     text = ["", *GERMAN[:1] * 20]
     left, right = tokenizer.sample(text, text, 0.9, 1)
+
     assert left[0] == right[0] == []
     assert len({str(ids) for ids in left}) > 2, (
         "each line has a segmentation of its own"
@@ -85,11 +88,13 @@ def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
 def test_decoding_restores_the_text(tokenizer: Tokenizer, dropout: float) -> None:
     sources = [*GERMAN, *STRANGE]
     targets = [*KOREAN, *STRANGE]
+
     for seed in range(3):
         left, right = tokenizer.sample(sources, targets, dropout, seed)
         assert [tokenizer.source.decode(ids) for ids in left] == sources
         assert [tokenizer.target.decode(ids) for ids in right] == targets
         assert not {PAD, BOS, EOS} & {index for ids in (*left, *right) for index in ids}
+
     if dropout == 0 and tokenizer.settings.kind == "bpe":
         assert left == tokenizer.source.encode_all(sources)
         assert right == tokenizer.target.encode_all(targets)
@@ -101,7 +106,9 @@ def test_more_bpe_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
     for dropout in (0.0, 0.1, 0.4, 0.99):
         sampled, _ = tokenizer.sample(GERMAN * 5, [], dropout, 1)
         counts.append(sum(map(len, sampled)))
+
     assert counts == sorted(set(counts))
+
     letters = sum(len(line) + 1 for line in GERMAN * 5)
     assert counts[-1] == pytest.approx(letters, rel=0.05), "hardly a merge is left"
 
@@ -117,11 +124,13 @@ def test_a_word_of_any_length_takes_time_with_its_length(tokenizer: Tokenizer) -
 def test_unigram_sampling_follows_the_probabilities() -> None:
     scores = {"a": -1.0, "b": -2.0, "ab": -2.5, "aba": -4.0, "ba": -3.0}
     weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
+
     for sharpness in (1.0, 0.3):
         total = sum(math.exp(sharpness * weight) for weight in weights.values())
         rng = random.Random(3)
         segment = unigram_sampling(scores, sharpness)
         counts = Counter(" ".join(segment("aba", rng)) for _ in range(5_000))
+
         assert counts.keys() == weights.keys()
         for segmentation, weight in weights.items():
             assert counts[segmentation] / 5_000 == pytest.approx(

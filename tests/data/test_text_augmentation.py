@@ -63,8 +63,11 @@ def test_a_lexicon_links_words_that_translate_each_other() -> None:
             (source[slice(*a)], target[slice(*b)])
             for a, b in LEXICON.links((source, target))
         }
+
         assert {(noun, other), ("Close", "Schließe")} <= texts
+
     assert LEXICON.links(("file file", "Datei")) == [], "nobody knows which of the two"
+
     same = LEXICON.links(("Ask Regard about a", "Frage Regard über a"))
     assert [(a[0], b[0]) for a, b in same] == [(4, 6)], (
         "names are the same on both sides, but for short words"
@@ -75,6 +78,7 @@ def test_a_lexicon_links_words_that_translate_each_other() -> None:
 def test_a_share_of_the_pairs_is_varied_in_its_way(name: str) -> None:
     some = varied(PAIRS, **{name: 0.3})
     assert 0.2 < len(some) / len(PAIRS) < 0.4
+
     every = varied(PAIRS, **{name: 1.0})
     assert len(every) == len(PAIRS)
     for text in ("", ".", "👍 !", "A" * 3000):
@@ -105,15 +109,19 @@ def copies_of(text: str) -> Counter[str]:
 def test_copy_tokens_stand_for_the_spans_that_both_sides_have() -> None:
     found = [varied(SPANS, seed, spans=0.0, endings=0.2).get(0) for seed in range(200)]
     changed = [pair for pair in found if pair is not None]
+
     assert 200 * (AGREEING + 0.05) < len(changed) < 200 * (AGREEING + 0.2)
     for source, target in changed:
         assert len(copies_of(source)) == 2
         assert copies_of(source) == copies_of(target)
+
         first, second = copies_of(source)
         assert source.removesuffix(".") == f"Open{first} with{second}"
         assert target.removesuffix(".") == f"Mit{second} öffnest du{first}"
+
     results = [varied(SPANS, seed) for seed in range(20)]
     source, target = next(result[1] for result in results if 1 in result)
+
     assert source.replace("of", "von") == target, "equal spans in their order"
     assert not any(2 in result for result in results), "sides whose spans differ stay"
     assert all(varied(SPANS, seed, copies=1) == {} for seed in range(20)), (
@@ -141,20 +149,27 @@ def test_batches_hold_varied_pairs_and_each_once_in_an_epoch(dropout: float) -> 
 
     def by_line(epoch: int) -> dict[int, Example]:
         result = {}
+
         for plan in stream.epoch(epoch):
             for line, example in zip(plan.indices, plan.examples, strict=True):
                 assert line not in result
                 result[line] = example
+
         assert len(result) == len(examples)
+
         return result
 
     first = by_line(0)
     assert by_line(1) != first
     assert by_line(0) == first
+
     plain = 0
+
     for line, example in first.items():
         plain += tokenizer.source.decode(example.source_ids) == sources[line]
         copies = {*tokenizer.target.copy_tokens} & {*example.target}
+
         assert {*tokenizer.copies_of(example.source_ids)} == copies
+
     assert 0.5 < plain / len(examples) < 0.9
     assert pair_variation(VariationSettings(), examples, tokenizer) is None

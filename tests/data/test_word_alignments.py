@@ -58,8 +58,11 @@ def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
     words = {(int(s), int(t)) for s, t in pairs}
     left = tokenizer.source.word_indices(tokenizer.source.tokens(example.source))
     right = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
+
     assert example.links is not None
+
     links = {*zip(example.links[::2], example.links[1::2], strict=True)}
+
     for i, s in enumerate(left):
         for j, t in enumerate(right):
             assert ((i, j) in links) is ((s, t) in words)
@@ -81,17 +84,24 @@ def test_links_stay_with_their_pairs(
     if valid == "given":
         given = write_corpus(tmp_path, 20, 5, name="v")
         files |= {f"valid_{side}": path for side, path in given.items()}
+
     prepared = prepare({**files}, tmp_path / "run", dropout)
+
     assert any("word links read from" in entry for entry in prepared.report)
+
     segmentations = []
+
     for epoch in (0, 1):
         plans = prepared.batches.epoch(epoch)
         examples = [example for plan in plans for example in plan.examples]
+
         assert len(examples) == prepared.pairs < 150
         assert sum(bool(example.links) for example in examples) > 100
         for example in examples:
             assert_linked(prepared.tokenizer, example)
+
         segmentations.append(sorted(example.source for example in examples))
+
     assert (segmentations[0] == segmentations[1]) is (dropout == 0)
 
 
@@ -99,12 +109,15 @@ def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
     second = {**write_aligned_corpus(tmp_path, 60, 2, "b"), "name": "second"}
     files = {**write_corpus(tmp_path, 90), "mix": [second]}
     prepared = prepare(files, tmp_path / "run")
+
     assert isinstance(prepared.batches, Mixture)
+
     first, linked = (part.examples for part in prepared.batches.streams)
     assert all(example.links is None for example in first)
     assert linked
     for example in linked:
         assert_linked(prepared.tokenizer, example)
+
     alone = CorpusSettings.parse({"mix": [second]}, "the test")
     assert alone.alignment_files == {"second": second["alignments"]}
     assert alone.without_alignments().alignment_files == {}
@@ -115,7 +128,9 @@ def test_alignment_weights_are_spread_over_the_tokens_of_linked_words() -> None:
     first = Example([5, 6, 7, EOS], [8, 9, EOS], links=links)
     second = Example([5, EOS], [8, EOS], links=array("i"))
     whole = collate([first, second])
+
     assert whole.links is not None
+
     third = pytest.approx(1 / 3)
     assert whole.links.tolist() == [
         [[third, third, third, 0], [0, 0, 1, 0], [0, 0, 0, 0]],
@@ -124,6 +139,7 @@ def test_alignment_weights_are_spread_over_the_tokens_of_linked_words() -> None:
     for batch, part in enumerate(whole.split(2)):
         assert part.links is not None
         assert part.links.tolist() == whole.links[batch : batch + 1].tolist()
+
     assert collate([Example([5, EOS], [8, EOS])] * 2).links is None
 
 
@@ -134,12 +150,16 @@ def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> N
     path = str(tmp_path / "links")
     write_lines(path, ["0-0 1p0 1?1 0p1"])
     links = read_word_links(path, [Pair("a b", "x y", 1)], 1, "train")
+
     assert [*links[0]] == [0, 0, 0, 1, 1, 1]
     assert "leading or doubled spaces" not in links.report
+
     links = read_word_links(path, [Pair("a  b", "x y", 1)], 1, "train")
     assert "; 1 pair has leading or doubled spaces" in links.report
+
     write_lines(path, ["9-9"] * 30 + ["7-7", "seven"])
     pairs = [Pair("a", "b", number) for number in range(1, 31)]
+
     with pytest.raises(DataError) as caught:
         read_word_links(path, pairs, 32, "train")
     assert len(caught.value.causes) == 6
@@ -173,9 +193,11 @@ def test_links_count_the_words_of_the_files(
         return " ".join(f"{s}-{t}" for s, t in zip(flat[::2], flat[1::2], strict=True))
 
     assert read(links) == clean_links
+
     S = len(source.encode().split())
     T = len(target.encode().split())
     read(f"{S - 1}-{T - 1}")
+
     with pytest.raises(DataError, match=f"the source has {S} words, 0 to {S - 1}"):
         read(f"{S}-0")
     with pytest.raises(DataError, match=f"the target has {T} words, 0 to {T - 1}"):
@@ -195,8 +217,10 @@ def test_all_problems_of_the_links_are_reported_at_once(tmp_path: Path) -> None:
     write_lines(files["alignments"], lines)
     second = {**write_aligned_corpus(tmp_path, 30, 1, "b"), "name": "b"}
     second["alignments"] = str(tmp_path / "none")
+
     with pytest.raises(DataError) as caught:
         prepare({**files, "mix": [second]}, tmp_path / "run")
+
     syntax, index, count, missing = caught.value.causes
     assert "a.align, line 5: wanted pairs such as 0-0" in syntax
     assert f"line 6: {n}-0 names source word {n}, and the source has {n} words" in index
@@ -209,8 +233,10 @@ def test_links_in_shards_or_of_no_pairs_are_refused(tmp_path: Path) -> None:
     files = {**write_aligned_corpus(tmp_path, 40), "shards": True}
     with pytest.raises(DataError, match="in shards have no word links; set data"):
         prepare(files, tmp_path / "run")
+
     values = {"mix": [write_corpus(tmp_path, 9)], "alignments": "x"}
     message = "alignments link the words of source and target"
+
     with pytest.raises(ConfigurationError, match=message):
         CorpusSettings.parse(values, "the test")
 
@@ -219,10 +245,14 @@ def test_changed_links_are_reported(tmp_path: Path) -> None:
     run = tmp_path / "run"
     data = CorpusSettings.parse(write_aligned_corpus(tmp_path, 60), "the test")
     tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
+
     assert describe_changes(data, run) == ()
+
     path = str(data.alignments)
     write_lines(path, ["0-0" if text else "" for text in read_lines(path)])
     (change,) = prepare_data(data, tokenizer, BATCHING, 3, run).changes
+
     assert change.startswith(f"train.alignments: {path} has changed since the run")
+
     (change,) = describe_changes(data.without_alignments(), run)
     assert "was there when the run began" in change

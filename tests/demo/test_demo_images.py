@@ -67,6 +67,7 @@ def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> No
     separate = [scene for scene in scenes if scene.scene.meaning.relation != "inside"]
     captions = [_attending_caption(scene, 1, language) for scene in separate]
     judgement = judge(captions, separate, language, CHOICE)
+
     assert judgement.share == 1
 
     nouns = [len(scene.captions[language][1].nouns) for scene in separate]
@@ -78,10 +79,13 @@ def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> No
 
     captions = [_caption(scene.captions[language][0].text, {}) for scene in scenes]
     at_first_cell = judge(captions, scenes, language, CHOICE)
+
     assert at_first_cell.share == 1
     assert at_first_cell.pointing.accuracy < 0.2
+
     cows = [_caption("three green cows", {}) for _ in scenes]
     false = judge(cows, scenes, language, CHOICE)
+
     assert (false.share, false.pointing.words) == (0, 0)
 
 
@@ -102,6 +106,7 @@ def test_the_demonstration_on_images_reaches_its_scores(
         arguments.append("--korean")
     command = [sys.executable, "-m", "regard", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
+
     assert process.returncode == 0, process.stdout + process.stderr
 
     *_, truth, pointing = process.stdout.splitlines()

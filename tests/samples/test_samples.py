@@ -146,6 +146,7 @@ def write_samples(folder: Path) -> None:
         for length in range(300):
             pair = realise(grammar.sentence(2 + length % 7))
             rows.append(f"{pair.source}\t{pair.target}\n")
+
     (folder / "pairs").write_text("".join(rows), encoding="utf-8")
 
 
@@ -160,7 +161,9 @@ def read_sample(folder: Path) -> Sample:
             links = [link.split("-") for link in line.split()]
             numbers = tuple((int(i), int(j)) for i, j in links)
             pairs.append(AlignedPair(source, target, numbers))
+
         splits[name] = tuple(pairs)
+
     return Sample(splits)
 
 
@@ -228,6 +231,7 @@ def test_conjugation_agrees_with_the_table() -> None:
             for column in COLUMNS
         ]
         forms[stem.text] = [conjugate(stem, ending, past) for ending, past in endings]
+
     assert forms == {stem: own for stem, *own in map(str.split, lines(CONJUGATION))}
 
 
@@ -258,6 +262,7 @@ def test_english_verbs_agree_with_the_table() -> None:
         if not verb.copula:
             third = english.third_person(base)
             forms.append([base, third, verb.past, english.participle(base)])
+
     assert sorted(forms) == sorted(table)
 
 
@@ -279,6 +284,7 @@ def test_verb_groups_agree_with_the_table(
     assert group(None, True) == polite
     assert group(COORDINATING[0], False) == plain_and
     assert group(COORDINATING[0], True) == polite_and
+
     words = english.predicate(eat, parsed, "plural")
     assert " ".join(word.text for word in words) == they
 
@@ -332,6 +338,7 @@ def test_pronouns_change_before_ga_and_in_polite_speech(
 def test_the_first_two_sentences_are_fixed_with_their_links(corpus: Sample) -> None:
     home, bread = corpus.splits["train"][:2]
     assert home == AlignedPair("나는 집에 간다", "I go home", ((0, 0), (1, 2), (2, 1)))
+
     links = ((0, 0), (1, 3), (2, 2), (3, 1))
     assert bread == AlignedPair("나는 빵을 먹고 있었다", "I was eating bread", links)
 
@@ -353,6 +360,7 @@ def test_a_subordinate_clause_in_polite_speech_is_realised() -> None:
         time=TIMES[0],
     )
     pair = realise(Sentence((came, was), (when,), VOCATIVES[0]))
+
     assert (
         pair.source
         == "선생님, 학생과 제가 지하철로 학교에 왔을 때 저희는 어제 수진을 기다리고 있지 않았어요"
@@ -387,6 +395,7 @@ def test_coordinate_clauses_with_all_parts_are_realised() -> None:
         adverb=next(adverb for adverb in ADVERBS if adverb.english == "happily"),
     )
     pair = realise(Sentence((gave, will), (COORDINATING[1],)))
+
     assert pair.source == (
         "민지는 지난주에 공원에서 그에게 우산과 지도를 줬지만 "
         "그들은 나와 함께 피아노를 즐겁게 칠 것이다"
@@ -395,6 +404,7 @@ def test_coordinate_clauses_with_all_parts_are_realised() -> None:
         "Minji gave an umbrella and a map to him in the park last week, "
         "but they will play the piano happily with me"
     )
+
     links = gloss(pair).split()
     assert "줬지만=but" in links
     assert [link for link in links if link.startswith("지난주에")] == [
@@ -421,6 +431,7 @@ def test_connectives_agree_with_hand_written_sentences(
     first = Clause(Frame("past", bool(progressive)), lexeme("laugh"), (noun("I"),))
     second = Clause(Frame("present"), lexeme("cry"), (noun("he"),))
     pair = realise(Sentence((first, second), (connective(name),)))
+
     assert (pair.source, pair.target) == (source, target)
 
 
@@ -445,6 +456,7 @@ def test_the_copula_agrees_with_hand_written_sentences(
     clause = Clause(parsed, lexeme("be"), (noun(subject),), (noun(what),))
     greeting = GREETINGS[0] if form == "greeting" else None
     pair = realise(Sentence((clause,), (), None, greeting, form == "full stop"))
+
     assert (pair.source, pair.target) == (source, target)
 
 
@@ -452,12 +464,15 @@ def test_a_noun_that_makes_a_verb_is_parted_from_it_by_a_short_negation() -> Non
     frame = Frame("present", True, True, True)
     study = Clause(frame, lexeme("study"), (noun("I"),), (noun("Korean"),))
     pair = realise(Sentence((study,)))
+
     assert pair.source == "나는 한국어를 공부 안 하고 있다"
     assert pair.target == "I'm not studying Korean"
     assert gloss(pair).endswith("공부=studying 안=not 하고=studying 있다=I'm")
+
     frame = Frame("present", False, True, True)
     like = Clause(frame, lexeme("like"), (noun("I"),), (noun("milk"),))
     pair = realise(Sentence((like,), (), VOCATIVES[0], GREETINGS[0], True))
+
     assert pair.source == "안녕하세요, 선생님, 저는 우유를 안 좋아해요."
     assert pair.target == "Hello, Teacher, I don't like milk."
 
@@ -465,9 +480,12 @@ def test_a_noun_that_makes_a_verb_is_parted_from_it_by_a_short_negation() -> Non
 def test_each_side_determines_the_other(sample_folder: Path) -> None:
     text = (sample_folder / "pairs").read_text(encoding="utf-8")
     pairs = [line.split("\t") for line in text.splitlines()]
+
     assert len(pairs) == 3_000
+
     forth = dict(pairs)
     assert len(forth) > 1_500
+
     back = {target: source for source, target in pairs}
     assert len(back) == len(forth) == len({*map(tuple, pairs)})
 
@@ -477,13 +495,17 @@ def test_each_side_determines_the_other(sample_folder: Path) -> None:
 
 def test_splits_have_their_sizes_and_lengths(corpus: Sample) -> None:
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == LARGE
+
     lengths = [len(pair.target.split()) for pair in corpus.splits["train"]]
     assert min(lengths) == 1
     assert max(lengths) == 80
+
     single = [greeting for greeting in GREETINGS if " " not in greeting.english]
     assert lengths.count(1) == 2 * len(single)
+
     short = [length for length in lengths if length <= 12]
     assert 0.73 < len(short) / len(lengths) < 0.77
+
     counts = Counter(len(pair.target.split()) for pair in corpus.splits["length"])
     assert sorted(counts) == list(range(2, 81))
     assert set(counts.values()) <= {6, 7}
@@ -514,7 +536,9 @@ def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
             (first,) = korean.phrase((noun,), "object", "with", polite)
             objects = rf"(?:{alone.text}|{first.text} \S+[을를])"
             combinations.append(rf"\b{objects} (?:\S+ )?(?:{verbs})\b")
+
     pattern = re.compile("|".join(combinations))
+
     for name, pairs in corpus.splits.items():
         for pair in pairs:
             has_one = pattern.search(pair.source) is not None
@@ -526,14 +550,17 @@ def test_politeness_follows_the_address(corpus: Sample) -> None:
     vocatives = tuple(f"{entry.english}," for entry in addresses)
     openings = {entry.korean for entry in addresses}
     familiar = {*items("너는 네가 너를 너와 너에게 선생님은 선생님이")}
+
     for pair in itertools.chain.from_iterable(corpus.splits.values()):
         assert pair.source.endswith(".") == pair.target.endswith(".")
         assert pair.target[0].isupper()
         assert pair.target.removesuffix(".")[-1].isalpha()
+
         sentence = pair.source.removesuffix(".").split(", ")[-1]
         if sentence in openings:
             continue
         is_polite = sentence.endswith("요")
+
         assert is_polite == pair.target.startswith(vocatives)
         assert is_polite or sentence.endswith("다")
         assert not is_polite or not familiar & set(sentence.split()), pair
@@ -541,13 +568,17 @@ def test_politeness_follows_the_address(corpus: Sample) -> None:
 
 def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> None:
     assert read_sample(sample_folder / "small") == small
+
     names = {f"{split}.{ending}" for split in SIZES for ending in ("ko", "en", "align")}
     assert {path.name for path in (sample_folder / "small").iterdir()} == names
+
     pair = small.splits["test"][0]
     back = small.reversed().splits["test"][0]
+
     assert (back.source, back.target) == (pair.target, pair.source)
     assert set(back.links) == {(j, i) for i, j in pair.links}
     assert small.reversed().reversed() == small
+
     other = korean_english(4, {**SMALL, "train": 50})
     assert other.splits["train"][2:] != small.splits["train"][2:50]
     assert held_out(3) == held_out(3)
@@ -561,8 +592,10 @@ def test_lengths_can_be_set() -> None:
     few = dict.fromkeys(SIZES, 0)
     sizes = {**few, "train": 200, "length": 18}
     sample = korean_english(1, sizes, short=0.5, longest=10)
+
     assert max(lengths(sample, "train")) <= 10
     assert Counter(lengths(sample, "length")) == dict.fromkeys(range(2, 11), 2)
+
     long = korean_english(1, {**few, "train": 50}, short=0.0)
     assert min(lengths(long, "train")[2 + 2 * len(GREETINGS) :]) > 12
 

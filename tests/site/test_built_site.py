@@ -106,6 +106,7 @@ def pages(site: Path) -> dict[str, _Page]:
         name = path.relative_to(site).as_posix()
         if name not in OWN:
             result[name] = _Page(path)
+
     return result
 
 
@@ -123,7 +124,9 @@ def test_no_link_and_no_anchor_is_dead_and_pages_are_small(
 ) -> None:
     """All that a page loads is there; images are described."""
     assert len(pages) > 50
+
     ids = {(site / name).resolve(): page.ids for name, page in pages.items()}
+
     for name, page in pages.items():
         for link in page.links:
             if urlsplit(link).scheme not in {"http", "https", "mailto"}:
@@ -131,11 +134,15 @@ def test_no_link_and_no_anchor_is_dead_and_pages_are_small(
                 assert path.is_file(), f"{name}: {link}"
                 anchors = ids.get(path, {anchor})
                 assert not anchor or anchor in anchors, f"{name}: {link}"
+
         assert not any(urlsplit(resource).netloc for resource in page.resources), name
+
         files = {_target(site, name, resource)[0] for resource in page.resources}
         size = sum(file.stat().st_size for file in {*files, site / name})
+
         assert size < LARGEST, f"{name}: {size:,} bytes with all that it loads"
         assert all(image.get("alt") for image in page.images), name
+
     for style in site.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", text), style
@@ -155,9 +162,12 @@ def test_every_page_says_its_language_and_leads_to_the_other(
             others = ["search.html"]
         elif name == "search.html":
             others = ["search-ko.html"]
+
         assert page.language == language, name
+
         other = next(other for other in others if other in pages)
         links = {_target(site, name, link)[0] for link in page.links}
+
         assert (site / other).resolve() in links, name
 
 
@@ -188,7 +198,9 @@ def test_the_source_is_offered_if_git_can_pack_it(site: Path, name: str) -> None
 def test_llms_txt_lists_the_pages(site: Path, pages: dict[str, _Page]) -> None:
     text = (site / "llms.txt").read_text(encoding="utf-8")
     links = {*re.findall(r"\]\(([^)]+)\)", text)}
+
     assert links <= set(pages)
+
     left_out = ("search.html", "search-ko.html", "index.html")
     assert {
         name for name in pages.keys() - links if not name.endswith(left_out)
@@ -205,6 +217,7 @@ def context(browser: Any) -> Iterator[Any]:
     context.close()
 
     own = ("file:", "data:", "blob:")
+
     assert [url for url in requests if not url.startswith(own)] == []
 
 
@@ -217,6 +230,7 @@ def test_search_finds_words_with_particles_and_in_compounds(
     first = page.locator("#search-results li a").first.get_attribute("href")
 
     assert first.startswith("ko/")
+
     summary = page.locator("#search-results p", has_text="어텐션은 부드러운 사전입니다")
     assert summary.count() == 1
     assert (site / first.partition("#")[0]).is_file()
@@ -224,6 +238,7 @@ def test_search_finds_words_with_particles_and_in_compounds(
         assert expected in page.evaluate(FIND, word), word
     for word in NOT_FOUND:
         assert page.evaluate(FIND, word) == [], word
+
     page.close()
 
 
@@ -242,11 +257,15 @@ def test_the_first_three_results_hold_the_page_that_is_wished_for(
     address = (site / start).as_uri()
     page.goto(f"{address}?q=bleu")
     page.wait_for_selector("#search-results li a")
+
     for query, wanted in WISHES[start].items():
         assert wanted in page.evaluate(FIND, query)[-3:], query
+
     page.goto(f"{address}?q=퉤퉤")
     page.locator(f".search-summary a[href='{link}']").wait_for()
+
     assert page.locator("#search-results li").count() == 0
+
     page.goto(f"{address}?q={word}")
     page.locator(".search-summary", has_text=corrected).wait_for()
     page.close()
@@ -261,7 +280,9 @@ def test_a_result_shows_the_words_in_their_text(
     first = page.locator("#search-results li", has=link)
     first.locator("mark", has_text="without a network").wait_for()
     summaries = page.locator("#search-results p.summary").all_text_contents()
+
     assert max(map(len, summaries)) < 300
+
     page.evaluate(axe)
     assert _violations(page) == []
 
@@ -269,6 +290,7 @@ def test_a_result_shows_the_words_in_their_text(
     page.wait_for_function(
         "document.querySelector('.search-summary').textContent !== ''"
     )
+
     assert page.locator("#search-results img").count() == 0
 
     for word in ("constructor", "__proto__", "(", "c++ \\", "😀", " ", "한" * 2000):
@@ -290,6 +312,7 @@ def test_a_word_has_one_family_of_synonyms() -> None:
         "search_data", reason="Sphinx is not installed: pip install '.[site]'"
     ).families()
     words = [word for family in families for word in family]
+
     assert all(word == word.lower().strip() and word for word in words)
     assert [word for word, count in Counter(words).items() if count > 1] == []
 
@@ -353,14 +376,18 @@ def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> 
     page = context.new_page()
     page.goto((site / f"{name}.html").as_uri())
     page.evaluate(axe)
+
     for width in (1280, 400):
         page.set_viewport_size({"width": width, "height": 900})
+
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.evaluate(
                 "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
             )
+
             assert _violations(page) == [], f"{width} {scheme}"
+
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     page.close()

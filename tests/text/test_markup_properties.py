@@ -79,7 +79,9 @@ def inline(draw: random.Random, depth: int) -> str:
             parts.append(element(draw, INLINE, inline(draw, depth + 1)))
         else:
             parts.append(draw.choice((*POINTS, *SYMBOLS)))
+
         parts.append(draw.choice(SPACES))
+
     return "".join(parts)
 
 
@@ -90,6 +92,7 @@ def block(draw: random.Random, depth: int = 0) -> str:
             parts.append(element(draw, BLOCKS, block(draw, depth + 1)))
         else:
             parts.append(inline(draw, 0))
+
     return "".join(parts)
 
 
@@ -120,6 +123,7 @@ def documents(request: pytest.FixtureRequest) -> Drawn:
         kind: Kind = draw.choice(("html", "xml"))
         text = f"<root>{block(draw)}</root>"
         result.append((draw, parse_markup(text, kind, options(draw))))
+
     return result
 
 
@@ -204,6 +208,7 @@ def test_a_sentence_projected_on_itself_is_the_sentence(documents: Drawn) -> Non
             for links in (None, [*zip(each, each, strict=True)]):
                 projected = project(sentence, sentence.words, links)
                 result = write_sentence(document.source, sentence, *projected)
+
                 assert result == text[sentence.start : sentence.end]
 
 
@@ -215,6 +220,7 @@ def test_each_tag_is_written_once_and_elements_stay_nested(
         text = document.source.text
         kind = document.source.kind
         result = render(document, draw, translate)
+
         assert marks(result, kind) == marks(text, kind)
         assert all(result.count(symbol) >= text.count(symbol) for symbol in SYMBOLS)
         assert nesting(result) == nesting(text)
@@ -227,6 +233,7 @@ def test_elements_that_are_too_deep_to_project_stay_nested(
 ) -> None:
     monkeypatch.setattr(projection, "_DEEPEST", 0)
     monkeypatch.setattr(projection, "_SHALLOW", -1)
+
     for draw, document in documents:
         result = render(document, draw, reversed_words)
         assert nesting(result) == nesting(document.source.text)
@@ -289,6 +296,7 @@ def test_hostile_markup_takes_linear_time_and_is_kept(
     """
     text = unit.replace("␣", " ") * (int(number) // share) + end
     links = [(0, 1), (1, 0), (5, 3)]
+
     with time_limit():
         document = parse_markup(text, kind)
         assert document.render([AlignedLine(line) for line in document.lines]) == text
@@ -315,12 +323,15 @@ def test_damaged_markup_is_kept_too(seeds: range) -> None:
         text = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40)))
         kind = draw.choice(("html", "xml"))
         document = parse_markup(text, kind, options(draw))
+
         assert render(document, draw, identity) == text
         for translate in TRANSLATIONS:
             result = render(document, draw, translate)
             # A quote may come to stand after the other.
             assert "<a" in text or marks(result, kind) == marks(text, kind)
+
         for sentence in document.sentences:
             projected = project(sentence, sentence.line.split(" "), None)
             result = write_sentence(document.source, sentence, *projected)
+
             assert "<" in sentence.line or result == text[sentence.start : sentence.end]

@@ -329,7 +329,8 @@ def test_images_are_held_out(tmp_path: Path) -> None:
 
 
 def test_captions_are_resegmented(tmp_path: Path) -> None:
-    data = CorpusSettings.parse({"images": named(folder(tmp_path), flip=False)}, "test")
+    images = named(folder(tmp_path), flip=False)
+    data = CorpusSettings.parse({"images": images}, "test")
     batching = BATCHING.with_values(subword_dropout=0.5)
     prepared = prepare_data(data, SMALL, batching, 7, tmp_path / "run")
     first = by_line(prepared, 0)
@@ -346,7 +347,7 @@ def test_captions_are_resegmented(tmp_path: Path) -> None:
 
     assert differing > 4
 
-    unvaried = _prepare(data.images.model_dump(), tmp_path / "unvaried")
+    unvaried = _prepare(images, tmp_path / "unvaried")
     assert by_line(unvaried, 0) == by_line(unvaried, 1), "the very same objects"
 
 

@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.text_table import rows
 
 from regard.common.errors import ConfigurationError, DataError, RegardError, UsageError
 from regard.data.corpus import (
-    Corpus,
     CorpusSettings,
     Filters,
     Overlap,
     PairFiles,
-    read_corpora,
     read_corpus,
 )
-from regard.data.text import clean, read_file, read_lines, write_lines
+from regard.data.text import clean, read_lines, write_lines
 
 GERMAN = ["Ein Hund läuft.", "Zwei Männer reden.", "Ein roter Ball."]
 KOREAN = ["개가 달린다.", "두 남자가 이야기한다.", "빨간 공 하나."]
@@ -31,6 +30,7 @@ def cause(call: Callable[[], object]) -> str:
     """Return the one cause of the error that `call` raises."""
     with pytest.raises(RegardError) as caught:
         call()
+
     (only,) = caught.value.causes
     return only
 
@@ -70,28 +70,19 @@ def test_lines_end_at_line_feeds_only(
 ) -> None:
     (tmp_path / "plain").write_bytes(data.encode())
     (tmp_path / "zipped.gz").write_bytes(gzip.compress(data.encode(), mtime=0))
+
     assert read_lines(tmp_path / "plain") == expected
     assert read_lines(str(tmp_path / "zipped.gz")) == expected
-
-
-def test_removed_byte_order_marks_and_carriage_returns_are_reported(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\r\nb\r\nc\n")
-    byte_order_mark, carriage_returns = read_file(tmp_path / "a").notes
-    assert "byte-order mark before line 1" in byte_order_mark
-    assert "2 lines end in CR LF" in carriage_returns
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out.gz"])
 def test_written_lines_can_be_read_back(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / name, ["old"])
     write_lines(tmp_path / name, KOREAN)
+
     assert read_lines(tmp_path / name) == KOREAN
-    assert "cannot be written" in cause(lambda: write_lines(tmp_path, ["a"]))
-    assert "cannot be written" in cause(
-        lambda: write_lines(tmp_path / "none" / "a", ["a"])
-    )
+    for path in (tmp_path, tmp_path / "none" / "a"):
+        assert "cannot be written" in cause(lambda path=path: write_lines(path, ["a"]))
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
@@ -105,16 +96,11 @@ def test_written_lines_can_be_read_back(tmp_path: Path, name: str) -> None:
             b"ok\nsch\xf6n\n",
             r"line 2 is not UTF-8.*0xF6.*byte number 4.*as UTF-8",
         ),
-        ("cut", b"a\nb\xc3", "line 2 is not UTF-8"),
         ("mark16", b"\xff\xfea\xd8", "looks like UTF-16"),
         ("nul", b"ok\nok\na\0b\n", "line 3 holds a NUL character.*remove it"),
         ("text.gz", b"not gzip\n", "damaged, or not gzip"),
-        ("cut.gz", gzip.compress(b"abc" * 100, mtime=0)[:-9], "damaged, or not gzip"),
-        (
-            "a",
-            gzip.compress(b"a\n", mtime=0).replace(b"\0", b"\1"),
-            "let its name end in .gz",
-        ),
+        ("cut.gz", gzip.compress(b"abc" * 100)[:-9], "damaged, or not gzip"),
+        ("a", gzip.compress(b"a\n"), "let its name end in .gz"),
     ],
 )
 def test_a_broken_file_is_explained(
@@ -134,7 +120,8 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:
         ("none/train.de", "nor a folder"),
         ("", "is a folder"),
     ):
-        assert expected in cause(lambda path=tmp_path / name: read_lines(path))
+        path = tmp_path / name
+        assert expected in cause(lambda path=path: read_lines(path))
 
 
 # --- pairs
@@ -147,17 +134,12 @@ def write_two_files(folder: Path, sources: list[str], targets: list[str]) -> Pai
 
 
 def tsv_lines(sources: list[str], targets: list[str]) -> list[str]:
-    return [
-        f"{source}\t{target}" for source, target in zip(sources, targets, strict=True)
-    ]
+    return [*map("\t".join, zip(sources, targets, strict=True))]
 
 
 def jsonl_lines(sources: list[str], targets: list[str]) -> list[str]:
-    rows = zip(sources, targets, strict=True)
-    return [
-        json.dumps({"source": source, "target": target, "id": 7})
-        for source, target in rows
-    ]
+    pairs = zip(sources, targets, strict=True)
+    return [json.dumps({"source": s, "target": t, "id": 7}) for s, t in pairs]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +151,7 @@ def test_one_file_gives_the_same_pairs_as_two(
 ) -> None:
     two = read_corpus(write_two_files(tmp_path, GERMAN, KOREAN))
     write_lines(tmp_path / name, form(GERMAN, KOREAN))
+
     assert read_corpus(PairFiles(pairs=tmp_path / name)).pairs == two.pairs
     assert two.sources == GERMAN
     assert two.targets == KOREAN
@@ -179,42 +162,29 @@ def test_marks_spaces_and_decomposed_characters_change_no_pair(tmp_path: Path) -
     files = write_two_files(tmp_path, GERMAN, KOREAN)
     expected = read_corpus(files)
     text = "".join(line.replace(" ", "\u00a0 ") + " \r\n" for line in KOREAN)
-    (tmp_path / "b").write_bytes(
-        b"\xef\xbb\xbf" + unicodedata.normalize("NFD", text).encode()
-    )
-    assert read_corpus(files).pairs == expected.pairs
-    assert len(read_corpus(files).report.notes) == 2
+    decomposed = unicodedata.normalize("NFD", text)
+    (tmp_path / "b").write_text(decomposed, encoding="utf-8-sig", newline="")
+    corpus = read_corpus(files)
 
+    assert corpus.pairs == expected.pairs
 
-def test_unequal_line_counts_are_refused(tmp_path: Path) -> None:
-    files = write_two_files(tmp_path, GERMAN, KOREAN[:2])
-    message = cause(lambda: read_corpus(files))
-    assert f"{files.source} has 3 lines but {files.target} has 2" in message
-    assert "check for a stray line break" in message
+    byte_order_mark, carriage_returns = corpus.report.notes
+    assert "byte-order mark before line 1" in byte_order_mark
+    assert "3 lines end in CR LF" in carriage_returns
 
 
 @pytest.mark.parametrize(
     ("name", "lines", "expected"),
     [
-        (
-            "a.tsv",
-            ["a\tb", "a b", "a\tb\tc"],
-            "2 lines do not hold exactly one tab between",
-        ),
+        ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab"),
         ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
-        ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], "1 line is not JSON"),
-        ("a.jsonl", ["[" * 100_000], "1 line is not JSON"),
-        ("a.jsonl", ['{"source": "a"}'], "lacks a text under the key source or target"),
+        ("a.jsonl", ["{", "[" * 100_000], "2 lines are not JSON"),
         (
             "a.jsonl",
-            ['{"source": "a", "target": 3}', "3"],
-            "lack a text under the key source",
+            ['{"source": "a"}', '{"source": "a", "target": 3}', "3"],
+            "3 lines lack a text under the key source",
         ),
-        (
-            "a.jsonl",
-            [r'{"source": "a", "target": "\u0000"}'],
-            "1 line holds a NUL character;",
-        ),
+        ("a.jsonl", [r'{"source": "a", "target": "\u0000"}'], "1 line holds a NUL"),
     ],
 )
 def test_a_broken_pair_is_explained(
@@ -230,34 +200,29 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     targets = ["A dog.", "b", "c" * 40, "w " * 201, long, "A dog.", "The dog.", ""]
     files = write_two_files(tmp_path, sources, targets)
     corpus = read_corpus(files, Filters())
+
     assert [pair.line for pair in corpus.pairs] == [1, 6, 7]
+
     report = corpus.report
     assert (report.read, report.kept, report.duplicates) == (8, 3, 1)
+
     counts = {reason: dropped.count for reason, dropped in report.dropped.items()}
     assert counts == {"empty": 2, "odd length ratio": 1, "too long": 2}
-    assert report.dropped["empty"].examples == (
-        (2, "(empty) ↔ b"),
-        (8, "(empty) ↔ (empty)"),
-    )
-    for line, text in report.dropped["too long"].examples:
-        assert line in (4, 5)
-        assert len(text) <= 60
-    printed = report.lines()
-    assert printed[0].startswith("train: 8 pairs read")
-    assert "  dropped, too long: 2 (lines 4, 5)" in printed
-    assert any("duplicates kept: 1" in line for line in printed)
+    assert all(len(text) <= 60 for _, text in report.dropped["too long"].examples)
+
+    printed = "\n".join(report.lines())
+    assert printed.startswith("train: 8 pairs read")
+    assert "\n  dropped, too long: 2 (lines 4, 5)\n" in printed
+    assert "duplicates kept: 1" in printed
 
     unique = read_corpus(files, Filters(drop_duplicates=True))
     assert [pair.line for pair in unique.pairs] == [1, 7]
     assert unique.report.dropped["duplicate"].count == 1
     assert unique.report.duplicates == 0
 
-
-def test_filters_apply_to_training_only(tmp_path: Path) -> None:
-    files = write_two_files(tmp_path, ["w " * 300, "a", ""], ["w", "c" * 40, "b"])
-    corpus = read_corpus(files, None, "valid")
-    assert [pair.line for pair in corpus.pairs] == [1, 2]
-    assert list(corpus.report.dropped) == ["empty"]
+    evaluation = read_corpus(files, None, "valid")
+    assert [pair.line for pair in evaluation.pairs] == [1, 3, 4, 5, 6, 7]
+    assert [*evaluation.report.dropped] == ["empty"]
 
 
 def test_a_corpus_without_usable_pairs_is_refused(tmp_path: Path) -> None:
@@ -269,24 +234,22 @@ def test_a_corpus_without_usable_pairs_is_refused(tmp_path: Path) -> None:
         read_corpus(PairFiles(source="a"))
 
 
-def overlap(train: Corpus, corpus: Corpus, name: str) -> list[str]:
-    shared = Overlap(corpus)
-    shared.update(train.pairs)
-    return shared.lines(name)
-
-
 def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
     train = read_corpus(write_two_files(tmp_path, ["a", "b", "c"], ["A", "B", "C"]))
     valid = read_corpus(write_two_files(tmp_path, ["x", "a", "b"], ["X", "A", "Y"]))
-    assert overlap(train, valid, "valid") == [
+    disjoint = read_corpus(write_two_files(tmp_path, ["x"], ["X"]))
+    overlaps = Overlap(valid), Overlap(disjoint)
+    for overlap in overlaps:
+        overlap.update(train.pairs)
+
+    assert overlaps[0].lines("valid") == [
         "valid: 1 of 3 pairs is also in train (line 2)",
         "valid: 2 of 3 sources are also in train (lines 2, 3)",
         "valid: 1 of 3 targets is also in train (line 2)",
     ]
-    disjoint = read_corpus(write_two_files(tmp_path, ["x"], ["X"]))
-    assert overlap(train, disjoint, "test") == [
-        "test: none of its 1 pair shares a side with train"
-    ]
+
+    (line,) = overlaps[1].lines("test")
+    assert line == "test: none of its 1 pair shares a side with train"
 
 
 # --- settings
@@ -294,78 +257,21 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [
-        ({}, "no training pairs; give source and target, or pairs"),
-        ({"source": "a"}, "source is given without target; give source and target"),
-        (
-            {"source": "a", "target": "b", "pairs": "c"},
-            "source and target exclude pairs",
-        ),
-        (
-            {"pairs": "c", "valid_target": "a"},
-            "valid_target is given without valid_source",
-        ),
-        (
-            {"pairs": "c", "valid_pairs": "b", "valid_target": "a"},
-            "valid_source and valid_target exclude valid_pairs",
-        ),
-        (
-            {"mix": [{"pairs": "d", "weight": 0.0}]},
-            "mix 1: weight 0 is not a positive number",
-        ),
-        (
-            {"mix": [{"pairs": "d", "weight": float("nan")}]},
-            "mix 1: weight nan is not a positive",
-        ),
-        (
-            {"pairs": "c", "mix": [{"source": "d"}]},
-            "mix 1: source is given without target",
-        ),
-        (
-            {"pairs": "c", "mix": [{"pairs": "d", "name": "train"}]},
-            "two corpora are called train",
-        ),
-        (
-            {"mix": [{"pairs": "d", "name": "valid"}]},
-            "no training corpus can be called valid",
-        ),
-        ({"mix": [{"pairs": "d", "name": "../d"}]}, "'../d' cannot name a folder"),
-        ({"pairs": "c", "shards": "yes"}, "shards"),
-        ({"pairs": "c", "max_lenght": 3}, "did you mean 'max_length'?"),
-    ],
+    rows("""
+        {} | no training pairs; give source and target, or pairs
+        {"source": "a"} | source is given without target; give source and target
+        {"source": "a", "target": "b", "pairs": "c"} | source and target exclude pairs
+        {"pairs": "c", "valid_target": "a"} | valid_target is given without valid_source
+        {"pairs": "c", "valid_pairs": "b", "valid_target": "a"} | exclude valid_pairs
+        {"mix": [{"pairs": "d", "weight": 0.0}]} | mix 1: weight 0 is not a positive number
+        {"pairs": "c", "mix": [{"source": "d"}]} | mix 1: source is given without target
+        {"pairs": "c", "mix": [{"pairs": "d", "name": "train"}]} | two corpora are called train
+        {"mix": [{"pairs": "d", "name": "valid"}]} | no training corpus can be called valid
+        {"mix": [{"pairs": "d", "name": "../d"}]} | '../d' cannot name a folder
+        {"pairs": "c", "max_lenght": 3} | did you mean 'max_length'?
+    """),
 )
-def test_contradicting_settings_are_refused(
-    values: dict[str, object], expected: str
-) -> None:
+def test_contradicting_settings_are_refused(values: str, expected: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        CorpusSettings.parse(values, "train.toml")
+        CorpusSettings.parse(json.loads(values), "train.toml")
     assert expected in str(caught.value)
-
-
-def test_corpora_of_a_mix_are_read_like_the_main_corpus(tmp_path: Path) -> None:
-    files = write_two_files(tmp_path, GERMAN, KOREAN)
-    write_lines(tmp_path / "b.tsv", tsv_lines(GERMAN[:2], KOREAN[:2]))
-    write_lines(tmp_path / "t.tsv", tsv_lines(GERMAN[1:], KOREAN[1:]))
-    settings = CorpusSettings.parse(
-        {
-            "source": files.source,
-            "target": files.target,
-            "mix": [
-                {"pairs": str(tmp_path / "b.tsv"), "name": "news", "weight": 3.0},
-                {"pairs": str(tmp_path / "b.tsv")},
-            ],
-            "test_pairs": str(tmp_path / "t.tsv"),
-        },
-        "the test",
-    )
-    assert settings.weights == {"train": 1.0, "news": 3.0, "mix2": 1.0}
-    train, evaluation = read_corpora(settings, read_corpus)
-    assert {name: len(corpus.pairs) for name, corpus in train.items()} == {
-        "train": 3,
-        "news": 2,
-        "mix2": 2,
-    }
-    assert [*evaluation] == ["test"]
-    assert evaluation["test"].sources == GERMAN[1:]
-    values = settings.model_dump(exclude_none=True)
-    assert CorpusSettings.parse(values, "the test") == settings

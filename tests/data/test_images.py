@@ -38,14 +38,14 @@ def test_formats_give_the_same_pixels(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     options = {"lossless": True} if name == "a.webp" else {}
     Image.fromarray(smooth).save(path, **options)
-    error = np.abs(pixels_of(path).astype(int) - smooth).mean()
+    whole = pixels_of(path)
+    error = np.abs(whole.astype(int) - smooth).mean()
+
     assert error < 3 if name == "a.jpg" else error == 0
 
-
-def test_a_format_is_told_by_the_content() -> None:
-    content = io.BytesIO()
-    noise().save(content, format="PNG")
-    assert_array_equal(pixels_of(content.getvalue()), np.asarray(noise()))
+    content = path.read_bytes()
+    assert_array_equal(pixels_of(content), whole)
+    assert as_image(bytearray(content), "it") == content
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -54,21 +54,12 @@ def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
     exif[0x0112] = orientation
     path = tmp_path / "a.png"
     noise().save(path, exif=exif)
+
     with Image.open(path) as image:
         upright = np.asarray(ImageOps.exif_transpose(image))
         assert_array_equal(pixels_of(image), upright)
+
     assert_array_equal(pixels_of(path), upright)
-
-
-def test_images_of_pillow_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
-    _truncate(tmp_path / "b.jpg", "JPEG", 0.7)
-    with (
-        Image.open(tmp_path / "b.jpg") as image,
-        pytest.raises(DataError, match="the image: a damaged JPEG image"),
-    ):
-        pixels_of(image)
-    with pytest.raises(DataError, match="has no pixels"):
-        pixels_of(Image.new("RGB", (0, 3)))
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "1"])
@@ -84,41 +75,46 @@ def test_transparency_is_blended_with_white(mode: str) -> None:
     alpha[6:] = 255
     image.putalpha(Image.fromarray(alpha))
     pixels = pixels_of(image)
+
     assert (pixels[:6] == 255).all()
     assert_array_equal(pixels[6:], np.asarray(image.convert("RGB"))[6:])
 
-
-def test_a_transparent_colour_of_a_palette_is_white(tmp_path: Path) -> None:
     palette = noise().convert("P")
-    palette.save(tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
-    assert (pixels_of(tmp_path / "p.png")[0, 0] == 255).all()
+    palette.info["transparency"] = palette.getpixel((0, 0))
+
+    assert (pixels_of(palette)[0, 0] == 255).all()
 
 
 def test_sixteen_bits_and_cmyk_become_eight_bits_of_rgb(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 240).reshape(12, 20).astype(np.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
+
     assert_allclose(pixels_of(tmp_path / "a.png")[..., 0], values / 257, atol=1)
+
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
+
     assert_allclose(pixels_of(tmp_path / "a.jpg")[8, 8], [250, 10, 10], atol=8)
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "P", "I;16", "I", "F"])
+@pytest.mark.parametrize("mode", ["RGBA", "P", "I;16", "F"])
 def test_converting_strip_by_strip_is_converting_at_once(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    types = {"F": "f4", "I": "i4", "I;16": "u2"}
+    types = {"F": "f4", "I;16": "u2"}
     if mode in types:
-        image = Image.fromarray(
-            (np.arange(240).reshape(12, 20) * 7).astype(types[mode])
-        )
+        values = np.arange(240).reshape(12, 20) * 7
+        image = Image.fromarray(values.astype(types[mode]))
     else:
         image = noise().convert(mode)
+
     if mode == "P":
         image.info["transparency"] = image.getpixel((0, 0))
     if mode == "RGBA":
         image.putalpha(noise(seed=2).convert("L"))
+
     assert image.mode == mode
+
     whole = pixels_of(image)
     assert whole.any()
     for pixels in (1, 45, 239):
@@ -134,6 +130,7 @@ def _png_header(width: int, height: int) -> bytes:
         length = struct.pack(">I", len(data))
         checksum = struct.pack(">I", zlib.crc32(kind + data))
         parts += [length, kind, data, checksum]
+
     return b"".join(parts)
 
 
@@ -155,7 +152,6 @@ def _truncate(path: Path, kind: str, share: float) -> None:
     ("make", "because"),
     [
         (lambda p: _truncate(p, "JPEG", 0.7), "a damaged JPEG image"),
-        (lambda p: _truncate(p, "PNG", 0.7), "a damaged PNG image"),
         (
             lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"),
             "its header is broken",
@@ -181,10 +177,8 @@ def _truncate(path: Path, kind: str, share: float) -> None:
             lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9),
             "begins with the bytes 01 02 03 04",
         ),
-        (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
         (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
         (lambda p: _write_animation(p, "GIF"), "an animated GIF of 2 frames"),
-        (lambda p: _write_animation(p, "WEBP"), "an animated WebP of 2 frames"),
         (lambda p: p.mkdir(), "is a folder"),
         (lambda p: p.with_name("a.jpeg").touch(), "no such file; did you mean"),
     ],
@@ -192,26 +186,40 @@ def _truncate(path: Path, kind: str, share: float) -> None:
 def test_unusable_files_are_refused(tmp_path: Path, make: Any, because: str) -> None:
     path = tmp_path / "a.jpg"
     make(path)
+
     with pytest.raises(DataError) as refused:
         pixels_of(path)
+
     (cause,) = refused.value.causes
     assert cause.startswith(f"{path}: ")
     assert because in cause
 
 
-def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
+def test_images_in_memory_are_refused_too(tmp_path: Path) -> None:
+    _truncate(tmp_path / "b.jpg", "JPEG", 0.7)
+    message = "the image: a damaged JPEG image"
+    with (
+        Image.open(tmp_path / "b.jpg") as image,
+        pytest.raises(DataError, match=message),
+    ):
+        pixels_of(image)
+
+    with pytest.raises(DataError, match="has no pixels"):
+        pixels_of(Image.new("RGB", (0, 3)))
+
     image = tmp_path / "a.png"
     noise((20, 30)).save(image)
-    assert load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (
-        20,
-        30,
-        3,
-    )
+    allowed = ORIGINAL_SIZE.with_values(max_pixels=600)
+
+    assert load_pixels(image, allowed).shape == (20, 30, 3)
+
     message = r"600 pixels, more than the 599 that data.images.max_pixels allows"
     with pytest.raises(DataError, match=message):
         load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=599))
+
     cropped = ORIGINAL_SIZE.with_values(height=160, width=160, fit="crop")
     message = "9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"
+
     with pytest.raises(DataError, match=message):
         load_pixels(noise((1, 9000)), cropped)
 
@@ -238,7 +246,9 @@ def test_images_are_resized_as_configured(
         values["max_side"] = int(max_side)
     settings = ImageSizeSettings.parse(values, "test")
     image = source_pixels(load_pixels(noise((20, 40)), settings), settings)
+
     assert image.pixels.shape == (*map(int, stored.split()), 3)
+
     Y, X = map(int, tensor.split())
     assert image.tensor().shape == (3, Y, X)
     assert image.grid == (-(-Y // 4), -(-X // 4))
@@ -248,6 +258,7 @@ def test_images_are_resized_as_configured(
 def test_tensors_are_scaled_to_zero_to_one_and_crop_takes_the_centre() -> None:
     image = noise((20, 40))
     cropped = ImageSizeSettings(height=20, width=20, fit="crop")
+
     for settings, expected in (
         (ORIGINAL_SIZE, np.asarray(image)),
         (cropped, np.asarray(image)[:, 10:30]),
@@ -256,13 +267,11 @@ def test_tensors_are_scaled_to_zero_to_one_and_crop_takes_the_centre() -> None:
         assert tensor.dtype == torch.float32
         assert_allclose(tensor.permute(1, 2, 0) * 255, expected, atol=1e-4)
 
+    blank = ImageSizeSettings(height=20, width=0, blank=True)
+    pixels = load_pixels(noise((40, 30)), blank)
 
-def test_blank_images_are_grey_and_keep_their_size() -> None:
-    blank = load_pixels(
-        noise((40, 30)), ImageSizeSettings(height=20, width=0, blank=True)
-    )
-    assert blank.shape == (20, 15, 3)
-    assert np.unique(blank).tolist() == [128]
+    assert pixels.shape == (20, 15, 3)
+    assert np.unique(pixels).tolist() == [128]
 
 
 # Images from other people's Python
@@ -285,16 +294,13 @@ TENSOR = torch.from_numpy(RGB).permute(2, 0, 1)
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (RGB, RGB),
         (GREY, GREY_AS_RGB),
         (GREY[..., None], GREY_AS_RGB),
         (RGBA, RGBA[..., :3]),
         (RGB[::-1, ::2], RGB[::-1, ::2]),
         (THREE_ROWS, THREE_ROWS),
         (TENSOR, RGB),
-        (torch.from_numpy(GREY), GREY_AS_RGB),
         (torch.from_numpy(GREY)[None], GREY_AS_RGB),
-        (torch.from_numpy(RGBA).permute(2, 0, 1), RGBA[..., :3]),
     ],
 )
 def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> None:
@@ -308,26 +314,18 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
     [
         (
             RGB / 255,
-            r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted",
-        ),
-        (
-            RGB / 255,
-            r"multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)",
+            r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted"
+            r".*multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)",
         ),
         (TENSOR / 255, r"\(image \* 255\)\.round\(\)\.to\(torch\.uint8\)"),
-        (
-            RGB.astype(np.float32),
-            r"convert to uint8, image\.round\(\)\.astype\('uint8'\)",
-        ),
         (RGB.astype(np.int64), r"convert to uint8, image\.astype\('uint8'\)"),
-        ((RGB / 128.0) - 1, r"values from -1 to .*: undo the normalisation"),
+        (RGB / 128 - 1, r"values from -1 to .*: undo the normalisation"),
         (RGB.astype(np.uint16) * 257, "values from 0 to 65535; .*: scale them to 255"),
         (
             np.full((4, 4, 3), np.nan),
             "values from nan to nan; .*: replace what is not finite",
         ),
         (RGB > 9, r"truth values; wanted .*: image\.astype\('uint8'\) \* 255"),
-        (RGB.astype(complex), "values of another kind; wanted whole numbers"),
         (
             RGB.transpose(2, 0, 1),
             r"wanted its channels last, .* array\.transpose\(1, 2, 0\)",
@@ -344,7 +342,6 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
             RGB[None],
             r"a batch of images; give them as a list of single ones: list\(images\)",
         ),
-        (drawn(5, 7, 9, 2), "wanted 1, 3 or 4 channels as its last axis"),
         (
             torch.zeros(5, 9, 9, dtype=torch.uint8),
             "wanted 1, 3 or 4 channels as its first axis",
@@ -361,7 +358,6 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
         ),
         ([RGB, RGB], "got a list of 2; give all images in one flat list"),
         ("", "'' is no path"),
-        ("a\0b.png", "is no path"),
     ],
 )
 def test_other_objects_are_refused_with_how_to_convert_them(
@@ -371,14 +367,7 @@ def test_other_objects_are_refused_with_how_to_convert_them(
         as_image(source, "it")
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_content_of_files_of_any_type_of_bytes_is_taken(kind: Any) -> None:
-    assert as_image(kind(b"content"), "it") == b"content"
-
-
-@pytest.mark.parametrize(
-    "image", [RGB, TENSOR, RGB[None], "a.png", b"x", None, {}, io.BytesIO()]
-)
+@pytest.mark.parametrize("image", [RGB, TENSOR, "a.png", b"x", None, {}, io.BytesIO()])
 def test_one_image_is_told_from_several(image: Any) -> None:
     assert len(as_images(image)) == 1
     assert len(as_images([image, "a.png"])) == 2

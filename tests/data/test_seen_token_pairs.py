@@ -24,6 +24,7 @@ def learnt(
 ) -> SeenTokenPairs:
     result = SeenTokenPairs.learn(training, validation, share)
     assert result is not None
+
     return result
 
 
@@ -37,6 +38,7 @@ def test_what_training_has_seen_is_never_strange() -> None:
 def test_nearly_all_unseen_pairs_are_told_apart() -> None:
     familiar = learnt(LINES, [])
     unseen = [[1000 + first, second] for first in range(100) for second in range(100)]
+
     assert sum(familiar.unseen(pair) for pair in unseen) > 0.99 * len(unseen)
 
 
@@ -44,15 +46,17 @@ def test_nearly_all_unseen_pairs_are_told_apart() -> None:
 def test_as_many_unseen_pairs_are_allowed_as_validation_has(
     share: float, most: int
 ) -> None:
-    validation = [
-        [*LINES[0][:2], *range(1000, 1000 + n)]
-        for n in [0] * 10 + [1] * 60 + [2] * 28 + [3] * 2
-    ]
+    validation = []
+    for unseen, lines in ((0, 10), (1, 60), (2, 28), (3, 2)):
+        line = [*LINES[0][:2], *range(1000, 1000 + unseen)]
+        validation += [line] * lines
+
     familiar = learnt(LINES, validation, share)
+
     assert familiar.most == most
-    assert sum(
-        familiar.unseen(line) > familiar.most for line in validation
-    ) <= share * len(validation)
+
+    strange = sum(familiar.unseen(line) > most for line in validation)
+    assert strange <= share * len(validation)
 
 
 def test_text_with_too_many_pairs_or_none_has_no_filter() -> None:
@@ -61,11 +65,13 @@ def test_text_with_too_many_pairs_or_none_has_no_filter() -> None:
     assert SeenTokenPairs.learn([[], [7]], [[7]], 0.03) is None
 
 
-@pytest.mark.parametrize("pairs", ["", "A", "AAAA\n", "====", "Ω===", "A" * 40_000])
+@pytest.mark.parametrize("pairs", ["", "A", "AAAA\n", "Ω===", "A" * 40_000])
 def test_other_values_are_refused(tmp_path: Path, pairs: str) -> None:
     with pytest.raises(ValueError, match="pairs"):
         SeenTokenPairs(pairs, 0)
+
     settings = load_settings(folder(tmp_path / "run")).model_dump()
+
     with pytest.raises(ConfigurationError, match=r"familiar.*pairs"):
         FolderSettings.parse(
             {**settings, "familiar": {"pairs": pairs, "most": 0}}, "config.json"

@@ -73,19 +73,11 @@ def test_line_breaks_that_end_no_sentence_become_spaces() -> None:
     for text in TEXTS:
         layout = split_text(text, newlines=False)
         assert "".join(layout.join(layout.lines).split()) == "".join(text.split())
-    assert lines("One\ntwo. Three\n\nFour", newlines=False) == (
-        "One two.",
-        "Three",
-        "Four",
-    )
-
-
-def test_gaps_stay_between_other_sentences() -> None:
-    assert (
-        split_text("  Ab.\t C d!\r\n\n * E\n").join(["1", "2", "3"])
-        == "  1\t 2\r\n\n 3\n"
-    )
+    parts = lines("One\ntwo. Three\n\nFour", newlines=False)
+    assert parts == ("One two.", "Three", "Four")
     assert lines("Ab. Cd.\nE", sentences=False) == ("Ab. Cd.", "E")
+    layout = split_text("  Ab.\t C d!\r\n\n * E\n")
+    assert layout.join(["1", "2", "3"]) == "  1\t 2\r\n\n 3\n"
 
 
 def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
@@ -103,6 +95,7 @@ def test_a_wrong_number_of_translations_is_refused() -> None:
 
 
 REPEATED = [
+    "(",
     ".",
     "A. ",
     "。」",
@@ -148,20 +141,7 @@ def test_any_text_takes_linear_time(unit: str) -> None:
     """
     text = unit * (LONG // len(unit))
     with time_limit():
-        split_text(text)
+        layout = split_text(text)
+        assert layout.join(layout.lines) == text
         if any(mark in unit for mark in "\n\r\u2028"):
             split_text(text, newlines=False)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        ". " + "(" * 2 * LONG,
-        "." + " " * 2 * LONG,
-        "\n" + " " * 2 * LONG,
-        "." * 2 * LONG + "a",
-    ],
-)
-def test_long_runs_take_linear_time(text: str) -> None:
-    with time_limit():
-        assert split_text(text).join(split_text(text).lines) == text

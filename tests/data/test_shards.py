@@ -5,7 +5,7 @@ is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,52 +37,20 @@ def text() -> Corpus:
     return corpus(250)
 
 
-@pytest.fixture(params=[8, 1 << 18])
-def shards(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    text: Corpus,
-    tokenizer: Tokenizer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Shards:
-    monkeypatch.setattr("regard.data.pair_filters.CHUNK", 16)
-    return write_shards(
-        tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param
-    )
-
-
-def test_shards_equal_the_examples(
-    shards: Shards, text: Corpus, tokenizer: Tokenizer
-) -> None:
-    lists = encode_pairs(text.sources, text.targets, tokenizer)
-    assert list(shards) == lists
-    assert (len(shards), shards[-1], shards[3:9:2]) == (
-        len(lists),
-        lists[-1],
-        lists[3:9:2],
-    )
-    chosen = [249, 0, 64, 63, 0]
-    source, target = shards.lengths(chosen)
-    assert source.tolist() == [len(lists[line].source) for line in chosen]
-    assert target.tolist() == [len(lists[line].target) for line in chosen]
-    assert shards.longest_source == max(len(pair.source) for pair in lists)
-    with pytest.raises(IndexError):
-        shards[250]
-    reopened = Shards.open(shards.folder)
-    assert (list(reopened), reopened.cache_key) == (lists, {"of": "text"})
-
-
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize(("kind", "rows"), [("bpe", 8), ("unigram", 1 << 18)])
 @pytest.mark.parametrize("fallback", [True, False])
-def test_resampling_from_ids_equals_resampling_from_text(
-    tmp_path: Path, kind: str, fallback: bool
+def test_shards_equal_the_examples_and_are_resampled_as_text(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    rows: int,
+    fallback: bool,
 ) -> None:
     """Detokenise and encode any line again, unknown characters included: ids and samples stay the
     same.
     """
-    settings = TokenizerSettings.parse(
-        {"kind": kind, "byte_fallback": fallback}, "the test"
-    )
+    values = {"kind": kind, "byte_fallback": fallback}
+    settings = TokenizerSettings.parse(values, "the test")
     learnt = Tokenizer.train(*sentences(120), settings)
     extra = lines("""
         漢字 Hund 漢 字
@@ -96,18 +64,32 @@ def test_resampling_from_ids_equals_resampling_from_text(
     extra.append("x" * 500)
     pairs = [*corpus(60).pairs, *(Pair(line, line[::-1], 1) for line in extra)]
     text = Corpus(tuple(pairs), corpus(60).report)
-    shards = write_shards(tmp_path / "train", text.pairs, learnt, rows=16)
+    monkeypatch.setattr("regard.data.pair_filters.CHUNK", 16)
+    folder = tmp_path / "train"
+    shards = write_shards(folder, text.pairs, learnt, {"of": "text"}, rows)
     lists = encode_pairs(text.sources, text.targets, learnt)
+    reopened = Shards.open(shards.folder)
+
+    assert list(shards) == list(reopened) == lists
+    assert reopened.cache_key == {"of": "text"}
+    assert shards[-1] == lists[-1]
+    assert shards[3:9:2] == lists[3:9:2]
+    with pytest.raises(IndexError):
+        shards[len(lists)]
     assert any(UNK in pair.source for pair in lists) is not fallback
+
     ids = [pair.source for pair in lists]
     again = learnt.source.encode_all(learnt.source.detokenised(ids))
+
     assert [[*line, EOS] for line in again] == ids
+
     dropout = 0.3 if kind == "bpe" else 0.95
     indices = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
     sources = [text.sources[index] for index in indices]
     targets = [text.targets[index] for index in indices]
     sampled = zip(*learnt.sample(sources, targets, dropout, 7), strict=True)
     expected = [Example([*source, EOS], [*target, EOS]) for source, target in sampled]
+
     assert resampler(shards, learnt, dropout)(indices, 7) == expected
     assert resampler(lists, learnt, dropout)(indices, 7) == expected
     assert expected != [lists[index] for index in indices]
@@ -128,6 +110,7 @@ def test_tokens_take_no_more_bytes_than_they_need(
         "Wide", (type(learnt.source),), {"__len__": lambda _: size}
     )
     write_shards(tmp_path / "train", corpus(20).pairs, learnt)
+
     assert np.load(tmp_path / "train" / "00000.target_tokens.npy").dtype == dtype
 
 
@@ -146,11 +129,14 @@ def test_an_interrupted_write_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         write_shards(folder, _interrupted(text.pairs), tokenizer, rows=64)
     assert not any(tmp_path.iterdir())
+
     left = tmp_path / ".train.regard-0.partial" / "train"
     left.mkdir(parents=True)
     (left / "00000.source_tokens.npy").write_bytes(b"left by a process that was killed")
+
     with pytest.raises(DataError, match="damaged"):
         Shards.open(folder)
+
     whole = write_shards(folder, text.pairs, tokenizer, rows=64)
     assert [entry.name for entry in tmp_path.iterdir()] == ["train"]
     with pytest.raises(KeyboardInterrupt):
@@ -168,49 +154,39 @@ def _flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("harm", [_cut, _flip, Path.unlink])
 @pytest.mark.parametrize("name", ["00002.target_tokens.npy", "index.json"])
 def test_damaged_files_are_detected(
-    tmp_path: Path,
-    text: Corpus,
-    tokenizer: Tokenizer,
-    harm: Callable[[Path], None],
-    name: str,
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer, name: str
 ) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
-    harm(folder / name)
-    with pytest.raises(
-        DataError, match=r"train: damaged \(.*\); remove the folder"
-    ) as caught:
-        Shards.open(folder)
-    assert name == "index.json" or name in str(caught.value)
+    content = (folder / name).read_bytes()
 
+    for harm in (_cut, _flip, Path.unlink):
+        (folder / name).write_bytes(content)
+        harm(folder / name)
+        message = r"train: damaged \(.*\); remove the folder"
 
-def test_an_unwritable_folder_is_explained(
-    tmp_path: Path, text: Corpus, tokenizer: Tokenizer
-) -> None:
-    (tmp_path / "file").write_text("in the way")
+        with pytest.raises(DataError, match=message) as caught:
+            Shards.open(folder)
+        assert name == "index.json" or name in str(caught.value)
+
     with pytest.raises(DataError, match="cannot be written"):
-        write_shards(tmp_path / "file" / "train", text.pairs, tokenizer)
+        write_shards(folder / "00000.source_tokens.npy" / "x", text.pairs, tokenizer)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["../other.npy", "/dev/zero", "index.json", "00000.source_tokens.npy/..", "", 7],
-)
 def test_an_index_that_names_other_files_is_refused(
-    name: object, tmp_path: Path, text: Corpus, tokenizer: Tokenizer
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer
 ) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer).folder
     (tmp_path / "other.npy").write_bytes(b"")
     path = folder / "index.json"
     index = json.loads(path.read_bytes())
     first, *others = index["files"]
-    for wrong in (
-        {"files": [{**first, "name": name}, *others]},
-        {"rows": 0},
-        {"version": 2},
-    ):
-        path.write_text(json.dumps({**index, **wrong}))
+    changes: list[dict[str, object]] = [{"rows": 0}, {"version": 2}]
+    for name in ("../other.npy", "/dev/zero", "index.json", "", 7):
+        changes.append({"files": [{**first, "name": name}, *others]})
+
+    for change in changes:
+        path.write_text(json.dumps({**index, **change}))
         with pytest.raises(DataError, match="damaged"):
             Shards.open(folder)

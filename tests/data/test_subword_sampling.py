@@ -4,13 +4,9 @@ same text.
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from helpers.text_table import lines
@@ -69,17 +65,19 @@ def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
     encoded = tokenizer.source.encode_all(GERMAN)
     seeds = [*range(8), 2**31, 2**63, -1]
     samples = [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in seeds]
+
     for seed, sample in zip(seeds, samples, strict=True):
         assert tokenizer.sample(GERMAN, KOREAN, 0.9, seed) == sample
     for side in zip(*samples, strict=True):
         assert len({str(ids) for ids in side}) > 1
     assert tokenizer.source.encode_all(GERMAN) == encoded
-    left, right = tokenizer.sample(
-        ["", *GERMAN[:1] * 20], ["", *GERMAN[:1] * 20], 0.9, 1
-    )
+
+    text = ["", *GERMAN[:1] * 20]
+    left, right = tokenizer.sample(text, text, 0.9, 1)
+
     assert left[0] == right[0] == []
-    assert len({tuple(ids) for ids in left}) > 2, (
-        "every line is segmented independently"
+    assert len({str(ids) for ids in left}) > 2, (
+        "each line has a segmentation of its own"
     )
     assert not tokenizer.settings.joint or left != right
     assert tokenizer.sample([], [], 0.1, 1) == ([], [])
@@ -90,33 +88,29 @@ def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
 def test_decoding_restores_the_text(tokenizer: Tokenizer, dropout: float) -> None:
     sources = [*GERMAN, *STRANGE]
     targets = [*KOREAN, *STRANGE]
+
     for seed in range(3):
         left, right = tokenizer.sample(sources, targets, dropout, seed)
         assert [tokenizer.source.decode(ids) for ids in left] == sources
         assert [tokenizer.target.decode(ids) for ids in right] == targets
         assert not {PAD, BOS, EOS} & {index for ids in (*left, *right) for index in ids}
 
-
-@BPE
-def test_bpe_dropout_of_zero_equals_encoding(tokenizer: Tokenizer) -> None:
-    left, right = tokenizer.sample([*GERMAN, *STRANGE], KOREAN, 0.0, 3)
-    assert left == tokenizer.source.encode_all([*GERMAN, *STRANGE])
-    assert right == tokenizer.target.encode_all(KOREAN)
+    if dropout == 0 and tokenizer.settings.kind == "bpe":
+        assert left == tokenizer.source.encode_all(sources)
+        assert right == tokenizer.target.encode_all(targets)
 
 
 @BPE
 def test_more_bpe_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
-    counts = [
-        sum(
-            len(ids)
-            for seed in range(5)
-            for ids in tokenizer.sample(GERMAN, [], dropout, seed)[0]
-        )
-        for dropout in (0.0, 0.1, 0.4, 0.99)
-    ]
+    counts = []
+    for dropout in (0.0, 0.1, 0.4, 0.99):
+        sampled, _ = tokenizer.sample(GERMAN * 5, [], dropout, 1)
+        counts.append(sum(map(len, sampled)))
+
     assert counts == sorted(set(counts))
-    letters = sum(len(line.replace(" ", "")) + len(line.split()) for line in GERMAN)
-    assert counts[-1] == pytest.approx(5 * letters, rel=0.05), "hardly a merge is left"
+
+    letters = sum(len(line) + 1 for line in GERMAN * 5)
+    assert counts[-1] == pytest.approx(letters, rel=0.05), "hardly a merge is left"
 
 
 @EVERY
@@ -127,31 +121,16 @@ def test_a_word_of_any_length_takes_time_with_its_length(tokenizer: Tokenizer) -
         assert tokenizer.source.decode(ids) == word
 
 
-def test_another_process_samples_the_same(tmp_path: Path) -> None:
-    """Python salts string hashes in each process, and SentencePiece seeds itself."""
-    tokenizer = TOKENIZERS["unigram", False]
-    tokenizer.save(tmp_path)
-    program = (
-        "import sys, json; from regard.data.tokenizer import Tokenizer, TokenizerSettings\n"
-        "settings, folder, texts = json.loads(sys.argv[1])\n"
-        "made = Tokenizer.load(folder, TokenizerSettings.parse(settings, 'a test'))\n"
-        "print(json.dumps(made.sample(texts, texts, 0.3, 5)))"
-    )
-    texts = [*GERMAN, *STRANGE]
-    arguments = json.dumps([tokenizer.settings.model_dump(), str(tmp_path), texts])
-    command = [sys.executable, "-c", program, arguments]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert json.loads(output) == list(tokenizer.sample(texts, texts, 0.3, 5))
-
-
 def test_unigram_sampling_follows_the_probabilities() -> None:
     scores = {"a": -1.0, "b": -2.0, "ab": -2.5, "aba": -4.0, "ba": -3.0}
     weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
+
     for sharpness in (1.0, 0.3):
         total = sum(math.exp(sharpness * weight) for weight in weights.values())
         rng = random.Random(3)
         segment = unigram_sampling(scores, sharpness)
         counts = Counter(" ".join(segment("aba", rng)) for _ in range(5_000))
+
         assert counts.keys() == weights.keys()
         for segmentation, weight in weights.items():
             assert counts[segmentation] / 5_000 == pytest.approx(

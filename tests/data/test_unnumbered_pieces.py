@@ -64,6 +64,7 @@ def test_each_piece_without_a_number_is_one_unknown(
 ) -> None:
     vocabulary, lines = make_vocabulary(kind, side, numbered)
     rows = vocabulary.encode_all(lines)
+
     assert numbered > 0.9 or any(
         first == second == UNK
         for row in rows

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.text_table import items
 
 from regard.runtime import native
 
@@ -17,32 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site, built as `make site` does, where every warning is an error."""
-    pytest.importorskip(
-        "furo",
-        reason="the generator of the site is not installed: pip install '.[site]'",
-    )
-    pytest.importorskip(
-        "myst_parser",
-        reason="the generator of the site is not installed: pip install '.[site]'",
-    )
+    for name in ("furo", "myst_parser"):
+        reason = "the generator of the site is not installed: pip install '.[site]'"
+        pytest.importorskip(name, reason=reason)
     try:
         native.wasm_file()
     except RuntimeError as problem:
         pytest.skip(str(problem))
 
     folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "--quiet",
-        "--fail-on-warning",
-        "--keep-going",
-        "-c",
-        "site",
-    ]
+    command = items("-m sphinx --quiet --fail-on-warning --keep-going -c site -d")
+    folders = [str(folder / "doctrees"), "docs", str(folder / "html")]
     done = subprocess.run(
-        [*command, "-d", str(folder / "doctrees"), "docs", str(folder / "html")],
+        [sys.executable, *command, *folders],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

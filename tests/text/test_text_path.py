@@ -4,6 +4,7 @@ around them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path as FilePath
 
 import pytest
@@ -80,6 +81,7 @@ def test_capitals_come_back_and_titles_are_read_as_sentences(
             ["OPEN THE FILE", "Close The Last Window", "Close the last window"]
         )
         assert capitals.text == capitals.text.upper()
+
         letters = [token for token in capitals.tokens if not token.startswith("<0x")]
         assert letters == [token.upper() for token in letters]
         assert capitals.source_tokens[-1] == "</s>"
@@ -92,33 +94,28 @@ def test_capitals_come_back_and_titles_are_read_as_sentences(
 
 def test_mnemonics_come_back(translators: list[Translator]) -> None:
     for translator in translators:
-        label, plain = translator.translate(["_PDF", "PDF"])
-        assert label.text == insert_mnemonic(plain.text, "_P")
-        assert (label.tokens, [part.source for part in label.parts]) == (
-            plain.tokens,
-            ["_PDF"],
-        )
+        for text in ("PDF", "PDF %s to %s of %s"):
+            label, plain = translator.translate([f"_{text}", text])
+            assert label.text == insert_mnemonic(plain.text, "_P")
 
+        (label,) = translator.translate(["_PDF"])
+        assert [part.source for part in label.parts] == ["_PDF"]
 
-def test_spans_and_a_mnemonic_stand_apart(translators: list[Translator]) -> None:
-    for translator in translators:
-        label, plain = translator.translate(
-            ["_PDF %s to %s of %s", "PDF %s to %s of %s"]
-        )
-        assert label.text == insert_mnemonic(plain.text, "_P")
         (capital,) = translator.translate(["&OPEN THE FILE"])
         assert capital.text == capital.text.upper()
         assert "&" in capital.text
 
 
-@pytest.mark.system
 def test_lines_stay_whole_if_nothing_is_to_be_kept(
     translators: list[Translator],
 ) -> None:
+    some_lines = LINES[4:10]
     for translator in translators:
-        whole = texts(translator.translate(LINES, keep=False))
-        assert texts(translator.translate(LINES, keep=False, alignments=True)) == whole
-        assert texts(translator.translate(LINES)) != whole
+        whole = translator.translate(some_lines, keep=False)
+        aligned = translator.translate(some_lines, keep=False, alignments=True)
+
+        assert texts(aligned) == texts(whole)
+        assert texts(translator.translate(some_lines)) != texts(whole)
 
 
 def test_a_line_with_a_language_code_is_kept_in_one_part(
@@ -127,8 +124,10 @@ def test_a_line_with_a_language_code_is_kept_in_one_part(
     for translator in translators:
         (one,) = translator.translate(f">>deu<< {SENTENCES[0]} {{x}}")
         assert "{x}" in one.text
+
         message = ">>deu<< {n, plural, one {집} other {빵}}"
         kept = translator.translate(message)
+
         assert texts(kept) == texts(translator.translate(message, keep=False))
 
 
@@ -139,7 +138,13 @@ def path_of(lines: list[str], keep: bool = True) -> Path[list[Translation]]:
 
 def decoded(request: Request, old: str, new: str) -> list[Translation]:
     """Translate each line into itself, but for a part."""
-    return [Translation(line.replace(old, new), (), 0.0) for line in request.lines]
+    results = []
+    for line in request.lines:
+        text = line.replace(old, new)
+        part = TranslatedPart(text, text, 0.0)
+        results.append(Translation(text, (), 0.0, parts=(part,)))
+
+    return results
 
 
 def test_only_what_is_said_of_the_translation_that_is_taken_is_a_note() -> None:
@@ -148,22 +153,24 @@ def test_only_what_is_said_of_the_translation_that_is_taken_is_a_note() -> None:
     def decode(request: Request) -> list[Translation]:
         translated.extend(request.lines)
         results = []
-        for line in request.lines:
-            text = line.replace("20", "2")
-            part = TranslatedPart(text, text, 0.0)
-            repetition = ("2", 9) if text != line else None
-            results.append(
-                Translation(text, (), 0.0, (), repetition=repetition, parts=(part,))
-            )
+        for result, line in zip(
+            decoded(request, "20", "2"), request.lines, strict=True
+        ):
+            repetition = ("2", 9) if result.text != line else None
+            results.append(replace(result, repetition=repetition))
+
         return results
 
     first, second = run_path(path_of(["at 20 now", "go"]), decode)
+
     assert (first.text, second.text) == ("at 20 now", "go")
     assert first.repetition is None
     assert first.notes == ()
     assert translated == ["at 20 now", "go", "at now"]
+
     (kept,) = run_path(path_of(["at 20 now"], keep=False), decode)
     repeats, lacks = kept.notes
+
     assert "repeats '2' 9 times" in repeats
     assert "lacks '20'" in lacks
 
@@ -177,6 +184,7 @@ def test_a_refused_or_late_retry_leaves_the_first_translation() -> None:
     (refused,) = run_path(path_of(["at 20 now"]), refuse)
     path = path_of(["at 20 now"])
     request = path.send(decoded(next(path), "20", "2"))
+
     assert request.is_retry
     with pytest.raises(StopIteration) as stopped:
         path.send(None)
@@ -193,6 +201,7 @@ def test_lines_are_translated_again_after_all_first_tries() -> None:
         return decoded(request, "0", "")
 
     lines = ["till 30", "at 20 now", "<b>one</b> two {b} {c}"]
+
     assert texts(run_path(path_of(lines), decode)) == ["till 30", "at 2 now", lines[2]]
 
 
@@ -200,6 +209,7 @@ def test_spans_are_compared_in_whole_lines() -> None:
     """What stands around a span that was taken out makes no span together."""
     path = path_of(['they walked(<x id="0"/> --keep=3)'])
     (result,) = run_path(path, lambda request: decoded(request, "()", ""))
+
     assert result.notes == ()
     assert result.text.startswith("they walked")
 

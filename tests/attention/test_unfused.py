@@ -66,15 +66,15 @@ def test_unfused_output_and_gradients_equal_torch(keep: Tensor | None) -> None:
     assert_all_near(low, with_gradients([expected], tensors), 0.02)
 
 
-@pytest.mark.parametrize(("T", "S"), [(1, 1), (1, 6), (5, 1), (3, 40)])
-@pytest.mark.parametrize("autocast", [False, True])
-def test_any_number_of_queries_and_entries_equals_torch(
-    T: int, S: int, autocast: bool
+@pytest.mark.parametrize(("T", "S"), [(1, 1), (5, 1), (3, 40)])
+def test_any_number_of_queries_and_entries_equals_torch_also_under_autocast(
+    T: int, S: int
 ) -> None:
     tensors = inputs(T, S)
-    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+    with torch.autocast("cpu", torch.bfloat16):
         actual = with_gradients([attend_unfused(*tensors, None, SCALE)], tensors)
     expected = F.scaled_dot_product_attention(*tensors, scale=SCALE)
+
     assert_all_close(actual, with_gradients([expected], tensors))
 
 
@@ -84,37 +84,36 @@ def test_transposed_strides_do_not_change_the_output() -> None:
         tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors
     ]
     keep = padding(6, 3, 1)
-    actual = with_gradients([attend_unfused(*transposed, keep, SCALE)], tensors)
+    actual = attend_unfused(*transposed, keep, SCALE)
+    expected = attend_unfused(*tensors, keep, SCALE)
+
     assert_all_close(
-        actual, with_gradients([attend_unfused(*tensors, keep, SCALE)], tensors)
+        with_gradients([actual], tensors), with_gradients([expected], tensors)
     )
 
 
-@pytest.mark.parametrize("factor", [0.0, -1e8])
 @EVERY_DTYPE
-def test_masked_entries_do_not_change_the_output(
-    dtype: torch.dtype, factor: float
-) -> None:
+def test_masked_entries_do_not_change_the_output(dtype: torch.dtype) -> None:
     keep = padding(6, 2, 0)
     hidden = ~keep.transpose(2, 3)
     query, keys, values = (tensor.detach().to(dtype) for tensor in inputs())
-    other_keys = torch.where(hidden, keys * factor, keys)
-    other_values = torch.where(hidden, values * factor, values)
+    other_keys = torch.where(hidden, keys * -1e8, keys)
+    other_values = torch.where(hidden, values * -1e8, values)
     results = []
+
     for case in ((query, keys, values), (query, other_keys, other_values)):
         leaves = [tensor.clone().requires_grad_() for tensor in case]
         result = with_gradients([attend_unfused(*leaves, keep, SCALE)], leaves)
         for gradient in result[2:]:
             assert not gradient.masked_select(hidden).any()
         results.append(result)
+
     assert_all_close(results[0], results[1], rtol=0, atol=0)
 
 
-@EVERY_MASK
 @EVERY_DTYPE
-def test_extreme_scores_give_finite_results(
-    keep: Tensor | None, dtype: torch.dtype
-) -> None:
+def test_extreme_scores_give_finite_results(dtype: torch.dtype) -> None:
+    keep = KEEP_MASKS["fully masked queries"]
     query, keys, values = (tensor.detach() for tensor in inputs())
     # Scores of ±1e4 and between.
     large = (query.sign() * 100, keys.sign() * 100, values)
@@ -173,19 +172,6 @@ def test_recorded_weights_reproduce_the_unfused_output(
     weights = readings[""].float()
     assert not weights[2].any(), "the row is fully masked"
     assert_all_near([calls[-1]], [weights @ memory.values.float()], 0.01)
-
-
-def test_beams_that_share_a_memory_equal_a_repeated_memory(calls: list[Tensor]) -> None:
-    layer = Attention("cross", 12, 12, 12, 3)
-    query = torch.randn(6, 2, 12)
-    entries = torch.randn(3, 5, 12)
-    keep = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
-    with torch.autocast("cpu", torch.bfloat16):
-        memory = layer.prepare(entries, entries, keep)
-        actual = layer(query, memory)
-        expected = layer(query, memory.select(torch.arange(3).repeat_interleave(2)))
-    assert len(calls) == 2
-    torch.testing.assert_close(actual, expected, rtol=0, atol=0.02)
 
 
 def test_empty_memory_gives_the_output_bias_in_bfloat16() -> None:

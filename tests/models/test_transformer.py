@@ -72,6 +72,5 @@ def test_the_final_norm_follows_its_setting(
 
 def test_every_score_has_its_own_weights_in_every_attention() -> None:
     for name, kind in SCORES.items():
-        attentions = [m for m in model(score=name).modules() if hasattr(m, "role")]
-        assert len(attentions) == 2 + 2 * 2
-        assert all(type(attention.score) is kind for attention in attentions)
+        scores = [m.score for m in model(score=name).modules() if hasattr(m, "role")]
+        assert [type(score) for score in scores] == [kind] * 6

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from helpers.tensor_equality import assert_all_close, gradients, with_gradients
+from helpers.tensor_equality import assert_all_close, gradients
 from torch import Tensor, nn
 
 from regard.attention import SCORES, Attention, watch
@@ -43,63 +43,18 @@ def padding(*lengths: int) -> Tensor:
     return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
 
 
-def torch_attention(ours: Attention, entry_size: int) -> nn.MultiheadAttention:
-    """Build the attention of PyTorch with the weights of ours."""
-    theirs = nn.MultiheadAttention(
-        D, ours.heads, kdim=entry_size, vdim=entry_size, batch_first=True
-    )
-    biases = [ours.query.bias, ours.key.bias, ours.value.bias]
-
-    with torch.no_grad():
-        theirs.q_proj_weight.copy_(ours.query.weight)
-        theirs.k_proj_weight.copy_(ours.key.weight)
-        theirs.v_proj_weight.copy_(ours.value.weight)
-        theirs.in_proj_bias.copy_(torch.cat(biases))
-        theirs.out_proj.load_state_dict(ours.output.state_dict())
-
-    return theirs
-
-
-@pytest.mark.parametrize(
-    ("causal", "masked", "heads"),
-    [(True, True, 3), (False, False, 3), (False, True, 1)],
-)
-def test_attention_equals_torch_multi_head_attention(
-    causal: bool, masked: bool, heads: int
-) -> None:
-    ours = make_attention(heads=heads, entry_size=7)
-    query = torch.randn(3, 5, D, requires_grad=True)
-    keys = torch.randn(3, 5, 7, requires_grad=True)
-    values = torch.randn(3, 5, 7, requires_grad=True)
-    keep = padding(5, 3, 1) if masked else None
-    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
-
-    with watch(ours) as readings:
-        actual = ours(query, ours.prepare(keys, values, keep), causal=causal)
-
-    expected, weights = torch_attention(ours, 7)(
-        query,
-        keys,
-        values,
-        key_padding_mask=None if keep is None else ~keep,
-        attn_mask=future if causal else None,
-        average_attn_weights=False,
-    )
-    leaves = [query, keys, values]
-
-    assert_all_close(
-        with_gradients([actual], leaves), with_gradients([expected], leaves)
-    )
-    assert_all_close([readings[""]], [weights.detach()])
-
-
-def attend_by_loop(attention: Attention, query: Tensor, entries: Tensor) -> Tensor:
-    """Attend with one query to the entries of one row, head by head."""
+def attend_by_loop(
+    attention: Attention, query: Tensor, entries: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Attend with one query to the entries of one row, head by head; return the output and the
+    weights (H, S).
+    """
     heads = attention.heads
     q = attention.query(query).unflatten(-1, (heads, -1))
     k = attention.key(entries).unflatten(-1, (heads, -1))
     v = attention.value(entries).unflatten(-1, (heads, -1))
     outputs = []
+    weights = []
 
     for h in range(heads):
         score = type(attention.score)(1, k.shape[-1], q.shape[-1])
@@ -108,25 +63,37 @@ def attend_by_loop(attention: Attention, query: Tensor, entries: Tensor) -> Tens
         score.load_state_dict(own_weights)
         keys = score.prepare(k[None, None, :, h])
         scores = score(q[None, None, None, h], keys)[0, 0, 0]
-        outputs.append(scores.softmax(-1) @ v[:, h])
+        weights.append(scores.softmax(-1))
+        outputs.append(weights[h] @ v[:, h])
 
-    result: Tensor = attention.output(torch.cat(outputs))
-    return result
+    return attention.output(torch.cat(outputs)), torch.stack(weights)
 
 
 @EVERY_SCORE
 @RAW_VALUES
+@pytest.mark.parametrize("causal", [False, True])
 def test_attention_equals_a_loop_over_rows_heads_and_queries(
-    name: str, raw_values: bool
+    name: str, raw_values: bool, causal: bool
 ) -> None:
+    """PyTorch's attention is compared in `laws/test_torch_oracles.py`, with its gradients."""
     attention = make_attention(name, raw_values, entry_size=8)
     query = torch.randn(2, 4, D)
     entries = torch.randn(2, 6, 8)
-    actual = attention(query, attention.prepare(entries, entries, padding(6, 2)))
+    memory = attention.prepare(entries, entries, padding(6, 3))
+    with watch(attention) as readings:
+        actual = attention(query, memory, causal=causal)
+
     for row, t in itertools.product(range(2), range(4)):
-        visible = entries[row, : (6, 2)[row]]
-        expected = attend_by_loop(attention, query[row, t], visible)
-        torch.testing.assert_close(actual[row, t], expected, rtol=0, atol=1e-5)
+        visible = (6, 3)[row]
+        if causal:  # the last query is at the last entry
+            visible = min(visible, 3 + t)
+        output, weights = attend_by_loop(
+            attention, query[row, t], entries[row, :visible]
+        )
+        torch.testing.assert_close(actual[row, t], output, rtol=0, atol=1e-5)
+        recorded = readings[""][row, :, t]
+        torch.testing.assert_close(recorded[:, :visible], weights, rtol=0, atol=1e-5)
+        assert not recorded[:, visible:].any()
 
 
 # --- masked entries
@@ -192,6 +159,7 @@ def test_empty_memory_gives_the_output_bias(name: str) -> None:
     query = torch.randn(3, 4, D, requires_grad=True)
     with watch(attention) as readings:
         actual = attention(query, attention.empty(3))
+
     assert torch.equal(actual, attention.output.bias.expand(3, 4, D))
     assert readings[""].shape == (3, 3, 4, 0)
     assert bool(gradients(actual, [query])[0].isfinite().all())
@@ -202,6 +170,7 @@ def test_extreme_scores_give_no_weight_to_masked_entries(size: float) -> None:
     scores = torch.tensor([[-size, size, 0.0], [-size, -size, size]])[None, None]
     keep = torch.tensor([[True, False, False], [True, True, False]])[None, None]
     expected = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])[None, None]
+
     torch.testing.assert_close(masked_softmax(scores, keep), expected)
 
 
@@ -211,20 +180,21 @@ def test_extreme_scores_give_no_weight_to_masked_entries(size: float) -> None:
 def test_queries_that_are_no_multiple_of_the_rows_are_refused() -> None:
     attention = make_attention()
     entries = torch.randn(2, 5, D)
+
     with pytest.raises(AssertionError, match="share"):
         attention(torch.randn(3, 1, D), attention.prepare(entries, entries))
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "additive"])
 def test_float64_attention_computes_in_float64(name: str) -> None:
-    attention = make_attention(name).double()
-    query = torch.randn(2, 3, D, dtype=torch.float64)
-    entries = torch.randn(2, 5, D, dtype=torch.float64)
-    exact = attention(query, attention.prepare(entries, entries))
-    attention.float()
-    rounded = attention(
-        query.float(), attention.prepare(entries.float(), entries.float())
-    )
+    attention = make_attention(name)
+    query = torch.randn(2, 3, D)
+    entries = torch.randn(2, 5, D)
+    rounded = attention(query, attention.prepare(entries, entries))
+    attention.double()
+    memory = attention.prepare(entries.double(), entries.double())
+    exact = attention(query.double(), memory)
+
     assert exact.dtype == torch.float64
     torch.testing.assert_close(exact.float(), rounded, rtol=1e-4, atol=1e-5)
 
@@ -232,6 +202,8 @@ def test_float64_attention_computes_in_float64(name: str) -> None:
 def test_heads_that_do_not_fit_are_refused_with_all_causes() -> None:
     with pytest.raises(ConfigurationError) as refused:
         Attention("cross", D, D, D, 5, project_keys=False)
+
     size, keys = refused.value.causes
+
     assert "size 12 cannot be split into 5 heads" in size
     assert "without project_keys takes one head" in keys

@@ -63,13 +63,16 @@ def expected_weights(
     """Return the weights that PyTorch itself gives if it is asked for them."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+
     try:
         weights = attention(
             *args, need_weights=True, average_attn_weights=False, **masks
         )[1]
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+
     assert isinstance(weights, torch.Tensor)
+
     return weights
 
 
@@ -140,6 +143,7 @@ def test_padding_that_an_encoder_takes_out_has_no_weight() -> None:
     model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()
     x = torch.randn(2, 5, D)
     padding = torch.arange(5) >= torch.tensor([[5], [2]])
+
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nested tensors are a prototype
         before = model(x, src_key_padding_mask=padding)
@@ -147,8 +151,11 @@ def test_padding_that_an_encoder_takes_out_has_no_weight() -> None:
             after = model(x, src_key_padding_mask=padding)
         attention = model.layers[0].self_attn
         expected = expected_weights(attention, x, x, x, key_padding_mask=padding)
+
     assert torch.equal(before, after)
+
     recorded = readings["layers.0.self_attn"]
+
     torch.testing.assert_close(recorded[0], expected[0])
     torch.testing.assert_close(recorded[1, :, :2], expected[1, :, :2])
     assert not recorded[1, :, :, 2:].any()
@@ -192,9 +199,11 @@ def test_every_kind_of_multihead_attention_is_recorded(
 def test_a_layer_is_recorded_though_its_attention_was_called_before() -> None:
     layer = nn.TransformerEncoderLayer(D, 2, 16, batch_first=True).eval()
     x = torch.randn(1, 3, D)
+
     with torch.inference_mode(), watch(layer) as readings:
         layer.self_attn(x, x, x)
         layer(x)
+
     assert readings["self_attn"].shape == (1, 2, 6, 3)
 
 
@@ -256,6 +265,7 @@ def test_models_without_attention_are_refused(model: Any, because: str) -> None:
 
 def test_a_role_that_the_model_has_not_is_named() -> None:
     attention = make_attention()
+
     with (
         pytest.warns(
             UserWarning, match="Attention has no attention of the role encoder"
@@ -263,6 +273,7 @@ def test_a_role_that_the_model_has_not_is_named() -> None:
         watch(attention, role="encoder"),
     ):
         attend_once(attention)
+
     with (
         pytest.raises(
             UsageError, match="wanted encoder, decoder, cross or None, got 'self'"

@@ -40,6 +40,7 @@ from laws.models import (
     sources,
     targets,
     tensors_of,
+    trainable,
 )
 
 import regard
@@ -129,6 +130,7 @@ def equals_processor(case: Case) -> str:
     with torch.no_grad():
         features = case.reference(case.batch, case.target)
         expected = case.reference.project(features).log_softmax(-1)
+
     return _distance(case.outputs(case.batch, case.target), expected, case.tolerance)
 
 
@@ -136,9 +138,11 @@ def alone_as_in_batch(case: Case) -> str:
     """Compute each source alone."""
     together = case.outputs(case.batch, case.target)
     alone = []
+
     for row in range(len(together)):
         batch = select_rows(case.batch, [row])
         alone.append(case.outputs(batch, case.target[row : row + 1]))
+
     return _distance(torch.cat(alone), together, case.tolerance)
 
 
@@ -176,6 +180,7 @@ def watching_changes_nothing(case: Case) -> str:
     """
     batch = case.on_device(case.batch)
     target = case.target.to(case.device)
+
     with case.autocast():
         plain = case.model(batch, target)
         with watch(case.model) as readings:
@@ -213,13 +218,8 @@ def gradients(case: Case) -> str:
 
 
 def _gradients(model: Model, batch: Batch, target: torch.Tensor) -> torch.Tensor:
-    weights = [
-        parameter
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad and "decoder.output" not in name
-    ]
     loss = model(batch, target).float().square().sum()
-    computed = torch.autograd.grad(loss, weights)
+    computed = torch.autograd.grad(loss, trainable(model))
     return torch.cat([gradient.flatten().float().cpu() for gradient in computed])
 
 
@@ -322,8 +322,10 @@ def training(device: str, work: Path, quick: bool = False) -> Iterator[str]:
 
 def _sides(encoder: str, decoder: str) -> dict[str, Any]:
     sides = {f"model.encoder.{name}": SIDES[encoder][name] for name in SIDES[encoder]}
+
     for name in SIDES[decoder]:
         sides[f"model.decoder.{name}"] = SIDES[decoder][name]
+
     return sides
 
 
@@ -335,9 +337,11 @@ def _trains(
     tolerance: float,
 ) -> str:
     exact = {**settings, "training.precision": "float32"}
+
     with _full_float32():
         expected = _losses(_train(data, out / "cpu", exact, "cpu"))
         actual = _losses(_train(data, out / "device", settings, device))
+
     return _distance(actual, expected, tolerance)
 
 
@@ -413,6 +417,7 @@ def failures_of(name: str, check: Callable[[], str]) -> Iterator[str]:
     except Exception as error:
         # Any failure on an untried device is a finding, and the rest is still checked.
         problem = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
     yield f"{name}: {problem}" if problem else ""
 
 
@@ -428,8 +433,10 @@ def _full_float32() -> Iterator[None]:
     """Compute float32 without TF32, whose 10 bits would hide faults of ours."""
     backends = (torch.backends.cuda.matmul, torch.backends.cudnn)
     before = [backend.allow_tf32 for backend in backends]
+
     for backend in backends:
         backend.allow_tf32 = False
+
     try:
         yield
     finally:

@@ -46,9 +46,11 @@ def test_without_a_gpu_it_is_skipped_with_a_sentence(
 @pytest.mark.slow
 def test_every_check_runs_on_the_cpu() -> None:
     process = _run("--device", "cpu", "--quick")
+
     assert process.returncode == 0, process.stdout + process.stderr
 
     laws, train = process.stdout.splitlines()[-2:]
+
     assert re.fullmatch(
         r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run",
         laws,

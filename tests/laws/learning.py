@@ -41,7 +41,7 @@ class Task:
     def source_batch(self, strings: list[list[int]]) -> Batch:
         return Batch(*pad([[*string, EOS] for string in strings]))
 
-    def batch(self, rng: random.Random, size: int = 48) -> TrainingBatch:
+    def batch(self, rng: random.Random, size: int) -> TrainingBatch:
         drawn = [string(rng) for _ in range(size)]
         strings = [string for string in drawn if string not in unseen()]
         batch = collate([Example([EOS], [*self.target(s), EOS]) for s in strings])
@@ -60,7 +60,11 @@ def string(rng: random.Random) -> list[int]:
 
 
 def trained(
-    settings: ModelSettings, task: Task, updates: int, learning_rate: float
+    settings: ModelSettings,
+    task: Task,
+    updates: int,
+    learning_rate: float,
+    size: int,
 ) -> Model:
     """Train a model by Adam; the learning rate rises for a tenth of the updates, then decays to
     zero.
@@ -77,7 +81,7 @@ def trained(
     )
 
     for _ in range(updates):
-        loss = objective(task.batch(rng))
+        loss = objective(task.batch(rng, size))
         optimizer.zero_grad()
         (loss.smoothed / loss.tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -94,8 +98,10 @@ def accuracy(model: Model, task: Task) -> float:
     source = model.encode(task.source_batch(strings))
     beams = beam(model, source, longest, 1, LengthPenalty(1.0))
     right = 0
+
     for (hypothesis,), string in zip(beams, strings, strict=True):
         right += list(hypothesis.ids) == task.target(string)
+
     return right / len(strings)
 
 

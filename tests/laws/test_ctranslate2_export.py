@@ -82,6 +82,7 @@ class Numbered(Vocabulary):
 
     def tokens(self, ids: object) -> list[str]:
         assert ids == range(self.count)
+
         numbers = [f"▁{i}" for i in range(4, self.count)]
         return ["<pad>", "<unk>", "<s>", "</s>", *numbers]
 

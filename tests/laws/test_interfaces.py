@@ -149,7 +149,6 @@ INTERFACES: dict[str, Interface] = {
     "without kernels": lambda lines, r: by.without_kernels(
         lines, *_of(r, "run_folder")
     ),
-    "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
     "json lines": lambda lines, r: by.by_json_lines(lines, *_of(r, "file", "tmp_path")),
     "v1": lambda lines, r: r.getfixturevalue("server").by_own(lines),
     "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(
@@ -161,10 +160,8 @@ INTERFACES: dict[str, Interface] = {
     "c": lambda lines, r: by.by_c(lines, *_of(r, "file", "program")),
 }
 """What translates, beside a runtime file in Python, by which all are measured."""
-AT_NIGHT = {"pipe", "without kernels"}
-"""What the default run leaves out: `json lines` runs the same command, and tests of tokenizers and
-sentences compare C with Python.
-"""
+AT_NIGHT = {"without kernels"}
+"""Left out by the default run, in which tests of tokenizers and sentences compare C with Python."""
 ONLY = {"pytorch": "float32", "without kernels": "float32", "page": "int8"}
 """The only precision of some of them."""
 

@@ -57,17 +57,19 @@ def check(
     task: Task,
     updates: int = 600,
     learning_rate: float = 5e-3,
+    size: int = 64,
 ) -> None:
     has_attention = not isinstance(decoder, NoAttentionDecoderSettings)
     settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
-    model = trained(settings, task, updates if has_attention else 1800, learning_rate)
+    updates = updates if has_attention else 1800
+    model = trained(settings, task, updates, learning_rate, size)
 
     assert accuracy(model, task) >= 0.95
     assert not has_attention or best_head(model, task) >= 0.9
 
 
 def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
-    check(TEXT_ENCODER, DECODER, Task("reverse"), updates=150, learning_rate=1e-2)
+    check(TEXT_ENCODER, DECODER, Task("reverse"), 120, learning_rate=1.5e-2, size=32)
 
 
 MODELS: list[tuple[Settings, Settings]] = [

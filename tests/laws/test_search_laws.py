@@ -14,10 +14,10 @@ import torch
 from helpers.time_limits import seeds
 from torch import Tensor
 
-from laws.models import in_turn, kinds, make, pairs, sources
-from laws.searching import Steer, beam, plain_greedy, suppress
+from laws.models import alone, in_turn, kinds, make, pairs, sources
+from laws.searching import Steer, beam, plain_greedy, suppress, teacher_forced
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
-from regard.models import Model, ModelSettings, Source
+from regard.models import ModelSettings
 from regard.search import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
 
 ENDS = (0.05, 0.2)
@@ -138,27 +138,6 @@ def every_target(longest: int) -> list[Ids]:
     ]
 
 
-@torch.no_grad()
-def log_probabilities(
-    model: Model, sentence: Source, space: list[Ids]
-) -> dict[Ids, float]:
-    """Return the log-probability of each target by teacher forcing, targets of equal length
-    together.
-    """
-    by_target: dict[Ids, float] = {}
-
-    for _, group in itertools.groupby(space, len):
-        same_length = list(group)
-        full = torch.tensor([[BOS, *ids, EOS] for ids in same_length])
-        source = sentence.select(torch.zeros(len(full), dtype=torch.int64))
-        features, _ = model.step(full[:, :-1], model.begin(source), source)
-        log_probs = model.project(features).log_softmax(-1)
-        totals = log_probs.gather(2, full[:, 1:, None]).sum((1, 2))
-        by_target |= dict(zip(same_length, totals.tolist(), strict=True))
-
-    return by_target
-
-
 @pytest.mark.parametrize(("settings", "alpha"), in_turn(pairs(), [0.6, 0.0, 1.0]))
 def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
     settings: ModelSettings, alpha: float
@@ -181,9 +160,9 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
 
     for row, hypotheses in enumerate(beams):
         space = every_target(int(longest[row]))
-        log_probs = log_probabilities(model, source.select(torch.tensor([row])), space)
+        log_probs = teacher_forced(model, alone(batch, row), space)
         scores = {}
-        for ids, log_prob in log_probs.items():
+        for ids, log_prob in zip(space, log_probs, strict=True):
             scores[ids] = log_prob / ((6 + len(ids)) / 6) ** alpha
         assert {h.ids for h in hypotheses} == set(space)
         assert len(hypotheses) == len(space)

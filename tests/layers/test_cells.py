@@ -85,8 +85,10 @@ def test_states_stay_float32_with_bfloat16_projections(
 ) -> None:
     exact = inputs(name)
     tensors = list(exact)
+
     for i in low:
         tensors[i] = exact[i].detach().bfloat16().requires_grad_()
+
     states = update(name, tensors)
     actual = with_gradients(states, tensors)
 

@@ -1,8 +1,9 @@
-"""DeferredLinear equals the linear layer: at every step of a loop, and in every gradient."""
+"""DeferredLinear equals the linear layer: at every step of a loop, and in every gradient.
+
+In a recurrent network it is compared with PyTorch's kernels in `test_rnn.py`.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -67,44 +68,6 @@ def test_steps_equal_the_linear_layer_and_gradients_are_summed(
     assert_all_close(with_gradients(actual, leaves), with_gradients(expected, leaves))
 
 
-def test_recurrent_steps_equal_the_linear_layer() -> None:
-    weight = torch.randn(IN, IN, requires_grad=True)
-    bias = torch.randn(IN, requires_grad=True)
-    start = torch.randn(N, IN, requires_grad=True)
-    ways: list[Callable[[Tensor], Tensor]] = [
-        DeferredLinear(weight, bias),
-        lambda x: F.linear(x, weight, bias),
-    ]
-    results = []
-
-    for step in ways:
-        x = start
-        for _ in range(STEPS):
-            x = torch.tanh(step(x))
-        results.append(with_gradients([x], [weight, bias, start]))
-
-    assert_all_close(*results)
-
-
-def test_steps_with_unused_output_give_no_gradient() -> None:
-    weight, bias = parameters()
-    used = [1, 3, 4]
-    linear = DeferredLinear(weight, bias)
-    steps = inputs()
-    outputs = [linear(x) for x in steps]
-    total = torch.stack([outputs[t] for t in used]).sum()
-    by_step = torch.autograd.grad(total, steps, allow_unused=True, retain_graph=True)
-    receivers = [t for t, gradient in enumerate(by_step) if gradient is not None]
-
-    assert receivers == used
-
-    actual = [outputs[t] for t in used]
-    expected = [F.linear(steps[t], weight, bias) for t in used]
-    leaves = [weight, bias, *steps]
-
-    assert_all_close(gradients(actual, leaves), gradients(expected, leaves))
-
-
 def test_no_grad_output_has_no_graph() -> None:
     with torch.no_grad():
         output = DeferredLinear(*parameters())(inputs()[0])
@@ -112,23 +75,12 @@ def test_no_grad_output_has_no_graph() -> None:
     assert not output.requires_grad
 
 
-def test_gradients_of_two_loops_over_one_layer_are_summed() -> None:
-    layer = nn.Linear(IN, OUT)
-    steps = inputs()
-    first = DeferredLinear.from_layer(layer)
-    second = DeferredLinear.from_layer(layer)
-    actual = [loop(x) for x in steps for loop in (first, second)]
-    expected = [layer(x) for x in steps for _ in range(2)]
-    leaves = [layer.weight, layer.bias, *steps]
-
-    assert_all_close(gradients(actual, leaves), gradients(expected, leaves))
-
-
 @pytest.mark.parametrize("biased", [True, False])
 def test_bfloat16_outputs_are_close_and_gradients_are_float32(biased: bool) -> None:
     layer = nn.Linear(IN, OUT, bias=biased)
     steps = inputs()
     leaves = [*layer.parameters(), *steps]
+
     with torch.autocast("cpu", torch.bfloat16):
         linear = DeferredLinear.from_layer(layer)
         outputs = [linear(x) for x in steps]

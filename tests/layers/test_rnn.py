@@ -81,29 +81,6 @@ def test_step_by_step_outputs_and_gradients_equal_fused(
         assert keep is None or not outputs[~keep].any()
 
 
-@EVERY_CELL
-def test_masked_entries_do_not_change_the_output_and_get_no_gradient(name: str) -> None:
-    net = network(name)
-    x, keep = inputs((5, 2, 1))
-
-    assert keep is not None
-
-    results = []
-
-    for filler in (0.0, 100.0):
-        filled = x.detach().masked_fill(~keep[:, :, None], filler).requires_grad_()
-        outputs = tensors_of(_step_by_step(net, CELLS[name], filled, keep))
-        results.append(with_gradients(outputs, [*net.parameters(), filled]))
-        assert not results[-1][-1][~keep].any()
-
-    assert_all_close(*results)
-
-    unknown = x.detach().masked_fill(~keep[:, :, None], float("nan"))
-    outputs = tensors_of(_step_by_step(net, CELLS[name], unknown, keep))
-
-    assert_all_close(outputs, results[0][: len(outputs)])
-
-
 # --- choice of the implementation
 
 

@@ -54,8 +54,10 @@ def train(folder: Path, settings: dict[str, Any], **arguments: Any) -> Path:
         "training.updates": 2,
         "training.validate_every": 2,
     }
+
     for side in ("encoder", "decoder"):
         values |= {f"model.{side}.{key}": value for key, value in SIDE.items()}
+
     regard.train(
         source=folder / "train.ko",
         target=folder / "train.en",
@@ -86,6 +88,7 @@ def test_batch_norm_equals_that_of_torch() -> None:
 
 def test_batch_norm_of_a_single_position_takes_the_running_statistics() -> None:
     norm = BatchNorm(3).train()
+
     assert torch.isfinite(norm(torch.tensor([[[1.0, 2.0, 3.0]]]))).all()
 
 
@@ -124,6 +127,7 @@ def test_an_experiment_is_named_in_training_on_the_card_and_when_loaded(
 def test_batch_norm_takes_whole_batches(tmp_path: Path) -> None:
     settings = {"model.encoder.norm": "batch", "batching.micro_batches": 2}
     message = r"normalises over a whole batch: .* batching.micro_batches = 1 or auto"
+
     with pytest.raises(ConfigurationError, match=message):
         train(tmp_path, settings)
 
@@ -156,5 +160,6 @@ def test_states_of_another_size_cannot_be_compared_as_they_are() -> None:
     values = preset("luong-dot")["model"]
     values["decoder"]["size"] = 256
     message = "states of 256 numbers with encoder outputs of 512; set model.decoder.size = 512"
+
     with pytest.raises(ConfigurationError, match=message):
         build(ModelSettings.parse(values, "test"), 30, 30, joint=True)

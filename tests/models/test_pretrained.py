@@ -41,6 +41,7 @@ def layers(block: str, depths: tuple[int, ...]) -> list[Convolution]:
     """
     convolutions = [("conv1", 3, 64, 7)]
     inputs = 64
+
     for i, depth in enumerate(depths):
         planes = 64 * 2**i
         outputs = planes if block == "basic" else 4 * planes
@@ -54,6 +55,7 @@ def layers(block: str, depths: tuple[int, ...]) -> list[Convolution]:
             if j == 0 and (i > 0 or inputs != outputs):
                 convolutions.append((f"{name}.downsample.0", inputs, outputs, 1))
             inputs = outputs
+
     return convolutions
 
 
@@ -64,6 +66,7 @@ def norm_name(convolution: str) -> str:
 def random_weights(block: str, depths: tuple[int, ...]) -> Weights:
     """Draw random weights with every name that torchvision's files hold."""
     weights = Weights()
+
     for name, inputs, outputs, size in layers(block, depths):
         scale = (inputs * size * size) ** -0.5
         weights[f"{name}.weight"] = torch.randn(outputs, inputs, size, size) * scale
@@ -73,6 +76,7 @@ def random_weights(block: str, depths: tuple[int, ...]) -> Weights:
         weights[f"{norm}.running_mean"] = 0.1 * torch.randn(outputs)
         weights[f"{norm}.running_var"] = 0.5 + torch.rand(outputs)
         weights[f"{norm}.num_batches_tracked"] = torch.tensor(12345)
+
     last = 512 if block == "basic" else 2048
     weights["fc.weight"] = torch.randn(1000, last)
     weights["fc.bias"] = torch.randn(1000)
@@ -95,6 +99,7 @@ def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> 
         return (x - mean) / (var + 1e-5).sqrt() * scale + bias
 
     x = F.max_pool2d(F.relu(step(x, "conv1", 2)), 3, 2, 1)
+
     for i, depth in enumerate(depths):
         for j in range(depth):
             name = f"layer{i + 1}.{j}"
@@ -110,6 +115,7 @@ def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> 
             if f"{down}.weight" in w:
                 x = step(x, down, stride)
             x = F.relu(y + x)
+
     return x
 
 
@@ -192,6 +198,7 @@ def error_message(path: Path, **values: Any) -> str:
         str(path) in cause or "model.encoder" in cause or cause.startswith("and ")
         for cause in caught.value.causes
     )
+
     return str(caught.value)
 
 
@@ -243,5 +250,6 @@ def test_damaged_files_are_refused_in_a_sentence(
     elif content is not None:
         torch.save(content, path)
     message = error_message(path)
+
     assert message.startswith(f"{path}: ")
     assert "Traceback" not in message

@@ -50,9 +50,11 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> list[Tensor]:
         maps = []
+
         for stage in self.stages:
             x = stage(x)
             maps.append(x.movedim(1, 3) if self.channels_last else x)
+
         return [maps[index] for index in self.out_indices]
 
 
@@ -64,6 +66,7 @@ def create_model(
 ) -> Network:
     assert not pretrained, "nothing is downloaded"
     assert features_only
+
     if name not in ("channels_first", "channels_last", "patches"):
         raise RuntimeError(f"Unknown model ({name})")
     return Network(name, out_indices)
@@ -140,12 +143,17 @@ def test_channels_are_distinguished_from_equally_many_rows() -> None:
 @pytest.mark.usefixtures("timm")
 def test_batch_norm_statistics_are_parameters() -> None:
     model = make(settings())
+
     assert not list(model.buffers())
+
     saved = named_weights(model)
+
     assert "encoder.backbone.stages.1.1.running_var" in saved
+
     model.train()
     model(images(5, 6), targets(2, 3)).sum().backward()
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
+
     assert {name for name in saved if "running" not in name} == learning
     assert model.encoder.backbone.get_parameter("stages.0.0.weight").grad is not None
 
@@ -181,6 +189,7 @@ def test_a_missing_package_is_named_with_its_installation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
+
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[vision\]'"):
         build(settings(), 0, 20, False)
 

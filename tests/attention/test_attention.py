@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
 import torch
-from helpers.tensor_equality import assert_all_close, gradients, with_gradients
+from helpers.tensor_equality import assert_all_close, gradients
 from torch import Tensor, nn
 
 from regard.attention import SCORES, Attention, watch
@@ -44,91 +43,57 @@ def padding(*lengths: int) -> Tensor:
     return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
 
 
-def torch_attention(ours: Attention, entry_size: int) -> nn.MultiheadAttention:
-    """Build the attention of PyTorch with the weights of ours."""
-    theirs = nn.MultiheadAttention(
-        D, ours.heads, kdim=entry_size, vdim=entry_size, batch_first=True
-    )
-    weights = [ours.query.weight, ours.key.weight, ours.value.weight]
-    biases = [ours.query.bias, ours.key.bias, ours.value.bias]
-    with torch.no_grad():
-        if entry_size == D:
-            theirs.in_proj_weight.copy_(torch.cat(weights))
-        else:
-            separate = (
-                theirs.q_proj_weight,
-                theirs.k_proj_weight,
-                theirs.v_proj_weight,
-            )
-            for parameter, weight in zip(separate, weights, strict=True):
-                parameter.copy_(weight)
-        theirs.in_proj_bias.copy_(torch.cat(biases))
-        theirs.out_proj.load_state_dict(ours.output.state_dict())
-    return theirs
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("heads", "entry_size"), [(1, D), (3, 7)])
-def test_attention_equals_torch_multi_head_attention(
-    causal: bool, masked: bool, heads: int, entry_size: int
-) -> None:
-    ours = make_attention(heads=heads, entry_size=entry_size)
-    query = torch.randn(3, 5, D, requires_grad=True)
-    keys = torch.randn(3, 5, entry_size, requires_grad=True)
-    values = torch.randn(3, 5, entry_size, requires_grad=True)
-    keep = padding(5, 3, 1) if masked else None
-    with watch(ours) as readings:
-        actual = ours(query, ours.prepare(keys, values, keep), causal=causal)
-    expected, weights = torch_attention(ours, entry_size)(
-        query,
-        keys,
-        values,
-        key_padding_mask=None if keep is None else ~keep,
-        attn_mask=torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None,
-        average_attn_weights=False,
-    )
-    leaves = [query, keys, values]
-    assert_all_close(
-        with_gradients([actual], leaves), with_gradients([expected], leaves)
-    )
-    assert_all_close([readings[""]], [weights.detach()])
-
-
-def attend_by_loop(attention: Attention, query: Tensor, entries: Tensor) -> Tensor:
-    """Attend with one query to the entries of one row, head by head."""
+def attend_by_loop(
+    attention: Attention, query: Tensor, entries: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Attend with one query to the entries of one row, head by head; return the output and the
+    weights (H, S).
+    """
     heads = attention.heads
     q = attention.query(query).unflatten(-1, (heads, -1))
     k = attention.key(entries).unflatten(-1, (heads, -1))
     v = attention.value(entries).unflatten(-1, (heads, -1))
     outputs = []
+    weights = []
+
     for h in range(heads):
         score = type(attention.score)(1, k.shape[-1], q.shape[-1])
-        own_weights = {
-            name: weight[h : h + 1]
-            for name, weight in attention.score.state_dict().items()
-        }
+        of_all_heads = attention.score.state_dict()
+        own_weights = {name: of_all_heads[name][h : h + 1] for name in of_all_heads}
         score.load_state_dict(own_weights)
         keys = score.prepare(k[None, None, :, h])
-        weights = score(q[None, None, None, h], keys)[0, 0, 0].exp()
-        outputs.append((weights / weights.sum()) @ v[:, h])
-    result: Tensor = attention.output(torch.cat(outputs))
-    return result
+        scores = score(q[None, None, None, h], keys)[0, 0, 0]
+        weights.append(scores.softmax(-1))
+        outputs.append(weights[h] @ v[:, h])
+
+    return attention.output(torch.cat(outputs)), torch.stack(weights)
 
 
 @EVERY_SCORE
 @RAW_VALUES
+@pytest.mark.parametrize("causal", [False, True])
 def test_attention_equals_a_loop_over_rows_heads_and_queries(
-    name: str, raw_values: bool
+    name: str, raw_values: bool, causal: bool
 ) -> None:
+    """PyTorch's attention is compared in `laws/test_torch_oracles.py`, with its gradients."""
     attention = make_attention(name, raw_values, entry_size=8)
     query = torch.randn(2, 4, D)
     entries = torch.randn(2, 6, 8)
-    actual = attention(query, attention.prepare(entries, entries, padding(6, 2)))
+    memory = attention.prepare(entries, entries, padding(6, 3))
+    with watch(attention) as readings:
+        actual = attention(query, memory, causal=causal)
+
     for row, t in itertools.product(range(2), range(4)):
-        visible = entries[row, : (6, 2)[row]]
-        expected = attend_by_loop(attention, query[row, t], visible)
-        torch.testing.assert_close(actual[row, t], expected, rtol=0, atol=1e-5)
+        visible = (6, 3)[row]
+        if causal:  # the last query is at the last entry
+            visible = min(visible, 3 + t)
+        output, weights = attend_by_loop(
+            attention, query[row, t], entries[row, :visible]
+        )
+        torch.testing.assert_close(actual[row, t], output, rtol=0, atol=1e-5)
+        recorded = readings[""][row, :, t]
+        torch.testing.assert_close(recorded[:, :visible], weights, rtol=0, atol=1e-5)
+        assert not recorded[:, visible:].any()
 
 
 # --- masked entries
@@ -136,34 +101,30 @@ def test_attention_equals_a_loop_over_rows_heads_and_queries(
 
 @EVERY_SCORE
 @RAW_VALUES
-@pytest.mark.parametrize("filler", [float("nan"), 1e30])
 def test_masked_entries_do_not_change_output_and_gradients(
-    name: str, raw_values: bool, filler: float
+    name: str, raw_values: bool
 ) -> None:
     attention = make_attention(name, raw_values)
     keep = padding(6, 2, 4)
+    hidden = ~keep[:, :, None]
     query = torch.randn(3, 4, D, requires_grad=True)
     keys = torch.randn(3, 6, D)
     values = torch.randn(3, 6, D)
-    filled_keys = keys.masked_fill(~keep[:, :, None], filler)
-    filled_values = values.masked_fill(~keep[:, :, None], filler)
+    nan_keys = keys.masked_fill(hidden, float("nan"))
+    nan_values = values.masked_fill(hidden, float("nan"))
     leaves = [query, *attention.parameters()]
     expected = attention(query, attention.prepare(keys, values, keep))
     expected_gradients = gradients(expected, leaves)
-    for pair in (
-        (filled_keys, values),
-        (keys, filled_values),
-        (filled_keys, filled_keys),
-    ):
+
+    for pair in ((nan_keys, values), (keys, nan_values), (nan_keys, nan_keys)):
         with watch(attention) as readings:
             actual = attention(query, attention.prepare(*pair, keep))
         assert bool(readings[""].isfinite().all())
-        assert all(
-            bool(gradient.isfinite().all()) for gradient in gradients(actual, leaves)
-        )
-        if pair[1] is not filled_keys:
+        actual_gradients = gradients(actual, leaves)
+        assert all(bool(gradient.isfinite().all()) for gradient in actual_gradients)
+        if pair[1] is not nan_keys:
             assert torch.equal(actual, expected)
-            assert_all_close(gradients(actual, leaves), expected_gradients)
+            assert_all_close(actual_gradients, expected_gradients)
 
 
 @EVERY_SCORE
@@ -174,28 +135,31 @@ def test_fully_masked_rows_give_zeros_and_finite_gradients(
     attention = make_attention(name, raw_values)
     if not raw_values:
         nn.init.zeros_(attention.output.bias)
-    query, keys, values = (torch.randn(3, n, D, requires_grad=True) for n in (4, 5, 5))
+    query = torch.randn(3, 4, D, requires_grad=True)
+    keys = torch.randn(3, 5, D, requires_grad=True)
+    values = torch.randn(3, 5, D, requires_grad=True)
+
     with watch(attention) as readings:
         actual = attention(query, attention.prepare(keys, values, padding(5, 0, 2)))
+
     assert torch.equal(actual[1], torch.zeros(4, D))
     assert bool(actual.isfinite().all())
     assert not readings[""][1].any()
-    by_keys, by_values, *rest = gradients(
-        actual, [keys, values, query, *attention.parameters()]
-    )
-    assert not by_keys[1].any()
-    assert not by_values[1].any()
-    assert all(
-        bool(gradient.isfinite().all()) for gradient in (by_keys, by_values, *rest)
-    )
+
+    own_gradients = gradients(actual, [keys, values, query, *attention.parameters()])
+
+    assert not own_gradients[0][1].any()
+    assert not own_gradients[1][1].any()
+    assert all(bool(gradient.isfinite().all()) for gradient in own_gradients)
 
 
-@EVERY_SCORE
+@pytest.mark.parametrize("name", ["scaled_dot", "additive"])
 def test_empty_memory_gives_the_output_bias(name: str) -> None:
     attention = make_attention(name)
     query = torch.randn(3, 4, D, requires_grad=True)
     with watch(attention) as readings:
         actual = attention(query, attention.empty(3))
+
     assert torch.equal(actual, attention.output.bias.expand(3, 4, D))
     assert readings[""].shape == (3, 3, 4, 0)
     assert bool(gradients(actual, [query])[0].isfinite().all())
@@ -206,52 +170,31 @@ def test_extreme_scores_give_no_weight_to_masked_entries(size: float) -> None:
     scores = torch.tensor([[-size, size, 0.0], [-size, -size, size]])[None, None]
     keep = torch.tensor([[True, False, False], [True, True, False]])[None, None]
     expected = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])[None, None]
+
     torch.testing.assert_close(masked_softmax(scores, keep), expected)
 
 
-# --- several queries to each row of a memory
-
-
-@EVERY_SCORE
-@RAW_VALUES
-@pytest.mark.parametrize(
-    ("K", "T", "options"),
-    [(1, 3, {}), (4, 1, {}), (3, 2, {}), (2, 1, {"window": 1}), (2, 3, {"window": 1})],
-    ids=str,
-)
-def test_beams_that_share_a_memory_equal_beams_with_separate_memories(
-    name: str, raw_values: bool, K: int, T: int, options: dict[str, Any]
-) -> None:
-    attention = make_attention(name, raw_values)
-    entries = torch.randn(2, 5, D)
-    query = torch.randn(2 * K, T, D, requires_grad=True)
-    memory = attention.prepare(entries, entries, padding(5, 4))
-    repeated = memory.select(torch.arange(2).repeat_interleave(K))
-    with watch(attention) as shared:
-        actual = attention(query, memory, **options)
-    with watch(attention) as separate:
-        expected = attention(query, repeated, **options)
-    assert_all_close([actual, shared[""]], [expected, separate[""]])
-    assert_all_close(gradients(actual, [query]), gradients(expected, [query]))
+# --- other inputs
 
 
 def test_queries_that_are_no_multiple_of_the_rows_are_refused() -> None:
     attention = make_attention()
     entries = torch.randn(2, 5, D)
+
     with pytest.raises(AssertionError, match="share"):
         attention(torch.randn(3, 1, D), attention.prepare(entries, entries))
 
 
-@EVERY_SCORE
+@pytest.mark.parametrize("name", ["scaled_dot", "additive"])
 def test_float64_attention_computes_in_float64(name: str) -> None:
-    attention = make_attention(name).double()
-    query = torch.randn(2, 3, D, dtype=torch.float64)
-    entries = torch.randn(2, 5, D, dtype=torch.float64)
-    exact = attention(query, attention.prepare(entries, entries))
-    attention.float()
-    rounded = attention(
-        query.float(), attention.prepare(entries.float(), entries.float())
-    )
+    attention = make_attention(name)
+    query = torch.randn(2, 3, D)
+    entries = torch.randn(2, 5, D)
+    rounded = attention(query, attention.prepare(entries, entries))
+    attention.double()
+    memory = attention.prepare(entries.double(), entries.double())
+    exact = attention(query.double(), memory)
+
     assert exact.dtype == torch.float64
     torch.testing.assert_close(exact.float(), rounded, rtol=1e-4, atol=1e-5)
 
@@ -259,6 +202,8 @@ def test_float64_attention_computes_in_float64(name: str) -> None:
 def test_heads_that_do_not_fit_are_refused_with_all_causes() -> None:
     with pytest.raises(ConfigurationError) as refused:
         Attention("cross", D, D, D, 5, project_keys=False)
+
     size, keys = refused.value.causes
+
     assert "size 12 cannot be split into 5 heads" in size
     assert "without project_keys takes one head" in keys

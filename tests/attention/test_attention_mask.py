@@ -20,12 +20,13 @@ def is_visible(
     """Return whether a query at entry `position` may attend to entry s; masked entries do not count
     as distance.
     """
-    distance = sum(keep[min(s, position) + 1 : max(s, position) + 1])
-    return (
-        keep[s]
-        and not (causal and s > position)
-        and (window is None or distance <= window)
-    )
+    if not keep[s] or (causal and s > position):
+        return False
+
+    first = min(s, position)
+    last = max(s, position)
+    distance = sum(keep[first + 1 : last + 1])
+    return window is None or distance <= window
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -40,6 +41,7 @@ def test_mask_equals_a_loop_over_queries_and_entries(
     visible = torch.ones(2, 1, T, S, dtype=torch.bool)
     if mask is not None:
         visible = mask.expand(2, 1, T, S)
+
     for r, t, s in itertools.product(range(2), range(T), range(S)):
         row = [True] * S if keep is None else keep[r].tolist()
         # The last query is at the last entry.

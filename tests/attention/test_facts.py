@@ -17,6 +17,7 @@ def test_without_projections_a_unit_vector_attends_most_to_itself() -> None:
     """
     words = F.normalize(torch.randn(3, 6, D), dim=-1)
     itself = torch.arange(6).expand(3, 6)
+
     for projected in (False, True):
         attention = Attention(
             "encoder", D, D, D, score_name="dot", project_keys=projected
@@ -34,6 +35,7 @@ def test_attention_without_positions_is_permutation_equivariant() -> None:
     reordered = words[:, order]
     expected = attention(words, attention.prepare(words, words))[:, order]
     actual = attention(reordered, attention.prepare(reordered, reordered))
+
     torch.testing.assert_close(actual, expected)
 
 
@@ -45,9 +47,11 @@ def test_scaling_keeps_the_softmax_of_long_vectors_from_saturating() -> None:
     q = torch.randn(1, 1, 200, E)
     k = torch.randn(1, 1, 200, E)
     largest_weight = {}
+
     for name, variance in (("dot", float(E)), ("scaled_dot", 1.0)):
         scores = SCORES[name](1, E)(q, k)
         assert abs(float(scores.var()) / variance - 1) < 0.15
         largest_weight[name] = float(masked_softmax(scores, None).amax(-1).mean())
+
     assert largest_weight["dot"] > 0.6
     assert largest_weight["scaled_dot"] < 0.1

@@ -31,6 +31,7 @@ def by_blocks_and_by_mask(
     """
     visible = torch.ones(entries.shape[:2], dtype=torch.bool) if keep is None else keep
     results = []
+
     for pays_off in (lambda *_: True, lambda *_: False):
         monkeypatch.setattr(local, "blocks_pay_off", pays_off)
         leaf = entries.clone().requires_grad_()
@@ -41,6 +42,7 @@ def by_blocks_and_by_mask(
         output, gradient = with_gradients([output], [leaf])
         weights = readings[""].transpose(1, 2)
         results.append([output, gradient[visible], weights[visible]])
+
     return results
 
 
@@ -57,6 +59,7 @@ def test_blocks_equal_a_window_mask(
     blocks, mask = by_blocks_and_by_mask(
         monkeypatch, attention, x, x, None, causal=causal, window=window
     )
+
     assert_all_close(blocks, mask)
 
 
@@ -70,6 +73,7 @@ def test_masked_entries_do_not_change_local_attention(
     positions = torch.arange(50)
     gap = (positions < 10) | (positions >= 40)
     keep = torch.stack([positions < 50, positions < 19, positions >= 31, gap])
+
     for kept in (keep, keep[:3]):
         rows = len(kept)
         results = []
@@ -86,19 +90,6 @@ def test_masked_entries_do_not_change_local_attention(
             )
         for other in results[1:]:
             assert_all_close(other, results[0])
-
-
-def test_window_without_visible_entries_gives_zeros(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    attention = Attention("encoder", D, D, D, 2)
-    x = torch.randn(1, 50, D)
-    keep = torch.arange(50)[None] < 19
-    monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
-    output = attention.attend(
-        torch.randn(1, 50, D), attention.prepare(x, x, keep), window=4
-    )
-    assert torch.equal(output[0, 23:], torch.zeros(27, D))
 
 
 def test_cost_is_linear_in_the_length() -> None:

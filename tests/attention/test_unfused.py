@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers.tensor_equality import (
-    assert_all_close,
-    assert_all_near,
-    gradients,
-    with_gradients,
-)
+from helpers.tensor_equality import assert_all_close, assert_all_near, with_gradients
 from torch import Tensor
 
-from regard.attention import SCORES, Attention, Memory, attention, watch
+from regard.attention import SCORES, Attention, attention
 from regard.attention.unfused import attend_unfused
 
 R = 3
@@ -57,24 +52,27 @@ def test_unfused_output_and_gradients_equal_torch(keep: Tensor | None) -> None:
     tensors = inputs()
     actual = attend_unfused(*tensors, keep, SCALE)
     expected = F.scaled_dot_product_attention(*tensors, attn_mask=keep, scale=SCALE)
+
     assert_all_close(
         with_gradients([actual], tensors), with_gradients([expected], tensors)
     )
+
     rounded = [tensor.detach().bfloat16().requires_grad_() for tensor in tensors]
     low = with_gradients([attend_unfused(*rounded, keep, SCALE)], rounded)
+
     assert all(tensor.dtype == torch.bfloat16 for tensor in low)
     assert_all_near(low, with_gradients([expected], tensors), 0.02)
 
 
-@pytest.mark.parametrize(("T", "S"), [(1, 1), (1, 6), (5, 1), (3, 40)])
-@pytest.mark.parametrize("autocast", [False, True])
-def test_any_number_of_queries_and_entries_equals_torch(
-    T: int, S: int, autocast: bool
+@pytest.mark.parametrize(("T", "S"), [(1, 1), (5, 1), (3, 40)])
+def test_any_number_of_queries_and_entries_equals_torch_also_under_autocast(
+    T: int, S: int
 ) -> None:
     tensors = inputs(T, S)
-    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+    with torch.autocast("cpu", torch.bfloat16):
         actual = with_gradients([attend_unfused(*tensors, None, SCALE)], tensors)
     expected = F.scaled_dot_product_attention(*tensors, scale=SCALE)
+
     assert_all_close(actual, with_gradients([expected], tensors))
 
 
@@ -84,41 +82,41 @@ def test_transposed_strides_do_not_change_the_output() -> None:
         tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors
     ]
     keep = padding(6, 3, 1)
-    actual = with_gradients([attend_unfused(*transposed, keep, SCALE)], tensors)
+    actual = attend_unfused(*transposed, keep, SCALE)
+    expected = attend_unfused(*tensors, keep, SCALE)
+
     assert_all_close(
-        actual, with_gradients([attend_unfused(*tensors, keep, SCALE)], tensors)
+        with_gradients([actual], tensors), with_gradients([expected], tensors)
     )
 
 
-@pytest.mark.parametrize("factor", [0.0, -1e8])
 @EVERY_DTYPE
-def test_masked_entries_do_not_change_the_output(
-    dtype: torch.dtype, factor: float
-) -> None:
+def test_masked_entries_do_not_change_the_output(dtype: torch.dtype) -> None:
     keep = padding(6, 2, 0)
     hidden = ~keep.transpose(2, 3)
     query, keys, values = (tensor.detach().to(dtype) for tensor in inputs())
-    other_keys = torch.where(hidden, keys * factor, keys)
-    other_values = torch.where(hidden, values * factor, values)
+    other_keys = torch.where(hidden, keys * -1e8, keys)
+    other_values = torch.where(hidden, values * -1e8, values)
     results = []
+
     for case in ((query, keys, values), (query, other_keys, other_values)):
         leaves = [tensor.clone().requires_grad_() for tensor in case]
         result = with_gradients([attend_unfused(*leaves, keep, SCALE)], leaves)
         for gradient in result[2:]:
             assert not gradient.masked_select(hidden).any()
         results.append(result)
+
     assert_all_close(results[0], results[1], rtol=0, atol=0)
 
 
-@EVERY_MASK
 @EVERY_DTYPE
-def test_extreme_scores_give_finite_results(
-    keep: Tensor | None, dtype: torch.dtype
-) -> None:
+def test_extreme_scores_give_finite_results(dtype: torch.dtype) -> None:
+    keep = KEEP_MASKS["fully masked queries"]
     query, keys, values = (tensor.detach() for tensor in inputs())
     # Scores of ±1e4 and between.
     large = (query.sign() * 100, keys.sign() * 100, values)
     tensors = [tensor.to(dtype).requires_grad_() for tensor in large]
+
     for tensor in with_gradients([attend_unfused(*tensors, keep, 1.0)], tensors):
         assert bool(tensor.isfinite().all())
 
@@ -148,52 +146,18 @@ def test_cpu_autocast_is_unfused_for_dot_product_scores(
     entries = torch.randn(3, 5, 12)
     exact_memory = layer.prepare(entries, entries)
     expected = layer(query, exact_memory)
+
     with torch.autocast("cpu", torch.bfloat16):
         layer(query, exact_memory)
         assert not calls, "float32 goes to the fused kernel"
         actual = layer(query, layer.prepare(entries, entries))
+
     assert len(calls) == (name != "additive")
     assert all(output.dtype == torch.bfloat16 for output in calls)
     assert_all_near([actual], [expected], 0.03)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_recorded_weights_reproduce_the_unfused_output(
-    calls: list[Tensor], causal: bool
-) -> None:
-    """Recorded weights times values equal the output of unfused attention."""
-    layer = Attention("decoder", 12, 12, 12, 3)
-    entries = torch.randn(3, 4, 12)
-    keep = torch.arange(4) < torch.tensor([4, 2, 0])[:, None]
-    with torch.autocast("cpu", torch.bfloat16):
-        memory = layer.prepare(entries, entries, keep)
-        unwatched = layer(entries, memory, causal=causal)
-        with watch(layer) as readings:
-            assert torch.equal(layer(entries, memory, causal=causal), unwatched)
-    weights = readings[""].float()
-    assert not weights[2].any(), "the row is fully masked"
-    assert_all_near([calls[-1]], [weights @ memory.values.float()], 0.01)
-
-
-def test_beams_that_share_a_memory_equal_a_repeated_memory(calls: list[Tensor]) -> None:
-    layer = Attention("cross", 12, 12, 12, 3)
-    query = torch.randn(6, 2, 12)
-    entries = torch.randn(3, 5, 12)
-    keep = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
-    with torch.autocast("cpu", torch.bfloat16):
-        memory = layer.prepare(entries, entries, keep)
-        actual = layer(query, memory)
-        expected = layer(query, memory.select(torch.arange(3).repeat_interleave(2)))
-    assert len(calls) == 2
-    torch.testing.assert_close(actual, expected, rtol=0, atol=0.02)
-
-
-def test_empty_memory_gives_the_output_bias_in_bfloat16() -> None:
-    layer = Attention("cross", 12, 12, 12, 3)
-    empty = torch.zeros(3, 3, 0, 4, dtype=torch.bfloat16)
-    query = torch.randn(3, 4, 12, requires_grad=True)
-    with torch.autocast("cpu", torch.bfloat16):
-        actual = layer(query, Memory(empty, empty))
-    expected = layer.output.bias.expand(3, 4, 12)
-    torch.testing.assert_close(actual.float(), expected, rtol=0, atol=0.01)
-    assert not gradients(actual.float(), [query])[0].any()
+def test_no_entries_give_zeros() -> None:
+    assert torch.equal(
+        attend_unfused(*inputs(S=0), None, SCALE), torch.zeros(R, H, T, 7)
+    )

@@ -5,6 +5,7 @@ fail, on the CPU.
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,19 +27,30 @@ def _run(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_without_a_gpu_it_is_skipped_with_a_sentence() -> None:
-    process = _run()
-    assert process.returncode == 0, process.stderr
-    (line,) = process.stdout.splitlines()
+def test_without_a_gpu_it_is_skipped_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", ["gpu.py"])
+
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(BENCHMARKS / "gpu.py"), run_name="__main__")
+
+    (line,) = capsys.readouterr().out.splitlines()
+
+    assert ended.value.code == 0
     assert line.startswith("make gpu is skipped: PyTorch finds no GPU")
 
 
 @pytest.mark.slow
 def test_every_check_runs_on_the_cpu() -> None:
     process = _run("--device", "cpu", "--quick")
+
     assert process.returncode == 0, process.stdout + process.stderr
 
     laws, train = process.stdout.splitlines()[-2:]
+
     assert re.fullmatch(
         r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run",
         laws,

@@ -104,10 +104,12 @@ class Material:
     def with_inserted(self, characters: str) -> str:
         """Return a sentence with some characters in it."""
         letters = list(self.either())
+
         for _ in range(self.draw.randint(1, 3)):
             letters.insert(
                 self.draw.randint(0, len(letters)), self.draw.choice(characters)
             )
+
         return "".join(letters)
 
     def of_a_script(self) -> str:

@@ -15,7 +15,7 @@ from laws.interfaces import Result
 
 FIELDS = ("text", "score", "doubtful", "parts", "warnings")
 SCORE_TOLERANCE = 1e-4
-COMMAND = frozenset({"pipe", "json lines"})
+COMMAND = frozenset({"json lines"})
 SERVER = frozenset({"v1", "libretranslate", "deepl"})
 BROWSERS = frozenset({"node", "page"})
 DOCS = Path(__file__).parents[2] / "docs"
@@ -95,11 +95,10 @@ def _has_layout(case: Case) -> bool:
 
 def _in_words_of_command(case: Case) -> bool:
     def reworded(note: str) -> str:
-        return re.sub(
-            r"`(\w+)=(\w+)`",
-            lambda match: f"--{match[1].replace('_', '-')} {match[2]}",
-            note,
-        )
+        return re.sub(r"`(\w+)=(\w+)`", option, note)
+
+    def option(match: re.Match[str]) -> str:
+        return f"--{match[1].replace('_', '-')} {match[2]}"
 
     return case.actual.warnings == tuple(map(reworded, case.expected.warnings or ()))
 

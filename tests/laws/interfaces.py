@@ -93,18 +93,12 @@ def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
     results = []
 
     for translation, own in zip(translations, notes, strict=True):
-        assert list(getattr(translation, "notes", own)) == own, (
-            "what is warned of is part of the result"
-        )
+        told = getattr(translation, "notes", own)
+        assert list(told) == own, "what is warned of is part of the result"
         parts = tuple((part.source, part.text) for part in translation.parts)
+        doubtful = translation.doubtful
         results.append(
-            Result(
-                translation.text,
-                translation.score,
-                translation.doubtful,
-                parts,
-                tuple(own),
-            )
+            Result(translation.text, translation.score, doubtful, parts, tuple(own))
         )
 
     return results
@@ -132,17 +126,6 @@ def without_kernels(lines: Sequence[str], folder: Path) -> list[Result]:
 
 def _lines_of(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-def by_pipe(lines: Sequence[str], path: Path) -> list[Result]:
-    """Translate standard input by `regard translate`, which prints the translations."""
-    output, errors = run_command("translate", path, given=_lines_of(lines))
-    texts = output.decode("utf-8").split("\n")
-
-    assert texts.pop() == "", "the last line is whole"
-
-    notes = _printed_notes(errors, "standard input", len(lines))
-    return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
 
 
 def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
@@ -179,12 +162,9 @@ def _parts(rows: Sequence[Any]) -> tuple[tuple[str, str], ...]:
 def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]]:
     """Return the warnings of each line that a command has printed."""
     notes: list[list[str]] = [[] for _ in range(count)]
+    pattern = rf"^warning: {re.escape(name)}, line (\d+): (.*)$"
 
-    for number, note in re.findall(
-        rf"^warning: {re.escape(name)}, line (\d+): (.*)$",
-        errors.decode("utf-8"),
-        re.M,
-    ):
+    for number, note in re.findall(pattern, errors.decode("utf-8"), re.M):
         # Which is of the whole file.
         if not note.startswith("most characters were never seen"):
             notes[int(number) - 1].append(note)
@@ -200,51 +180,35 @@ class Server:
 
     def by_own(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v1/translate."""
-        rows = self._asked(
-            lines,
-            "/v1/translate",
-            "text",
-            "translations",
-            scores=True,
-            source="ko",
-            target="en",
-        )
-        return [self._own_result(row) for row in rows]
+        rest = {"scores": True, "source": "ko", "target": "en"}
+        results = []
 
-    def _own_result(self, row: Any) -> Result:
-        best = [(line["source"], line["hypotheses"][0]) for line in row["lines"]]
-        return Result(
-            row["text"],
-            sum(hypothesis["score"] for _, hypothesis in best),
-            row.get("doubtful", False),
-            tuple((source, hypothesis["text"]) for source, hypothesis in best),
-            tuple(row.get("warnings", ())),
-        )
+        for row in self._asked(
+            lines, "/v1/translate", "text", rest, answer="translations"
+        ):
+            best = [(line["source"], line["hypotheses"][0]) for line in row["lines"]]
+            results.append(
+                Result(
+                    row["text"],
+                    sum(hypothesis["score"] for _, hypothesis in best),
+                    row.get("doubtful", False),
+                    tuple((source, hypothesis["text"]) for source, hypothesis in best),
+                    tuple(row.get("warnings", ())),
+                )
+            )
+
+        return results
 
     def by_libretranslate(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /translate."""
-        return [
-            Result(text)
-            for text in self._asked(
-                lines,
-                "/translate",
-                "q",
-                "translatedText",
-                source="ko",
-                target="en",
-            )
-        ]
+        rest = {"source": "ko", "target": "en"}
+        texts = self._asked(lines, "/translate", "q", rest, answer="translatedText")
+        return [Result(text) for text in texts]
 
     def by_deepl(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v2/translate."""
-        rows = self._asked(
-            lines,
-            "/v2/translate",
-            "text",
-            "translations",
-            source_lang="KO",
-            target_lang="EN-GB",
-        )
+        rest = {"source_lang": "KO", "target_lang": "EN-GB"}
+        rows = self._asked(lines, "/v2/translate", "text", rest, answer="translations")
         return [Result(row["text"]) for row in rows]
 
     def _asked(
@@ -252,8 +216,8 @@ class Server:
         lines: Sequence[str],
         path: str,
         name: str,
+        rest: dict[str, Any],
         answer: str,
-        **rest: Any,
     ) -> list[Any]:
         rows: list[Any] = []
 
@@ -321,25 +285,23 @@ def served(path: Path) -> Iterator[Server]:
 def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Result]:
     """Translate by regard.js under node."""
     program = ROOT / "tests" / "js" / "translate.mjs"
-    output, _ = _run(
-        [node, program, wasm, path],
-        json.dumps({"lines": lines, "options": {}}).encode(),
-    )
-    answers = json.loads(output)["answers"]
-    parts = [
-        of if isinstance(of, int) else _parts(of)
-        for of in (answer["parts"] for answer in answers)
-    ]
-    return [
-        Result(
-            answer["text"],
-            answer["score"],
-            answer["doubtful"],
-            own,
-            tuple(answer["notes"]),
+    request = json.dumps({"lines": lines, "options": {}})
+    output, _ = _run([node, program, wasm, path], request.encode())
+    results = []
+
+    for answer in json.loads(output)["answers"]:
+        parts = answer["parts"]
+        results.append(
+            Result(
+                answer["text"],
+                answer["score"],
+                answer["doubtful"],
+                parts if isinstance(parts, int) else _parts(parts),
+                tuple(answer["notes"]),
+            )
         )
-        for answer, own in zip(answers, parts, strict=True)
-    ]
+
+    return results
 
 
 SHOWN = "#translation[aria-busy=false] .line-of-text:not(.pending)"
@@ -358,21 +320,19 @@ def by_page(lines: Sequence[str], page: Any) -> list[Result]:
         page.fill("#input", line)
         page.wait_for_selector("#translation[aria-busy=false]")
         rows = page.locator("#translation p").evaluate_all(READ)
-        results.append(
-            Result(
-                "\n".join(text for text, _ in rows),
-                doubtful=any(doubtful for _, doubtful in rows),
-            )
-        )
+        text = "\n".join(paragraph for paragraph, _ in rows)
+        results.append(Result(text, doubtful=any(doubtful for _, doubtful in rows)))
 
     return results
 
 
 def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
     """Translate by a program in C."""
-    given = b"".join(
-        struct.pack("<q", len(line)) + line for line in map(str.encode, lines)
-    )
+    given = b""
+
+    for line in map(str.encode, lines):
+        given += struct.pack("<q", len(line)) + line
+
     output, _ = _run([program, path], given)
     written = io.BytesIO(output)
 
@@ -388,14 +348,7 @@ def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
         best = text()
         score = read("<d")
         parts = tuple((text(), text()) for _ in range(read("<q")))
-        results.append(
-            Result(
-                best,
-                score,
-                None,
-                parts,
-                tuple(filter(None, text().split("\n"))),
-            )
-        )
+        notes = tuple(filter(None, text().split("\n")))
+        results.append(Result(best, score, None, parts, notes))
 
     return results

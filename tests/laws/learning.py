@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from laws.searching import beam
-from regard.attention import Attention, record_attention
+from regard.attention import record_attention
 from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
@@ -41,7 +41,7 @@ class Task:
     def source_batch(self, strings: list[list[int]]) -> Batch:
         return Batch(*pad([[*string, EOS] for string in strings]))
 
-    def batch(self, rng: random.Random, size: int = 64) -> TrainingBatch:
+    def batch(self, rng: random.Random, size: int) -> TrainingBatch:
         drawn = [string(rng) for _ in range(size)]
         strings = [string for string in drawn if string not in unseen()]
         batch = collate([Example([EOS], [*self.target(s), EOS]) for s in strings])
@@ -60,7 +60,11 @@ def string(rng: random.Random) -> list[int]:
 
 
 def trained(
-    settings: ModelSettings, task: Task, updates: int, learning_rate: float
+    settings: ModelSettings,
+    task: Task,
+    updates: int,
+    learning_rate: float,
+    size: int,
 ) -> Model:
     """Train a model by Adam; the learning rate rises for a tenth of the updates, then decays to
     zero.
@@ -77,7 +81,7 @@ def trained(
     )
 
     for _ in range(updates):
-        loss = objective(task.batch(rng))
+        loss = objective(task.batch(rng, size))
         optimizer.zero_grad()
         (loss.smoothed / loss.tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -94,8 +98,10 @@ def accuracy(model: Model, task: Task) -> float:
     source = model.encode(task.source_batch(strings))
     beams = beam(model, source, longest, 1, LengthPenalty(1.0))
     right = 0
+
     for (hypothesis,), string in zip(beams, strings, strict=True):
         right += list(hypothesis.ids) == task.target(string)
+
     return right / len(strings)
 
 
@@ -107,25 +113,19 @@ def best_head(model: Model, task: Task) -> float:
     The row of a token is the one that predicts it or the next, of which it is the input.
     """
     shares: dict[tuple[str, int, int], list[bool]] = {}
-    cross = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, Attention) and module.role == "cross"
-    ]
 
-    for string in unseen():
+    for string in unseen()[:40]:
         target = task.target(string)
-        with record_attention(model) as readings:
+        with record_attention(model, role="cross") as readings:
             model(task.source_batch([string]), torch.tensor([[BOS, *target]]))
-        expected = torch.tensor(
-            [task.aligned_source(t, len(string)) for t in range(len(target))]
-        )
+        count = len(target)
+        expected = torch.tensor([task.aligned_source(t, count) for t in range(count)])
 
-        for name in cross:
-            peaks: Tensor = readings[name][0].argmax(-1)  # (H, T)
+        for name, weights in readings.items():
+            peaks: Tensor = weights[0].argmax(-1)  # (H, T)
             for head, row in enumerate(peaks):
                 for shift in (0, 1):
-                    hits = row[shift : shift + len(expected)] == expected
+                    hits = row[shift : shift + count] == expected
                     shares.setdefault((name, head, shift), []).extend(hits.tolist())
 
     return max(sum(hits) / len(hits) for hits in shares.values())

@@ -354,9 +354,19 @@ def beam_rows(rows: int, beams: int) -> Tensor:
     return torch.arange(rows).repeat_interleave(beams)
 
 
+def trainable(model: Model) -> list[Tensor]:
+    """Return the weights that features of a model depend on, and that training changes."""
+    return [
+        parameter
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and not name.startswith("decoder.output")
+    ]
+
+
 def tensors_of(value: State | Source) -> list[Tensor]:
     """Return every tensor of a state or a source."""
     memories: Iterable[Any]
+
     if isinstance(value, State):
         memories = value.memories.values()
         tensors = [value.position, *value.tensors.values()]

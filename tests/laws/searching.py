@@ -1,5 +1,5 @@
-"""Searches with a longest target given for each sentence, and a plain greedy search as their
-reference.
+"""Searches with a longest target given for each sentence, and as their references a plain greedy
+search and teacher forcing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from laws.models import repeated
+from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
-from regard.models import Model, Source
+from regard.models import Batch, Model, Source
 from regard.search import (
     DecodingModel,
     Hypothesis,
@@ -52,9 +54,8 @@ def greedy(
     penalty: LengthPenalty,
     rules: Sequence[Rule] = DEFAULT,
 ) -> list[Hypothesis]:
-    return [
-        hypotheses[0] for hypotheses in beam(model, source, longest, 1, penalty, rules)
-    ]
+    beams = beam(model, source, longest, 1, penalty, rules)
+    return [hypotheses[0] for hypotheses in beams]
 
 
 Steer = Callable[[Tensor, list[int]], Tensor]
@@ -97,6 +98,23 @@ def plain_greedy(
         )
 
     return hypotheses
+
+
+@torch.no_grad()
+def teacher_forced(
+    model: Model, sentence: Batch, outputs: Sequence[tuple[int, ...]]
+) -> list[float]:
+    """Return the log-probability of each output of a sentence, and of its end; no token is
+    suppressed.
+    """
+    full, keep = pad([[BOS, *ids, EOS] for ids in outputs])
+    source = model.encode(repeated(sentence, len(outputs)))
+    features, _ = model.step(full[:, :-1], model.begin(source), source)
+    log_probs = model.project(features).double().log_softmax(-1)
+    of_tokens = log_probs.gather(2, full[:, 1:, None])[..., 0]
+    if keep is not None:
+        of_tokens = of_tokens.masked_fill(~keep[:, 1:], 0)
+    return of_tokens.sum(1).tolist()
 
 
 def recomputed(table: Any, sentence: int, ids: tuple[int, ...]) -> float:

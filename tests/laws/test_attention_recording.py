@@ -4,16 +4,15 @@ forcing each sentence alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from laws.models import (
     alone,
-    entry_keep,
     in_turn,
-    kinds,
     make,
     pairs,
     sources,
@@ -52,35 +51,13 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     features = model(batch, target)
     beams = beam(model, source, longest, 3, LengthPenalty(1.0))
     with record_attention(model) as readings:
-        assert torch.equal(model(batch, target), features)
+        watched = model(batch, target)
+    with record_attention(model):
+        watched_beams = beam(model, source, longest, 3, LengthPenalty(1.0))
 
+    assert torch.equal(watched, features)
+    assert watched_beams == beams
     assert set(readings) == set(roles(model)), "every attention is recorded"
-
-    with record_attention(model):
-        assert beam(model, source, longest, 3, LengthPenalty(1.0)) == beams
-
-
-@pytest.mark.parametrize("settings", kinds())
-def test_watching_changes_no_gradient_to_the_bit(
-    settings: ModelSettings,
-) -> None:
-    model = make(settings)
-    target = targets(4, T)
-    batch = sources(settings, *LENGTHS)
-    trainable = [
-        parameter
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad and not name.startswith("decoder.output")
-    ]
-
-    def gradients() -> tuple[Tensor, ...]:
-        return torch.autograd.grad(model(batch, target).square().sum(), trainable)
-
-    plain = gradients()
-    with record_attention(model):
-        watched = gradients()
-
-    assert all(map(torch.equal, plain, watched))
 
 
 @torch.no_grad()
@@ -124,46 +101,34 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
     """
     width, lengths = search
     model = make(settings, ends=0.01)
+
     for parameter in model.parameters():
         parameter.mul_(0.5)
+
     batch = sources(settings, *lengths)
     tasks = [Task(row, n + 3) for row, n in enumerate(lengths)]
-    beams = decode(
-        model,
-        model.encode(batch),
-        tasks,
-        SearchSettings(beam=width, min_length=2),
-    )
+    search_settings = SearchSettings(beam=width, min_length=2)
+    beams = decode(model, model.encode(batch), tasks, search_settings)
     winners = [hypotheses[0].ids for hypotheses in beams]
     rows = [alone(batch, row) for row in range(len(lengths))]
-    reads_text = settings.encoder.reads == "text"
-    given = [row.data[0].tolist() if reads_text else row.data[0] for row in rows]
-    results = force_decode(model, given, winners)
-    counts = entry_keep(model, batch).sum(1).tolist()
+    given: list[Any] = [row.data[0] for row in rows]
+    if settings.encoder.reads == "text":
+        given = [data.tolist() for data in given]
 
-    for sentence, ids, S, forced in zip(rows, winners, counts, results, strict=True):
+    for sentence, ids, forced in zip(
+        rows, winners, force_decode(model, given, winners), strict=True
+    ):
         assert len(ids) >= 2
         with record_attention(model) as expected:
             features = model(sentence, torch.tensor([[BOS, *ids]]))
-        assert set(forced.weights) == set(forced.roles) == set(expected)
-        assert forced.grid == model.encode(sentence).grid
         log_probs = model.project(features)[0].log_softmax(-1)
-        of_tokens = log_probs.gather(1, torch.tensor([*ids, EOS])[:, None])[:, 0]
-        np.testing.assert_allclose(
-            forced.log_probs, of_tokens.numpy(), rtol=0, atol=1e-4
-        )
-        length = len(ids) + 1
-        sizes = {
-            "encoder": (S, S),
-            "decoder": (length, length),
-            "cross": (length, S),
-        }
+        of_tokens = log_probs[torch.arange(len(ids) + 1), [*ids, EOS]]
+        np.testing.assert_allclose(forced.log_probs, of_tokens, rtol=0, atol=1e-4)
+        assert forced.grid == model.encode(sentence).grid
+        assert forced.roles == {name: roles(model)[name] for name in expected}
+        assert set(forced.weights) == set(expected)
 
         for name, weights in forced.weights.items():
-            assert weights.shape[1:] == sizes[forced.roles[name]], (
-                "the padding is removed"
-            )
-            np.testing.assert_allclose(
-                weights, expected[name][0].numpy(), rtol=0, atol=1e-5
-            )
-            np.testing.assert_allclose(weights.sum(-1), 1, rtol=0, atol=1e-5)
+            reference = expected[name][0]
+            assert weights.shape == reference.shape, "the padding is removed"
+            np.testing.assert_allclose(weights, reference, rtol=0, atol=1e-5)

@@ -4,21 +4,15 @@ leave.
 
 from __future__ import annotations
 
-import copy
-import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from helpers.time_limits import seeds
-from torch import nn
 
 from laws.models import (
-    TARGET_VOCABULARY,
     alone,
     beam_rows,
     in_turn,
-    kinds,
     make,
     padded,
     pairs,
@@ -26,26 +20,12 @@ from laws.models import (
     select_rows,
     sources,
     targets,
-    tensors_of,
     with_noise_in_padding,
 )
-from laws.searching import beam
-from regard.attention import Memory
 from regard.common.errors import UsageError
-from regard.layers.embedding import Embedding, OutputProjection
-from regard.models import (
-    Batch,
-    Decoder,
-    Encoded,
-    Model,
-    ModelSettings,
-    Source,
-    State,
-)
-from regard.search import Hypothesis, LengthPenalty
+from regard.models import Batch, ModelSettings, Source, State
 
 LENGTHS = (6, 1, 9, 4, 9, 2)
-LONGEST = torch.tensor([7, 5, 6, 7, 4, 6])
 ORDER = [3, 0, 5, 2, 1, 4]
 CLOSE = {"rtol": 1e-6, "atol": 1e-4}
 
@@ -64,7 +44,8 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(
     target = targets(6, 5)
     original = sources(settings, *LENGTHS)
     noisy = with_noise_in_padding(padded(original, 4))
-    features = [model(alone(original, row), target[row : row + 1]) for row in range(6)]
+    rows = [alone(original, row) for row in range(6)]
+    features = [model(rows[i], target[i : i + 1]) for i in range(6)]
     expected = torch.cat(features)
 
     torch.testing.assert_close(model(original, target), expected, **CLOSE)
@@ -73,78 +54,22 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(
         model(reordered(noisy), target[ORDER]), expected[ORDER], **CLOSE
     )
 
-    unpadded = padded(alone(original, 2), 0)
+    unpadded = padded(rows[2], 0)
 
     assert unpadded.keep is not None
     assert bool(unpadded.keep.all()), "a mask that hides nothing equals no mask"
     torch.testing.assert_close(model(unpadded, target[2:3]), expected[2:3], **CLOSE)
 
     encoded = model.encoder(noisy)
-    own = [model.encoder(alone(original, row)) for row in range(6)]
+    own = [model.encoder(row) for row in rows]
+    summary = torch.cat([one.summary for one in own])
 
     for name in ("outputs", "embedded"):
         of_alone = torch.cat([getattr(one, name)[0] for one in own])
-        torch.testing.assert_close(
-            getattr(encoded, name)[encoded.keep], of_alone, **CLOSE
-        )
+        visible = getattr(encoded, name)[encoded.keep]
+        torch.testing.assert_close(visible, of_alone, **CLOSE)
 
-    torch.testing.assert_close(
-        encoded.summary, torch.cat([one.summary for one in own]), **CLOSE
-    )
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1]))
-def test_search_alone_equals_any_batch_padding_and_order(
-    settings: ModelSettings, width: int
-) -> None:
-    original = sources(settings, *LENGTHS)
-
-    def search(
-        model: Model, batch: Batch, longest: torch.Tensor
-    ) -> list[list[Hypothesis]]:
-        return beam(model, model.encode(batch), longest, width, LengthPenalty(0.6))
-
-    def is_sharp() -> bool:
-        """Return whether no hypotheses tie: weights that differ in their last bits lead to the
-        same.
-        """
-        others = [search(nudged(model, draw), original, LONGEST) for draw in range(3)]
-        return all(ids(other) == ids(expected) for other in others)
-
-    for ends in (0.02, 0.2):
-        for seed in seeds(is_sharp, "no hypotheses tie"):
-            model = make(settings, seed, ends)
-            expected = []
-            for row in range(6):
-                expected += search(model, alone(original, row), LONGEST[row : row + 1])
-
-        assert_same(search(model, original, LONGEST), expected)
-        actual = search(model, reordered(padded(original, 4)), LONGEST[ORDER])
-        assert_same(actual, [expected[row] for row in ORDER])
-
-
-@torch.no_grad()
-def nudged(model: Model, draw: int) -> Model:
-    """Copy a model with weights changed in their last bits."""
-    other = copy.deepcopy(model)
-    generator = torch.Generator().manual_seed(draw)
-    for parameter in other.parameters():
-        parameter.mul_(1 + 1e-6 * torch.randn(parameter.shape, generator=generator))
-    return other
-
-
-def ids(beams: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
-    return [[h.ids for h in hypotheses] for hypotheses in beams]
-
-
-def assert_same(
-    actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
-) -> None:
-    assert ids(actual) == ids(expected)
-    for hypotheses, references in zip(actual, expected, strict=True):
-        scores = [h.score for h in references]
-        assert [h.score for h in hypotheses] == pytest.approx(scores, abs=1e-4)
+    torch.testing.assert_close(encoded.summary, summary, **CLOSE)
 
 
 # --- sentences join and leave
@@ -153,106 +78,14 @@ def assert_same(
 T = 12
 
 
-@dataclass
-class RunningBatch:
-    """Sentences that are decoded together, each begun at its own time, and the features of each
-    alone.
-    """
+@dataclass(frozen=True)
+class Running:
+    """Sentences that are decoded together, and how many of their tokens are done."""
 
-    model: Model
-    batch: Batch
-    beams: int
-    target: torch.Tensor  # (6·K, T) targets of each hypothesis of each sentence
-    expected: torch.Tensor  # (6·K, T, D) their features, decoded alone
-    members: list[int] = field(default_factory=list)
-    done: list[int] = field(default_factory=list)  # tokens that each member has decoded
-    state: State | None = None
-    source: Source | None = None
-
-    @classmethod
-    def of(cls, model: Model, batch: Batch, beams: int) -> RunningBatch:
-        target = targets(6 * beams, T)
-        features = []
-        for row, own in enumerate(target.split(beams)):
-            features.append(model(repeated(alone(batch, row), beams), own))
-        return cls(model, batch, beams, target, torch.cat(features))
-
-    def join(self, sentences: list[int], portion: int = 0) -> None:
-        """Begin sentences; `portion`: decode so many of their tokens before they join."""
-        source = self.model.encode(select_rows(self.batch, sentences))
-        state = self.model.begin(source).select(beam_rows(len(sentences), self.beams))
-        begun = replace(
-            self,
-            members=sentences,
-            done=[0] * len(sentences),
-            state=state,
-            source=source,
-        )
-        if portion:
-            begun.step(portion)
-        if self.state is None or self.source is None:
-            self.state = begun.state
-            self.source = begun.source
-        else:
-            assert begun.state is not None
-            self.state = self.state.join(begun.state)
-            self.source = self.source.join(source)
-
-        self.members = self.members + begun.members
-        self.done = self.done + begun.done
-
-    def select(self, indices: list[int]) -> None:
-        """Keep these members, in this order."""
-        assert self.state is not None
-        assert self.source is not None
-
-        self.state = self.state.select(self._rows(indices))
-        self.source = self.source.select(torch.tensor(indices))
-        self.members = [self.members[i] for i in indices]
-        self.done = [self.done[i] for i in indices]
-
-    def step(self, portion: int) -> None:
-        assert self.state is not None
-        assert self.source is not None
-
-        rows = self._rows(self.members)[:, None]
-        first = torch.tensor(self.done).repeat_interleave(self.beams)
-
-        assert self.state.position.tolist() == first.tolist()
-
-        positions = first[:, None] + torch.arange(portion)  # (N, T)
-        tokens = self.target[rows, positions]
-        features, self.state = self.model.step(tokens, self.state, self.source)
-
-        torch.testing.assert_close(features, self.expected[rows, positions], **CLOSE)
-
-        self.done = [n + portion for n in self.done]
-
-    def run(self, turns: int) -> None:
-        """Let sentences join, step, change places and leave at random."""
-        rng = random.Random(3)
-        most = 0
-
-        for _ in range(turns):
-            free = [row for row in range(6) if row not in self.members]
-            staying = [i for i, done in enumerate(self.done) if done < T]
-            if free and (not staying or rng.random() < 0.4):
-                self.join(
-                    rng.sample(free, rng.randint(1, len(free))),
-                    rng.choice([0, 0, 1, 5]),
-                )
-            elif staying and (len(staying) < len(self.members) or rng.random() < 0.3):
-                self.select(rng.sample(staying, rng.randint(1, len(staying))))
-            elif self.members:
-                self.step(rng.randint(1, T - max(self.done)))
-
-            most = max(most, len(set(self.done)))
-
-        assert most > 2, "prefixes of more than two lengths at once"
-
-    def _rows(self, sentences: list[int]) -> torch.Tensor:
-        firsts = torch.tensor(sentences) * self.beams
-        return (firsts[:, None] + torch.arange(self.beams)).flatten()
+    members: list[int]
+    done: torch.Tensor
+    state: State
+    source: Source
 
 
 @torch.no_grad()
@@ -260,136 +93,110 @@ class RunningBatch:
 def test_sentences_join_and_leave_in_any_order(
     settings: ModelSettings, beams: int
 ) -> None:
-    RunningBatch.of(make(settings), sources(settings, *LENGTHS), beams).run(40)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("settings", kinds())
-def test_joining_and_leaving_change_no_existing_tensor(
-    settings: ModelSettings,
-) -> None:
     model = make(settings)
     batch = sources(settings, *LENGTHS)
-    begun = []
+    target = targets(6 * beams, T).view(6, beams, T)
+    features = []
 
-    for row in (0, 3):
-        source = model.encode(alone(batch, row))
-        _, state = model.step(targets(1, 3 + row), model.begin(source), source)
-        begun.append((source, state))
+    for row in range(6):
+        features.append(model(repeated(alone(batch, row), beams), target[row]))
 
-    (source, state), (other_source, other_state) = begun
-    tensors = [
-        tensor for pair in begun for value in pair for tensor in tensors_of(value)
-    ]
-    copies = [tensor.clone() for tensor in tensors]
-    joined_source = source.join(other_source)
-    joined = state.join(other_state)
-    model.step(targets(2, 2), joined, joined_source)
-    joined.select(torch.tensor([1]))
+    expected = torch.stack(features)  # (6, K, T, D)
 
-    assert all(map(torch.equal, tensors, copies))
+    def begin(*members: int) -> Running:
+        source = model.encode(select_rows(batch, members))
+        state = model.begin(source).select(beam_rows(len(members), beams))
+        return Running([*members], torch.zeros(len(members)).long(), state, source)
+
+    def step(running: Running, portion: int) -> Running:
+        """Decode the next tokens, and compare with those of each sentence alone."""
+        members = torch.tensor(running.members)[:, None]
+        positions = running.done[:, None] + torch.arange(portion)  # (B, portion)
+        tokens = target[members, :, positions].transpose(1, 2).flatten(0, 1)
+        wanted = expected[members, :, positions].transpose(1, 2).flatten(0, 1)
+        first = running.done.repeat_interleave(beams)
+
+        assert torch.equal(running.state.position, first)
+
+        actual, state = model.step(tokens, running.state, running.source)
+
+        torch.testing.assert_close(actual, wanted, **CLOSE)
+
+        return replace(running, done=running.done + portion, state=state)
+
+    def join(running: Running, other: Running) -> Running:
+        return Running(
+            running.members + other.members,
+            torch.cat([running.done, other.done]),
+            running.state.join(other.state),
+            running.source.join(other.source),
+        )
+
+    def select(running: Running, *indices: int) -> Running:
+        chosen = torch.tensor(indices)
+        rows = (chosen[:, None] * beams + torch.arange(beams)).flatten()
+        return Running(
+            [running.members[i] for i in indices],
+            running.done[chosen],
+            running.state.select(rows),
+            running.source.select(chosen),
+        )
+
+    running = step(join(step(begin(4, 1, 2), 3), step(begin(3), 1)), 2)
+    running = step(join(select(running, 3, 0), begin(5)), 1)
+    running = step(join(begin(1), select(running, 2, 1, 0)), 4)
+
+    assert running.done.tolist() == [4, 5, 10, 8]
+    assert running.members == [1, 5, 4, 3]
 
 
-# --- decoders of others, whose state has an axis of source entries
+# --- states of other decoders, with an axis of source entries
 
 
-class CoverageDecoder(Decoder):
-    """Recurrent decoder whose attention sees what it has read (See et al. 2017): a sum of weights
-    for each entry.
+def coverage_state(S: int, axis: int | None = None, width: int = 1) -> State:
+    """Return the state of a hypothesis that has read S source entries, as coverage counts them
+    (See et al. 2017); `axis` is declared to be that of the entries.
     """
-
-    def __init__(self, size: int, is_declared: bool = True, axis: int = 1) -> None:
-        super().__init__()
-        self.embedding = Embedding(TARGET_VOCABULARY, size, False)
-        self.output = OutputProjection(TARGET_VOCABULARY, size)
-        self.cell = nn.GRUCell(2 * size, size)
-        self.query = nn.Linear(size, size)
-        self.axis = axis
-        self.axes = {"coverage": axis} if is_declared else {}
-
-    def prepare(self, encoded: Encoded) -> Source:
-        entries = encoded.outputs.unsqueeze(1)
-        return Source(
-            (Memory(entries, entries, encoded.keep),),
-            encoded.summary,
-            encoded.grid,
-        )
-
-    def begin(self, source: Source) -> State:
-        B = len(source.summary)
-        S = source.memories[0].entries
-        coverage = source.summary.new_zeros(B, 1, S).movedim(2, self.axis)
-        position = torch.zeros(B, dtype=torch.long)
-        tensors = {"hidden": source.summary[:, 0], "coverage": coverage}
-        return State(position, tensors, {}, self.axes)
-
-    def step(
-        self, tokens: torch.Tensor, state: State, source: Source
-    ) -> tuple[torch.Tensor, State]:
-        memory = source.memories[0]
-        times = len(tokens) // memory.rows
-        entries = memory.values[:, 0].repeat_interleave(times, 0)  # (N, S, D)
-        keep = torch.ones(entries.shape[:2], dtype=torch.bool)
-        if memory.keep is not None:
-            keep = memory.keep.repeat_interleave(times, 0)
-        hidden = state.tensors["hidden"]
-        coverage = state.tensors["coverage"].movedim(self.axis, 2)
-        features = []
-
-        for embedded in self.embedding(tokens).unbind(1):
-            scores = (entries * self.query(hidden).unsqueeze(1)).sum(2) - 5 * coverage[
-                :, 0
-            ]
-            weights = scores.masked_fill(~keep, -torch.inf).softmax(1)
-            context = (weights.unsqueeze(2) * entries).sum(1)
-            coverage = coverage + weights.unsqueeze(1)
-            hidden = self.cell(torch.cat([embedded, context], 1), hidden)
-            features.append(hidden)
-
-        tensors = {"hidden": hidden, "coverage": coverage.movedim(2, self.axis)}
-        state = replace(
-            state, position=state.position + tokens.shape[1], tensors=tensors
-        )
-        return torch.stack(features, 1), state
+    axes = {} if axis is None else {"coverage": axis}
+    tensors = {"hidden": torch.ones(1, 3), "coverage": torch.ones(1, width, S)}
+    return State(torch.zeros(1, dtype=torch.long), tensors, {}, axes)
 
 
-def coverage_model(is_declared: bool = True, axis: int = 1) -> tuple[Model, Batch]:
-    """Return a model of any encoder of text with that decoder, and its sources."""
-    settings = kinds(reads=["text"])[0].values[0]
-    encoder = make(settings).encoder
-    torch.manual_seed(2)
-    model = Model(encoder, CoverageDecoder(encoder.sizes.size, is_declared, axis))
-    return model, sources(settings, *LENGTHS)
+@pytest.mark.parametrize("axis", [2, -1])
+def test_joined_states_are_padded_along_their_source_axis(axis: int) -> None:
+    short = coverage_state(2, axis)
+    long = coverage_state(6, axis)
+
+    for joined, sums in (
+        (short.join(long), [[2.0], [6.0]]),
+        (long.join(short), [[6.0], [2.0]]),
+    ):
+        coverage = joined.tensors["coverage"]
+        assert coverage.shape == (2, 1, 6)
+        assert coverage.sum(2).tolist() == sums
+        assert bool(coverage[:, :, :2].all()), "the padding comes last"
+        assert joined.join(short).source_axes == short.source_axes
 
 
-@torch.no_grad()
-@pytest.mark.parametrize(("beams", "axis"), [(1, 1), (3, 2), (3, -1)])
-def test_sentences_join_whose_states_have_a_source_axis(beams: int, axis: int) -> None:
-    RunningBatch.of(*coverage_model(axis=axis), beams).run(40)
-
-
-@torch.no_grad()
 def test_states_that_cannot_be_joined_are_refused_in_a_sentence() -> None:
     """Not padded at a guess: an axis may count target tokens as well."""
-    model, batch = coverage_model(is_declared=False)
-    first, second = (model.begin(model.encode(alone(batch, row))) for row in (0, 1))
+    first = coverage_state(6)
+    hidden = {"hidden": first.tensors["hidden"]}
 
-    with pytest.raises(
-        UsageError,
-        match=r"'coverage' has the shape \[6, 1\] .* and \[1, 1\] of the other; .*`State.source_axes`",
-    ):
-        first.join(second)
     assert len(first.join(first).tensors["coverage"]) == 2, "equal ones are joined"
 
-    lacking = replace(second, tensors={"hidden": second.tensors["hidden"]})
-
-    with pytest.raises(UsageError, match="only one of them has 'coverage'"):
-        first.join(lacking)
-
-    declared = replace(first, source_axes={"coverage": 1})
-    wider = replace(
-        second, tensors={**second.tensors, "coverage": torch.zeros(1, 9, 2)}
-    )
-
-    with pytest.raises(UsageError, match=r"'coverage' has the shape \[6, 1\]"):
-        declared.join(wider)
+    for state, other, message in (
+        (
+            first,
+            coverage_state(1),
+            r"'coverage' has the shape \[1, 6\] .* and \[1, 1\] of the other; .*`State.source_axes`",
+        ),
+        (first, replace(first, tensors=hidden), "only one of them has 'coverage'"),
+        (
+            coverage_state(6, axis=2),
+            coverage_state(9, axis=2, width=2),
+            r"'coverage' has the shape \[1, 6\]",
+        ),
+    ):
+        with pytest.raises(UsageError, match=message):
+            state.join(other)

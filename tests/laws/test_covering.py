@@ -10,6 +10,7 @@ from regard.models import DECODERS
 
 def test_the_table_has_every_pair() -> None:
     lacking = covering.missing(covering.read())
+
     assert not lacking, "write the table again: python tests/laws/covering.py"
 
 

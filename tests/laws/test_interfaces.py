@@ -36,7 +36,7 @@ if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 pytestmark = pytest.mark.system
-PART = 5 * len(MAKERS)
+PART = 3 * len(MAKERS)
 """Lines of the default run."""
 FEWER = {"page": len(MAKERS), "pytorch": PART, "without kernels": PART}
 """Lines at most of interfaces that take long."""
@@ -149,7 +149,6 @@ INTERFACES: dict[str, Interface] = {
     "without kernels": lambda lines, r: by.without_kernels(
         lines, *_of(r, "run_folder")
     ),
-    "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
     "json lines": lambda lines, r: by.by_json_lines(lines, *_of(r, "file", "tmp_path")),
     "v1": lambda lines, r: r.getfixturevalue("server").by_own(lines),
     "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(
@@ -161,23 +160,24 @@ INTERFACES: dict[str, Interface] = {
     "c": lambda lines, r: by.by_c(lines, *_of(r, "file", "program")),
 }
 """What translates, beside a runtime file in Python, by which all are measured."""
+AT_NIGHT = {"without kernels"}
+"""Left out by the default run, in which tests of tokenizers and sentences compare C with Python."""
 ONLY = {"pytorch": "float32", "without kernels": "float32", "page": "int8"}
 """The only precision of some of them."""
 
 
 def _each(*precisions: str) -> Any:
     """Return the parameters of a test of each interface in some precisions."""
-    pairs = [
-        (name, one)
-        for one in precisions
-        for name in INTERFACES
-        if ONLY.get(name, one) == one
-    ]
+    parameters = []
+
+    for precision in precisions:
+        for name in INTERFACES:
+            if ONLY.get(name, precision) == precision:
+                marks = [pytest.mark.slow] if name in AT_NIGHT else []
+                parameters.append(pytest.param(name, precision, marks=marks))
+
     return pytest.mark.parametrize(
-        ("interface", "precision"),
-        pairs,
-        indirect=["precision"],
-        scope="module",
+        ("interface", "precision"), parameters, indirect=["precision"], scope="module"
     )
 
 
@@ -196,33 +196,29 @@ def check(
     actual = INTERFACES[interface]([line for _, line in given], request)
     file = request.getfixturevalue("file_of_page" if interface == "page" else "file")
     expected = _expected(file, len(given))
-    cases = [
-        Case(*line, *results)
-        for line, *results in zip(given, expected, actual, strict=True)
-    ]
     reasons = reasons_of(interface, precision)
     lines_of = Counter[str]()
     unexplained = list[str]()
 
-    for case in cases:
-        names = {
-            field: next((r.name for r in reasons if r.explains(case, field)), None)
-            for field in case.differing
-        }
-        lines_of.update(set(filter(None, names.values())))
-        unexplained += [
-            case.describe(field) for field, name in names.items() if name is None
-        ]
+    for (kind, line), *results in zip(given, expected, actual, strict=True):
+        case = Case(kind, line, *results)
+        explained_by = set[str]()
+        for field in case.differing:
+            own = [reason.name for reason in reasons if reason.explains(case, field)]
+            explained_by.update(own[:1])
+            if not own:
+                unexplained.append(case.describe(field))
+        lines_of.update(explained_by)
 
-    assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(
-        unexplained[:SHOWN]
-    )
+    shown = "\n".join(unexplained[:SHOWN])
+
+    assert not unexplained, f"{len(unexplained)} differences, such as:\n{shown}"
 
     for reason in reasons:
-        assert lines_of[reason.name] <= max(1, reason.most * len(cases)), (
-            f"too many lines: {reason.name}"
-        )
-        assert lines_of[reason.name] or reason.most < 1 or not whole, (
+        count_of_lines = lines_of[reason.name]
+        most = max(1, reason.most * len(given))
+        assert count_of_lines <= most, f"too many lines: {reason.name}"
+        assert count_of_lines or reason.most < 1 or not whole, (
             f"{reason.name} explains nothing of {interface} any more; delete it"
         )
 

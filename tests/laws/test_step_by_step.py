@@ -15,6 +15,7 @@ from laws.models import (
     sources,
     targets,
     tensors_of,
+    trainable,
 )
 from regard.models import Batch, Model, ModelSettings
 
@@ -56,12 +57,7 @@ def test_step_by_step_equals_all_at_once_for_any_split(
     rng = random.Random(5)
     expected = model(batch, target)
 
-    for split in (
-        [1] * T,
-        [T - 1, 1],
-        composition(T, rng),
-        composition(T, rng),
-    ):
+    for split in ([1] * T, [T - 1, 1], composition(T, rng)):
         actual = decode_in(model, batch, target, split)
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-4)
         torch.testing.assert_close(
@@ -78,17 +74,15 @@ def test_a_state_can_be_stepped_again_with_the_same_result(
     target = targets(3, T)
     source = model.encode(sources(settings, 5, 1, 7))
     _, state = model.step(target[:, :3], model.begin(source), source)
-    first, after = model.step(target[:, 3:6], state, source)
-    values = [*tensors_of(state), *tensors_of(source), *tensors_of(after)]
-    copies = [tensor.clone() for tensor in values]
+    tensors = [*tensors_of(state), *tensors_of(source)]
+    copies = [tensor.clone() for tensor in tensors]
+    first, _ = model.step(target[:, 3:6], state, source)
     # Another continuation of the same state.
     model.step(targets(3, 4, seed=8), state, source)
-    model.step(target[:, 6:7], after, source)
-    again, after_again = model.step(target[:, 3:6], state, source)
+    again, _ = model.step(target[:, 3:6], state, source)
 
     assert torch.equal(first, again)
-    assert all(map(torch.equal, values, copies))
-    assert all(map(torch.equal, tensors_of(after_again), tensors_of(after)))
+    assert all(map(torch.equal, tensors, copies))
 
 
 @torch.no_grad()
@@ -119,16 +113,12 @@ def test_gradients_step_by_step_equal_those_of_all_at_once(
     model = make(settings)
     batch = sources(settings, 5, 1, 7)
     target = targets(3, T)
-    trainable = [
-        parameter
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad and not name.startswith("decoder.output")
-    ]
+    weights = trainable(model)
     whole = model(batch, target)
     direction = torch.randn(T, whole.shape[-1])
-    expected = torch.autograd.grad((whole * direction).sum(), trainable)
+    expected = torch.autograd.grad((whole * direction).sum(), weights)
     stepwise = decode_in(model, batch, target, [2, 1, 5])
-    actual = torch.autograd.grad((stepwise * direction).sum(), trainable)
+    actual = torch.autograd.grad((stepwise * direction).sum(), weights)
 
     for gradient, reference in zip(actual, expected, strict=True):
         # Small entries are sums of terms as large as this.

@@ -116,6 +116,7 @@ def assert_close_with_gradients(
     direction = torch.randn_like(actual)
     gradients = torch.autograd.grad((actual * direction).sum(), inputs)
     references = torch.autograd.grad((expected * direction).sum(), inputs)
+
     for gradient, reference in zip(gradients, references, strict=True):
         torch.testing.assert_close(gradient, reference, rtol=0, atol=1e-4)
 
@@ -158,37 +159,32 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: Any) -> None
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("cell", NETWORKS)
 def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
-    cell: str, layers: int, bidirectional: bool
+    cell: str, bidirectional: bool
 ) -> None:
     settings = RecurrentEncoderSettings(
-        cell=cell, layers=layers, bidirectional=bidirectional, **SMALL
+        cell=cell, layers=3, bidirectional=bidirectional, **SMALL
     )
     encoder: Any = perturbed(RecurrentEncoder(settings, SOURCE_VOCABULARY))
-    reference = NETWORKS[cell](
-        5, 6, layers, batch_first=True, bidirectional=bidirectional
-    )
-    weights = {
-        name.replace("_l0", f"_l{i}"): weight
-        for i, network in enumerate(encoder.layers)
-        for name, weight in network.state_dict().items()
-    }
+    reference = NETWORKS[cell](5, 6, 3, batch_first=True, bidirectional=bidirectional)
+    weights = {}
+
+    for i, network in enumerate(encoder.layers):
+        for name, weight in network.state_dict().items():
+            weights[name.replace("_l0", f"_l{i}")] = weight
+
     reference.load_state_dict(weights)
-    batch = sentences(7, 1, 4, 9, 2)
-    directions = 2 if bidirectional else 1
+    batch = sentences(7, 1, 4)
     encoded = encoder(batch)
 
     for row, S in enumerate(entries(batch)):
         outputs, last = reference(encoder.embedding.weight[alone(batch, row).data])
-        torch.testing.assert_close(
-            encoded.outputs[row, :S], outputs[0], rtol=0, atol=1e-5
-        )
         # Hidden states, then cells: each (layers · directions, 1, D)
         kinds = last if isinstance(last, tuple) else (last,)
-        expected = torch.cat([kind.view(layers, directions * 6) for kind in kinds])
-        torch.testing.assert_close(encoded.summary[row], expected, rtol=0, atol=1e-5)
+        summary = torch.cat([kind.view(3, -1) for kind in kinds])
+        torch.testing.assert_close(encoded.outputs[row, :S], outputs[0])
+        torch.testing.assert_close(encoded.summary[row], summary)
 
 
 class Run:
@@ -331,4 +327,4 @@ def test_a_summary_without_states_is_the_mean_of_the_unmasked_outputs() -> None:
 
     for row, S in enumerate(entries(batch)):
         mean = encoded.outputs[row, :S].mean(0)
-        torch.testing.assert_close(encoded.summary[row, 0], mean, rtol=0, atol=1e-5)
+        torch.testing.assert_close(encoded.summary[row, 0], mean)

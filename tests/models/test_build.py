@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from regard.common.errors import ConfigurationError
-from regard.models import Batch, ModelSettings, build, count_parameters
-from regard.models.transformer import TransformerDecoder
+from regard.models import ModelSettings, build, count_parameters
 from regard.training.recipe import preset, presets
 
 Side = dict[str, object]
@@ -41,42 +40,44 @@ def test_every_preset_builds() -> None:
 def test_embeddings_are_shared_as_far_as_sizes_and_vocabularies_allow() -> None:
     same_sizes = build(_settings(TRANSFORMER, TRANSFORMER), 20, 20, joint=True)
     shared = same_sizes.decoder.embedding.weight
+
     assert same_sizes.encoder.embedding.weight is shared
     assert same_sizes.decoder.output.weight is shared
-    different_sizes = build(_settings(TRANSFORMER, RECURRENT), 20, 20, joint=True)
-    assert (
-        different_sizes.encoder.embedding.weight
-        is not different_sizes.decoder.embedding.weight
-    )
-    assert (
-        different_sizes.decoder.embedding.weight
-        is different_sizes.decoder.output.weight
-    )
+
+    other_sizes = build(_settings(TRANSFORMER, RECURRENT), 20, 20, joint=True)
+    shared = other_sizes.decoder.embedding.weight
+
+    assert other_sizes.encoder.embedding.weight is not shared
+    assert other_sizes.decoder.output.weight is shared
+
     two_vocabularies = build(_settings(TRANSFORMER, TRANSFORMER), 20, 30, joint=False)
+
     assert two_vocabularies.decoder.output.weight.shape == (30, 8)
     assert two_vocabularies.encoder.embedding.weight.shape == (20, 8)
 
 
 def test_shared_weights_count_once() -> None:
-    none, target, everything = (
-        count_parameters(
-            build(_settings(TRANSFORMER, TRANSFORMER, share=share), 20, 20, joint=True)
-        )
-        for share in ("none", "target", "all")
-    )
+    counts = []
+
+    for share in ("none", "target", "all"):
+        settings = _settings(TRANSFORMER, TRANSFORMER, share=share)
+        counts.append(count_parameters(build(settings, 20, 20, joint=True)))
+
+    none, target, everything = counts
+
     assert none - target == 20 * 8
     assert target - everything == 20 * 8
 
 
 def test_all_contradictions_are_named_at_once() -> None:
+    encoder = {**TRANSFORMER, "heads": 3}
+    settings = _settings(encoder, RECURRENT, share="all")
+
     with pytest.raises(ConfigurationError) as caught:
-        build(
-            _settings({**TRANSFORMER, "heads": 3}, RECURRENT, share="all"),
-            20,
-            20,
-            joint=False,
-        )
+        build(settings, 20, 20, joint=False)
+
     heads, vocabulary, size = caught.value.causes
+
     assert "model.encoder: size 8 cannot be split into 3 heads" in heads
     assert "one vocabulary" in vocabulary
     assert "got 8 in the encoder and 12 in the decoder" in size
@@ -86,7 +87,9 @@ def test_an_image_encoder_has_no_embeddings_to_share() -> None:
     for joint in (True, False):
         model = build(_settings(RESNET, TRANSFORMER), 0, 20, joint)
         assert model.decoder.embedding.weight is model.decoder.output.weight
+
     message = "resnet reads images, not tokens; set model.share = 'target'"
+
     with pytest.raises(ConfigurationError, match=message):
         build(_settings(RESNET, TRANSFORMER, share="all"), 20, 20, joint=True)
 
@@ -94,34 +97,19 @@ def test_an_image_encoder_has_no_embeddings_to_share() -> None:
 def test_heads_must_divide_the_size_if_cells_attend_to_each_other() -> None:
     encoder = {**RESNET, "heads": 3}
     build(_settings(encoder, TRANSFORMER), 0, 20, joint=False)
+
     for invalid in ({**encoder, "layers": 1}, {"kind": "vit", "size": 8, "heads": 3}):
-        with pytest.raises(
-            ConfigurationError, match="size 8 cannot be split into 3 heads"
-        ):
-            build(_settings(invalid, TRANSFORMER), 0, 20, joint=False)
-
-
-@pytest.mark.parametrize(
-    ("encoder", "stride"),
-    [
-        ({"depths": [2, 2, 2, 2], "stem": "classic"}, 32),
-        ({"depths": [1, 1, 1], "stem": "strided"}, 8),
-        ({"depths": [3], "stem": "small"}, 1),
-    ],
-)
-def test_stem_and_stages_determine_the_stride(encoder: Side, stride: int) -> None:
-    settings = _settings({**RESNET, **encoder}, TRANSFORMER)
-    assert settings.encoder.stride == stride
-    images = Batch(torch.rand(1, 3, 2 * stride + 1, stride))
-    assert build(settings, 0, 20, False).encoder(images).grid == (3, 1)
+        settings = _settings(invalid, TRANSFORMER)
+        with pytest.raises(ConfigurationError, match="size 8 cannot be split into 3"):
+            build(settings, 0, 20, joint=False)
 
 
 @pytest.mark.parametrize(
     "encoder",
     [
-        {"kind": "resnet", "depths": [2, 2, 2, 2], "stem": "classic"},
-        {"kind": "resnet", "depths": [1, 1], "stem": "strided", "block": "bottleneck"},
-        {"kind": "resnet", "depths": [1], "stem": "small"},
+        {"depths": [2, 2, 2, 2], "stem": "classic"},
+        {"depths": [1, 1], "stem": "strided", "block": "bottleneck"},
+        {"depths": [1], "stem": "small"},
         {"kind": "vit", "patch_size": 8},
     ],
 )
@@ -129,49 +117,32 @@ def test_cell_centres_are_those_of_the_receptive_fields(encoder: Side) -> None:
     """The centre of a receptive field is the mean position of its pixels, weighted by their
     gradients.
     """
+    is_resnet = "depths" in encoder
     values: Side = {"size": 8, "heads": 2, **encoder}
-    if encoder["kind"] == "resnet":
+    if is_resnet:
         # Statistics of group norm would cover the whole image.
-        values |= {"norm": "batch", "width": 16}
+        values |= {"kind": "resnet", "norm": "batch", "width": 16}
     settings = _settings(values, TRANSFORMER)
     model = build(settings, 0, 20, False).encoder.eval()
+
     for weight in model.parameters():
         # Every pixel of the receptive field has the same weight.
         weight.data.fill_(0.01)
+
     stride = settings.encoder.stride
     images = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
-    if encoder["kind"] == "vit":
-        outputs = model.patch_embedding(images)
-    else:
+    if is_resnet:
         outputs, _ = model.backbone(images, None)
+    else:
+        outputs = model.patch_embedding(images)
     (gradient,) = torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)
     strength = gradient.square().sum((0, 1))
     positions = torch.arange(10 * stride) + 0.5
-    centres = [
-        float((strength.sum(side) * positions).sum() / strength.sum())
-        for side in (0, 1)
-    ]
-    assert centres == pytest.approx(
-        [(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride
-    )
+    expected = (5 + model.cell_centre) * stride
 
-
-def test_a_stage_without_blocks_is_refused() -> None:
-    message = "depths: input should be greater than or equal to 1, got 0"
-    with pytest.raises(ConfigurationError, match=message):
-        _settings({"kind": "resnet", "depths": [1, 0]}, TRANSFORMER)
-
-
-def test_presets_of_captioners_have_a_grid_of_cells() -> None:
-    for name in ("caption-rnn", "caption-transformer"):
-        settings = ModelSettings.parse(preset(name)["model"], name)
-        assert settings.encoder.reads == "images"
-        model = build(settings, 0, 20, False).eval()
-        assert model.encode(Batch(torch.rand(2, 3, 64, 50))).grid == (4, 4)
-        assert (
-            isinstance(model.decoder, TransformerDecoder)
-            or model.decoder.gate is not None
-        )
+    for side in (0, 1):
+        centre = float((strength.sum(side) * positions).sum() / strength.sum())
+        assert centre == pytest.approx(expected, abs=0.03 * stride)
 
 
 IMPORTS_OF_SHAPES = """
@@ -195,4 +166,5 @@ def test_no_shape_needs_the_compiler_of_pytorch() -> None:
     models = json.dumps({name: preset(name)["model"] for name in presets()})
     command = [sys.executable, "-c", IMPORTS_OF_SHAPES, models]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
+
     assert process.returncode == 0, process.stderr

@@ -19,12 +19,15 @@ def test_transformer_presets_can_be_exported() -> None:
     ctranslate2 = {
         name for name, model in models.items() if not ctranslate2_obstacles(model)
     }
+
     assert ctranslate2 == {
         name for name in models if name.startswith("transformer-")
     } | {"marian"}
+
     marian = [
         name for name, model in models.items() if not huggingface_obstacles(model, True)
     ]
+
     assert marian == ["transformer-published", "marian"]
 
 
@@ -50,6 +53,7 @@ def test_every_obstacle_is_listed_for_each_side(
 ) -> None:
     side = {**SIDE, **values}
     settings = ModelSettings.parse({"encoder": side, "decoder": side}, "test")
+
     for expected, obstacles in (
         (of_all, ctranslate2_obstacles(settings)),
         (of_all + of_marian, huggingface_obstacles(settings, joint=True)),
@@ -66,6 +70,7 @@ def test_settings_that_a_marian_model_has_once_must_be_equal_on_both_sides() -> 
         {"encoder": SIDE, "decoder": decoder, "share": "none"}, "test"
     )
     obstacles = huggingface_obstacles(settings, joint=False)
+
     assert [cause.split(" ")[0] for cause in obstacles] == [
         "model.*.size",
         "model.*.activation",

@@ -34,6 +34,7 @@ def model(**values: Any) -> Model:
 @torch.no_grad()
 def test_learned_positions_limit_targets_and_not_sources() -> None:
     transformer = model(positions="learned", max_positions=12)
+
     assert transformer.max_target == 12
     assert transformer(sentences(30, 4), targets(2, 20)).isfinite().all()
     assert model(positions="sinusoidal").max_target is None
@@ -46,6 +47,7 @@ def test_local_self_attention_attends_to_near_positions_only() -> None:
     distance = (positions[:, None] - positions).abs()
     with watch(transformer) as readings:
         transformer(sentences(9), targets(1, 7))
+
     for name, weights in readings.items():
         _, _, T, S = weights.shape
         is_far = distance[:T, :S] > 2
@@ -72,6 +74,5 @@ def test_the_final_norm_follows_its_setting(
 
 def test_every_score_has_its_own_weights_in_every_attention() -> None:
     for name, kind in SCORES.items():
-        attentions = [m for m in model(score=name).modules() if hasattr(m, "role")]
-        assert len(attentions) == 2 + 2 * 2
-        assert all(type(attention.score) is kind for attention in attentions)
+        scores = [m.score for m in model(score=name).modules() if hasattr(m, "role")]
+        assert [type(score) for score in scores] == [kind] * 6

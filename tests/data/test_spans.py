@@ -44,6 +44,10 @@ EMOJI = """
     🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f
 """
 LINES += [["emoji", " · ".join(EMOJI.split())], ["number", "10|30"]]
+SPANS: dict[str, list[str]] = {kind: [] for kind, _ in LINES}
+"""Texts that are not language, by their kinds."""
+for kind, texts in LINES:
+    SPANS[kind] += texts.split(" · ")
 
 
 def texts_of(line: str) -> list[str]:

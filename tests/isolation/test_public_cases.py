@@ -23,7 +23,7 @@ from regard.interchange.runtime import export
 from regard.pipeline import RuntimeTranslator, Translator, load_translator
 from regard.runtime import native
 from regard.runtime.engine import Precision
-from tests.data.test_spans import LINES
+from tests.data.test_spans import SPANS as SPANS_BY_KIND
 from tests.runtime.pairs import maker
 
 pytestmark = pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
@@ -31,7 +31,7 @@ AnyTranslator = Translator | RuntimeTranslator
 
 SPANS = [
     span
-    for kind, spans in LINES.items()
+    for kind, spans in SPANS_BY_KIND.items()
     for span in spans
     if kind not in ("message", "number", "key") and span != "-v"  # a dash begins a line
 ]

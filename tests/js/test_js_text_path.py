@@ -17,7 +17,7 @@ from regard.common.errors import LineWarning
 from regard.pipeline import RuntimeTranslator
 from regard.text.constraints import Constraints
 from tests.cli.labels import labels
-from tests.data.test_spans import LINES as SPANS
+from tests.data.test_spans import SPANS
 from tests.js.test_js_text_rules import LABELS, TITLES
 from tests.js.test_module import run
 

@@ -30,7 +30,7 @@ from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import protect_line
 from tests.cli.labels import labels
 from tests.data.test_letter_case import LETTERS, generated
-from tests.data.test_spans import LINES as SPANS
+from tests.data.test_spans import SPANS
 from tests.text.test_mnemonics import TEXT
 
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ from laws.interface_model import sample
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.learn.samples import AlignedPair
 from tests.data.script_lines import TWO_CLAUSES, TWO_SENTENCES
-from tests.data.test_spans import LINES as SPANS
+from tests.data.test_spans import SPANS
 
 INVISIBLE = "\u200b\u00ad\ufeff\u2060\u200e\u200d\u00a0\u3000\u2009\t\x01\x7f"
 BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c"

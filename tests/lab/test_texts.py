@@ -23,6 +23,7 @@ FILES = {
     path.name: path
     for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")
 }
+SHARED = {"title", "claim", "method", "caveats", "source"}
 """Texts of every experiment that the list of experiments takes."""
 
 
@@ -56,6 +57,32 @@ def test_texts_are_in_both_languages_with_the_same_placeholders(name: str) -> No
         assert text.ko, key
         # Korean nouns have no plural.
         assert _placeholders(text.en) - {"plural"} == _placeholders(text.ko), key
+
+
+def _code(name: str) -> str:
+    """Return the code that may name the texts of a file."""
+    paths = [LEARN / "lab" / "experiments" / name.replace(".toml", ".py")]
+    if name == "labels.toml":
+        paths = [*(LEARN / "lab").rglob("*.py")]
+    elif name == "block.toml":
+        paths = [*(LEARN / "lessons").glob("block*.py")]
+    return "".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_code_names_each_text_and_each_placeholder(name: str) -> None:
+    """Of a table that is handed on as a whole, the experiment has the keys."""
+    code = _code(name)
+    whole_tables = re.findall(r'\b(?:TEXTS|LABELS|texts)\.table\("(\w+)"\)', code)
+    is_experiment = name not in ("labels.toml", "block.toml")
+
+    for key, text in _texts(name).items():
+        table, _, last = key.rpartition(".")
+        if table in whole_tables or (is_experiment and key in SHARED):
+            continue
+        assert re.search(rf"[\"'. ]{last}[\"' ]", code), key
+        for placeholder in _placeholders(text.ko):
+            assert re.search(rf"\b{placeholder}\b", code), (key, placeholder)
 
 
 def test_texts_are_read_strictly(

@@ -132,3 +132,10 @@ def test_top_tokens_are_those_of_a_stable_sort_in_any_batch(k: int) -> None:
     for row in range(50):
         _, alone, _ = top_tokens(logits[row : row + 1], k, [2, 5])
         assert torch.equal(alone[0], tokens[row])
+
+
+def test_max_steps_follow_from_the_source_and_the_limit_of_the_model() -> None:
+    settings = SearchSettings(max_ratio=1.5, max_extra=4)
+
+    assert [settings.max_steps(n, None) for n in (1, 3, 10)] == [5, 8, 19]
+    assert [settings.max_steps(n, 9) for n in (1, 3, 10)] == [5, 8, 9]

@@ -11,10 +11,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from systems import OURS, SYSTEMS, System
-
 from runs import table
 from shapes import SHAPES, useful_flops
+from systems import OURS, SYSTEMS, System
 
 __all__ = ["RESULTS", "report"]
 

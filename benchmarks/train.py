@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from systems import SYSTEMS, System
-
 from prepare import MissingData, prepare, training_files
 from report import RESULTS, report
 from runs import (
@@ -32,6 +30,7 @@ from runs import (
     write,
 )
 from shapes import SHAPES
+from systems import SYSTEMS, System
 
 
 def main() -> int:

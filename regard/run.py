@@ -21,21 +21,14 @@ from typing import Any
 
 import torch
 
-from regard.common.arguments import (
-    FUNCTION,
-    PATH,
-    TABLE,
-    TEXT,
-    THREADS,
-    WHOLE,
-    problems_of_types,
-)
+from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.checksums import json_digest
 from regard.common.counting import counted
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
+from regard.common.requests import takes
 from regard.common.settings import read_toml
 from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
@@ -66,20 +59,20 @@ from regard.model_folder import (
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import Translation, load
+from regard.requests.train_request import TrainArguments, TrainRequest
 from regard.runtime.model import available_cores
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import (
     ParentRun,
-    TrainRequest,
-    data_table,
+    RecipeComposer,
     length_setting,
 )
 from regard.training.distributed import join_processes
 from regard.training.early_stopping import is_patience_over
 from regard.training.guided import Guide
-from regard.training.journal import Report, read
+from regard.training.journal import read
 from regard.training.recipe import read_run_recipe
 from regard.training.recipe_diff import IMAGE, reconcile
 from regard.training.run_lock import lock_run
@@ -171,32 +164,8 @@ class TrainPlan:
     tokens_per_update: float
 
 
-def train(  # noqa: PLR0913 - keyword options of a public function
-    recipe: Recipe | str | Path | None = None,
-    *,
-    out: str | Path,
-    source: str | Path | None = None,
-    target: str | Path | None = None,
-    valid_source: str | Path | None = None,
-    valid_target: str | Path | None = None,
-    pairs: str | Path | None = None,
-    valid_pairs: str | Path | None = None,
-    alignments: str | Path | None = None,
-    images: str | Path | None = None,
-    captions: str | Path | None = None,
-    valid_captions: str | Path | None = None,
-    languages: str | None = None,
-    preset: str | None = None,
-    parent: str | Path | None = None,
-    settings: Mapping[str, object] | None = None,
-    seed: int | None = None,
-    budget: str | None = None,
-    test: int | str | Path | None = None,
-    resume: bool = False,
-    device: str = "auto",
-    threads: int | None = None,
-    report: Report | None = None,
-) -> Run:
+@takes(TrainRequest)
+def train(request: TrainRequest) -> Run:
     """Train a model into the folder `out`.
 
     Training ends when all updates are done, when `patience` validations have brought no better
@@ -222,116 +191,46 @@ def train(  # noqa: PLR0913 - keyword options of a public function
     Raises UsageError for wrong arguments or another run in `out`, ConfigurationError for settings,
     DataError for data files, and TrainingError if training cannot continue.
     """
-    UsageError.raise_all(_type_problems(locals()))
-    data = data_table(
-        images,
-        languages,
-        test,
-        source=source,
-        target=target,
-        pairs=pairs,
-        alignments=alignments,
-        captions=captions,
-        valid_source=valid_source,
-        valid_target=valid_target,
-        valid_pairs=valid_pairs,
-        valid_captions=valid_captions,
-    )
-    request = TrainRequest(
-        recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
-        preset=preset,
-        parent=None if parent is None else Path(parent),
-        data=data,
-        settings=settings or {},
-        seed=seed,
-        budget=budget,
-        resume=resume,
-    )
-    return train_request(request, Path(out), device, threads, report)
-
-
-def _type_problems(arguments: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each argument of `train` that has the wrong type."""
-
-    def pick(*names: str) -> dict[str, Any]:
-        return {name: arguments[name] for name in names}
-
-    files = pick(
-        "source",
-        "target",
-        "valid_source",
-        "valid_target",
-        "pairs",
-        "valid_pairs",
-        "alignments",
-        "parent",
-        "images",
-        "captions",
-        "valid_captions",
-    )
-    if not isinstance(arguments["recipe"], Recipe):
-        files["recipe"] = arguments["recipe"]
-    if not WHOLE.holds(arguments["test"]):
-        files["test"] = arguments["test"]
-    return [
-        *problems_of_types(PATH, pick("out")),
-        *problems_of_types(PATH, files, optional=True),
-        *problems_of_types(TEXT, pick("languages", "preset", "budget"), optional=True),
-        *problems_of_types(WHOLE, pick("seed"), optional=True),
-        *problems_of_types(THREADS, pick("threads"), optional=True),
-        *problems_of_types(TABLE, pick("settings"), optional=True),
-        *problems_of_types(TEXT, pick("device")),
-        *problems_of_types(FUNCTION, pick("report"), optional=True),
-    ]
-
-
-def train_request(
-    request: TrainRequest,
-    out: Path,
-    device: str = "auto",
-    threads: int | None = None,
-    report: Report | None = None,
-) -> Run:
-    """Train like `train`, which collects its arguments in `request`."""
     with (
-        torch_threads(threads),
-        join_processes(select_device(device), threads) as (world, local_device),
+        torch_threads(request.threads),
+        join_processes(select_device(request.device), request.threads) as (
+            world,
+            local_device,
+        ),
     ):
+        composer = RecipeComposer(request)
         if world.restarted:
             # The folder has the recipe that was composed when the run began.
-            request = TrainRequest(resume=True)
-        request.check()
-        recipe = request.compose(out)
-        sizes = request.sizes(recipe)
+            composer = RecipeComposer(TrainArguments(resume=True))
+        composer.check()
+        out = Path(request.out)
+        recipe = composer.compose(out)
         world = world.split(bool(recipe.training.sharded))
-        report = report if world.is_main else None
         session = _Session(
             out,
-            request.resume,
-            sizes,
+            composer.request.resume,
+            composer.sizes(recipe),
             local_device,
             world,
-            report,
+            request.report if world.is_main else None,
             ParentRun.of(recipe),
         )
-        session.say(*request.describe_choices(recipe))
+        session.say(*composer.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
 
 
 def dry_run(
-    request: TrainRequest,
-    device: str = "auto",
-    report: Report | None = None,
-    processes: int = 1,
+    request: TrainArguments, report: Report | None = None, processes: int = 1
 ) -> list[str]:
     """Return lines that describe a run without training it, and write nothing.
 
     They tell about model, memory, time and other runtimes. With several `processes`, they also
     forecast training with that many processes of this machine. Raises UsageError for too many.
     """
-    request.check(dry_run=True)
-    with _rehearsal(request, device, report) as (session, recipe, data):
+    composer = RecipeComposer(request)
+    composer.check(dry_run=True)
+    with _rehearsal(composer, report) as (session, recipe, data):
         timed = None
         choice = session.within_budget(recipe, data)
         if choice is not None:
@@ -345,13 +244,11 @@ def dry_run(
         )
 
 
-def plan_training(
-    request: TrainRequest, device: str = "auto", threads: int | None = None
-) -> TrainPlan:
+def plan_training(request: TrainArguments) -> TrainPlan:
     """Read the data of a run and time a few updates, without writing anything."""
     with (
-        torch_threads(threads),
-        _rehearsal(request, device, None) as (session, recipe, data),
+        torch_threads(request.threads),
+        _rehearsal(RecipeComposer(request), None) as (session, recipe, data),
     ):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
@@ -362,19 +259,19 @@ def plan_training(
 
 @contextmanager
 def _rehearsal(
-    request: TrainRequest, device: str, report: Report | None
+    composer: RecipeComposer, report: Report | None
 ) -> Iterator[tuple[_Session, Recipe, PreparedData]]:
     """Compose the recipe and read the data of a run in a temporary folder."""
-    recipe = request.compose()
-    sizes = request.sizes(recipe)
-    device = select_device(device)
+    recipe = composer.compose()
+    sizes = composer.sizes(recipe)
+    device = select_device(composer.request.device)
     recipe.model.check(recipe.tokenizer.joint)
     if (parent := ParentRun.of(recipe)) is not None:
         parent.check(recipe)
     recipe = recipe.resolved(device)
     with TemporaryDirectory() as folder:
         session = _Session(Path(folder), False, sizes, device, World(), report, parent)
-        session.say(*request.describe_choices(recipe))
+        session.say(*composer.describe_choices(recipe))
         session.say(*_describe_guide(recipe))
         yield session, recipe, session.read_data(recipe, started=False)
 

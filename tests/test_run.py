@@ -28,9 +28,10 @@ from regard.evaluation.text_metrics import scores
 from regard.learn.samples import korean_english
 from regard.model_folder import load_settings, load_tensors
 from regard.pipeline import load
+from regard.requests.train_request import TrainArguments
 from regard.run import _Session
 from regard.training import Recipe, World
-from regard.training.compose_recipe import TrainRequest
+from regard.training.compose_recipe import RecipeComposer
 
 pytestmark = pytest.mark.system
 
@@ -285,10 +286,8 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(
         > familiar.most
     )
 
-    request = TrainRequest(
-        parent=run.folder, data={name: str(path) for name, path in files(data).items()}
-    )
-    assert request.compose().search.score_threshold is None, (
+    composer = RecipeComposer(TrainArguments(parent=run.folder, **files(data)))
+    assert composer.compose().search.score_threshold is None, (
         "that of the parent is not inherited"
     )
 
@@ -493,7 +492,6 @@ def test_a_dry_run_takes_the_time_of_its_budget(
     """Two trials differ by what else the machine does: the second one here is 1.6 times as slow."""
     from regard.run import dry_run
     from regard.training.budget import Trial
-    from regard.training.compose_recipe import TrainRequest, data_table
 
     trials = list[Trial]()
 
@@ -508,10 +506,10 @@ def test_a_dry_run_takes_the_time_of_its_budget(
     settings = {
         name: value for name, value in SETTINGS.items() if name != "training.updates"
     }
-    request = TrainRequest(
-        data=data_table(**files(data)), settings=settings, budget=f"{minutes}m"
+    request = TrainArguments(
+        **files(data), settings=settings, budget=f"{minutes}m", device="cpu"
     )
-    lines = dry_run(request, "cpu")
+    lines = dry_run(request)
     (time,) = (line for line in lines if line.startswith("time: "))
 
     assert re.search(rf"about {minutes}(\.0)? minutes", time), time

@@ -179,7 +179,7 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
     calls["train, out"] = lambda _, value: regard.train(out=value, **absent)
     arguments = (
         "runs hypotheses presets report settings minutes updates tokens seeds seed baseline beam "
-        "device threads source target test_source test_target test_pairs other"
+        "device threads source target test_source test_target test_pairs"
     )
 
     for name in arguments.split():

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
 from regard.cli.app import app, say, warn
-from regard.cli.options import Device, Run, check_output, select_device
+from regard.cli.options import check_output, select_device
 from regard.common.errors import LineError
+from regard.requests.align_request import AlignCommand
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry
@@ -26,66 +27,32 @@ if TYPE_CHECKING:
 PAIRS_AT_ONCE = 1000
 """Sentence pairs whose attention weights are in memory at a time."""
 
-SymmetryOption = Annotated[
-    Literal["intersection", "grow-diag", "grow-diag-final", "union"] | None,
-    typer.Option(
-        help="How the links of both directions are combined; as chosen for the model if left out."
-    ),
-]
-Choose = Annotated[
-    bool,
-    typer.Option(
-        "--choose",
-        help="Pick the layer, head and row that align these pairs best, by --gold or else by the "
-        "agreement of both directions, and store the choice in the model folder.",
-    ),
-]
 
-
-@app.command(sets=("threads", "seed"))
-def align(
-    run: Run,
-    source: Annotated[str, typer.Option(help="Sentences, one per line.")],
-    target: Annotated[str, typer.Option(help="Their translations, line by line.")],
-    gold: Annotated[
-        str | None,
-        typer.Option(
-            help="Gold links, line by line: 0-0 if sure, 0p0 if only possible."
-        ),
-    ] = None,
-    reverse: Annotated[
-        Path | None,
-        typer.Option(
-            help="A model of the reverse direction: links of both are combined."
-        ),
-    ] = None,
-    symmetry: SymmetryOption = None,
-    choose: Choose = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="File to write links to instead of standard output."),
-    ] = None,
-    device: Device = "auto",
-) -> None:
+@app.command(request=AlignCommand, sets=("threads", "seed"))
+def align(command: AlignCommand) -> None:
     """Link the words of sentence pairs by attention, as source-target pairs counted from 0.
 
     With --gold, print instead the alignment error rates of the chosen head and of the last layer's
     mean. With --choose, the pairs should be validation data: report figures on others.
     """
-    check_output(output, source, target, gold)
+    gold = command.gold
+    check_output(command.output, command.source, command.target, gold)
     from regard.pipeline import load_translator
 
-    sources, targets, gold_links = _read(source, target, gold)
-    device = select_device(device)
-    forward = _Direction(run, load_translator(run, device), sources, targets, source)
+    sources, targets, gold_links = _read(command.source, command.target, gold)
+    device = select_device(command.device)
+    translator = load_translator(command.run, device)
+    forward = _Direction(command.run, translator, sources, targets, command.source)
     backward = None
-    if reverse is not None:
-        translator = load_translator(reverse, device)
-        backward = _Direction(reverse, translator, targets, sources, source)
+    if command.reverse is not None:
+        translator = load_translator(command.reverse, device)
+        backward = _Direction(
+            command.reverse, translator, targets, sources, command.source
+        )
 
     say(f"reading {len(sources):,} pair{'s' if len(sources) != 1 else ''}")
     parts: Iterable[_Readings] = _read_in_parts(forward, backward)
-    if choose:
+    if command.choose:
         all_readings = (
             forward.readings(),
             None if backward is None else backward.readings(),
@@ -93,12 +60,14 @@ def align(
         _choose(forward, backward, all_readings, gold_links)
         parts = [all_readings]
 
-    links, baseline, name = _link(forward, backward, parts, symmetry, gold is not None)
+    links, baseline, name = _link(
+        forward, backward, parts, command.symmetry, gold is not None
+    )
     if gold_links is not None:
         links_by_name = {name: links, "last layer, mean of heads": baseline}
-        _print_scores(run, links_by_name, gold_links)
-    if output is not None or (gold_links is None and not choose):
-        _write(links, output)
+        _print_scores(command.run, links_by_name, gold_links)
+    if command.output is not None or (gold_links is None and not command.choose):
+        _write(links, command.output)
 
 
 @dataclass(frozen=True)

@@ -22,71 +22,91 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from regard.cli.options import Debug, Quiet, Seed, Threads
+from regard.cli.request_options import described_fields, parse_request
+from regard.cli.search_options import SearchCommand, search_options
 from regard.common.errors import MissingExtra, RegardError, UsageError
 from regard.common.lazy import TRAINING_PACKAGES
+from regard.common.requests import Option
 from regard.common.version import __version__
+from regard.requests.shared_fields import Seed, ThreadCount
 
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS = {
-    "threads": (Threads, None),
-    "seed": (Seed, None),
-    "quiet": (Quiet, False),
-    "debug": (Debug, False),
-}
-_COMMON = {
-    name: inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
-    )
-    for name, (kind, default) in _OPTIONS.items()
-}
 
 
-class _App(typer.Typer):
+def _shared_options(
+    threads: ThreadCount = None,
+    seed: Seed = None,
+    quiet: Annotated[bool, Option("Print only results and errors.")] = False,
+    debug: Annotated[bool, Option("Print the traceback of an error.")] = False,
+) -> None:
+    """Declare the options that commands share."""
+
+
+_CONTEXT = inspect.Parameter(
+    "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+)
+_SHARED = {field.name: field.parameter() for field in described_fields(_shared_options)}
+
+
+class App(typer.Typer):
     """A typer application whose commands share options, and refuse URLs in the place of paths.
 
     `pathlib` would take s3://bucket for a folder named "s3:".
     """
 
     def command(
-        self, *arguments: Any, sets: Sequence[str] = (), **options: Any
+        self,
+        *arguments: Any,
+        request: type | None = None,
+        sets: Sequence[str] = (),
+        search: type[SearchCommand] | None = None,
+        **options: Any,
     ) -> Callable[[F], F]:
         """Register a command with --quiet, --debug, and the options of `sets` ("threads", "seed").
 
-        They are applied to the process before the function of the command runs, unless it declares
-        `quiet` itself. The function receives only those options that it declares.
+        They are applied to the process before the function of the command runs. If there is a
+        `request`, its fields are the other options, and the function receives the request alone;
+        otherwise the parameters of the function are options. The values of `search` options are
+        the field `search` of the request.
         """
+        if search is not None:
+            options["cls"] = search
         register = super().command(*arguments, **options)
 
         def add(function: F) -> F:
-            declared = inspect.signature(function, eval_str=True).parameters
-            common = [
-                _COMMON[name]
-                for name in (*sets, "quiet", "debug")
-                if name not in declared
-            ]
-            parameters = [*declared.values(), *common]
-
-            @wraps(function)
-            def run(**values: Any) -> Any:
-                _refuse_addresses(values)
-                if "quiet" not in declared:
-                    threads = values["threads"] if "threads" in sets else None
-                    seed = values["seed"] if "seed" in sets else None
-                    setup_process(threads, values["quiet"], values["debug"], seed)
-                arguments = {
-                    name: value for name, value in values.items() if name in declared
-                }
-                return function(**arguments)
-
-            run.__annotations__ = {
-                parameter.name: parameter.annotation for parameter in parameters
-            }
-            vars(run)["__signature__"] = inspect.Signature(parameters)
-            register(run)
+            register(_as_command(function, request, sets))
             return function
 
         return add
+
+
+def _as_command(
+    function: Callable[..., Any], request: type | None, sets: Sequence[str]
+) -> Callable[..., Any]:
+    """Return the function that typer calls with the values of all options of a command."""
+    described = described_fields(request or function)
+    declared = {field.name: field.parameter() for field in described}
+
+    @wraps(function)
+    def run(context: typer.Context, **values: Any) -> Any:
+        _refuse_addresses(values)
+        setup_process(values["quiet"], values["debug"])
+        threads = values["threads"] if "threads" in sets else None
+        seed = values["seed"] if "seed" in sets else None
+        setup_torch(threads, seed)
+
+        if request is None:
+            return function(**{name: values[name] for name in declared})
+        if isinstance(context.command, SearchCommand):
+            values["search"] = search_options(context)
+        return function(parse_request(request, values))
+
+    shared = [_SHARED[name] for name in sets if name not in declared]
+    process = [_SHARED["quiet"], _SHARED["debug"]]
+    parameters = [_CONTEXT, *declared.values(), *shared, *process]
+    run.__annotations__ = {item.name: item.annotation for item in parameters}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run
 
 
 def _refuse_addresses(values: Mapping[str, Any]) -> None:
@@ -104,7 +124,7 @@ def _refuse_addresses(values: Mapping[str, Any]) -> None:
     UsageError.raise_all(f"{address}: {why}" for address in addresses)
 
 
-app = _App(
+app = App(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -197,26 +217,29 @@ def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument, command)
     params = [*command.params, *getattr(command, "search_params", ())]
-    return {
-        param.name.rstrip("_"): param.opts[0]
-        for param in params
-        if param.opts[0].startswith("--")
-    }
+    flags = dict[str, str]()
+    for param in params:
+        flag = param.opts[0]
+        if flag.startswith("--"):
+            # A field of a request may have an option of another name: `settings` has --set.
+            flags[flag.removeprefix("--").replace("-", "_")] = flag
+            flags[param.name.rstrip("_")] = flag
+    return flags
 
 
-def setup_process(
-    threads: int | None, quiet: bool, debug: bool, seed: int | None = None
-) -> None:
-    """Set verbosity, warnings, the encoding of stdout, threads and seed.
-
-    Every command calls this first.
-    """
-    _invocation.quiet = quiet
+def setup_process(quiet: bool, debug: bool) -> None:
+    """Set verbosity, warnings and the encoding of stdout. Every command calls this first."""
+    is_main_process = os.environ.get("RANK", "0") == "0"  # torchrun starts several
+    _invocation.quiet = quiet or not is_main_process
     _invocation.debug = debug
     warnings.showwarning = lambda message, *_: warn(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook has another class
         # File names may contain bytes that are not UTF-8; they are written unchanged.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+
+
+def setup_torch(threads: int | None, seed: int | None) -> None:
+    """Set the threads and the seed of PyTorch, which is imported only if one of them is given."""
     if threads is None and seed is None:
         return
     import torch

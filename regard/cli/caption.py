@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from regard.cli import options
 from regard.cli.app import app, warn
-from regard.cli.search_options import search_command, search_options
+from regard.cli.search_options import search_command
+from regard.common.counting import counted
 from regard.common.errors import DataError, LineWarning
+from regard.requests.caption_request import CaptionCommand
 
 if TYPE_CHECKING:
     from regard.data.images import SourcePixels
@@ -23,29 +25,11 @@ IMAGES_AT_ONCE = 64
 
 
 @app.command(
-    cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")),
+    request=CaptionCommand,
+    search=search_command(without=("coverage_penalty", "max_ratio", "max_extra")),
     sets=("threads", "seed"),
 )
-def caption(
-    context: typer.Context,
-    run: options.Run,
-    images: Annotated[list[Path], typer.Argument(help="Images, or folders of them.")],
-    nbest: options.NBest = 1,
-    format: options.Format = "text",
-    regions: Annotated[
-        bool,
-        typer.Option(
-            "--regions",
-            help="With jsonl: the region of the image that each word attends to most.",
-        ),
-    ] = False,
-    prefix: options.Prefix = "",
-    forbid: options.Forbid = None,
-    with_: options.With = None,
-    precision: options.Precision = "float32",
-    device: options.Device = "auto",
-    seed: options.Seed = None,
-) -> None:
+def caption(command: CaptionCommand) -> None:
     """Caption images.
 
     As text: file and caption, tab-separated, as training reads them; with --nbest file, score and
@@ -56,20 +40,21 @@ def caption(
     from regard.search import Constraints
 
     causes = list[str]()
-    runs = [run, *(with_ or ())]
-    files = _files(images, causes)
+    files = _files(command.images, causes)
     if not files:
         raise DataError(*causes)
     captioner = load_captioner(
-        runs if len(runs) > 1 else run, options.select_device(device), precision
+        command.runs if command.with_ else command.run,
+        options.select_device(command.device),
+        command.precision,
     )
     arguments = {
-        "nbest": nbest,
-        **search_options(context, seed),
-        "readings": regions and format == "jsonl",
-        "constraints": Constraints(prefix, forbid=tuple(forbid or ())),
+        "nbest": command.nbest,
+        **command.settings,
+        "readings": command.regions and command.format == "jsonl",
+        "constraints": Constraints(command.prefix, forbid=command.forbid),
     }
-    output = OutputFormat(format == "jsonl", nbest)
+    output = OutputFormat(command.format == "jsonl", command.nbest)
     for first in range(0, len(files), IMAGES_AT_ONCE):
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
         results = _captions(captioner, loaded, arguments)
@@ -102,7 +87,7 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
             else:
                 other_kinds.append(file.suffix or file.name)
         if other_kinds:
-            count = "1 file" if len(other_kinds) == 1 else f"{len(other_kinds)} files"
+            count = counted(len(other_kinds), "file")
             kinds = ", ".join(dict.fromkeys(other_kinds))
             warn(f"{path}: {count} of other kinds passed over: {kinds}")
         if not images:

@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 (options are read from the context)
 """regard compare: compare several models in one report on quality with significance tests, cost,
 training and attention.
 """
@@ -6,120 +5,24 @@ training and attention.
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from regard.cli.app import app, say
-from regard.cli.options import Device, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.common.errors import UsageError
+from regard.common.requests import call_with
+from regard.requests.compare_request import CompareArguments
 
 if TYPE_CHECKING:
-    from regard.comparison import CompareRequest, Comparison
-
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for report, JSON and CSV; after a stop it is continued there."
-    ),
-]
-Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
-Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV, CSV or JSONL.")]
-Gold = Annotated[
-    str | None,
-    typer.Option(
-        help="Gold word links of the test pairs: adds the alignment error rate."
-    ),
-]
-Hypotheses = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="NAME=FILE: outputs of any other system, line by line; may be repeated."
-    ),
-]
-Seeds = Annotated[
-    int,
-    typer.Option(
-        help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)"
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="key=value for all presets, as often as needed."),
-]
+    from regard.comparison import Comparison
 
 CONTINUE = "to continue: the same command"
 
 
-@app.command(sets=("threads", "seed"))
-def compare(
-    context: typer.Context,
-    runs: Annotated[
-        list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")
-    ] = None,
-    out: Out = None,
-    source: Annotated[
-        str | None,
-        typer.Option(help="Training sentences: to train on, and to count words in."),
-    ] = None,
-    target: Target = None,
-    pairs: Pairs = None,
-    valid_source: Annotated[
-        str | None, typer.Option(help="Validation sentences.")
-    ] = None,
-    valid_target: Target = None,
-    valid_pairs: Pairs = None,
-    test_source: Annotated[str | None, typer.Option(help="Test sentences.")] = None,
-    test_target: Annotated[
-        list[str] | None, typer.Option(help="Reference translations; once per set.")
-    ] = None,
-    test_pairs: Pairs = None,
-    test_alignments: Gold = None,
-    images: Annotated[
-        str | None, typer.Option(help="Instead of sentences: a folder of images.")
-    ] = None,
-    captions: Annotated[str | None, typer.Option(help="Captions to train on.")] = None,
-    valid_captions: Annotated[
-        str | None, typer.Option(help="Captions for validation.")
-    ] = None,
-    test_captions: Annotated[
-        str | None, typer.Option(help="Captions to test on.")
-    ] = None,
-    hypotheses: Hypotheses = None,
-    presets: Annotated[
-        str,
-        typer.Option(
-            help="Presets or recipe files (.toml) to train, separated by commas."
-        ),
-    ] = "",
-    minutes: Annotated[
-        float | None, typer.Option(help="Budget of each run: minutes of training.")
-    ] = None,
-    updates: Annotated[int | None, typer.Option(help="Or updates.")] = None,
-    tokens: Annotated[int | None, typer.Option(help="Or target tokens.")] = None,
-    seeds: Seeds = 1,
-    seed: Seed = None,
-    set_: Set = None,
-    baseline: Annotated[
-        str, typer.Option(help="The system to compare with; the first one if left out.")
-    ] = "",
-    beam: Annotated[
-        int | None,
-        typer.Option(min=1, max=250, help="Beam for all; else that of each model."),
-    ] = None,
-    speed: Annotated[
-        bool, typer.Option(help="Measure speed and memory of each system.")
-    ] = True,
-    ter: Annotated[
-        bool,
-        typer.Option(help="Score TER too, which may take minutes if outputs are long."),
-    ] = True,
-    device: Device = "auto",
-    threads: Threads = None,
-) -> None:
+@app.command(request=CompareArguments, sets=("threads", "seed"))
+def compare(command: CompareArguments) -> None:
     """Compare models on one test set and write a report: scores, significance, length, words, cost,
     attention.
 
@@ -131,16 +34,14 @@ def compare(
 
     `regard sample .` writes such files to try. The same command continues after a stop.
     """
-    from regard.comparison import compare_request
+    from regard.comparison import compare as compare_models
     from regard.run import Interrupted
 
-    if out is None:
+    if command.out is None:
         raise UsageError("--out: say which folder to write, such as --out compared")
     with TrainReporter() as report:
         try:
-            comparison = compare_request(
-                _request(context.params), out, device, threads, report
-            )
+            comparison = call_with(compare_models, command, report=report)
         except Interrupted as interrupted:
             say(CONTINUE)
             sys.exit(128 + interrupted.signal)
@@ -148,39 +49,6 @@ def compare(
             say(CONTINUE)
             raise
     _print(comparison)
-
-
-def _request(values: dict[str, Any]) -> CompareRequest:
-    """Create the request from the options of the command."""
-    from regard.common.settings import parse_assignments
-    from regard.comparison import CompareRequest
-    from regard.comparison.budget import Budget
-    from regard.comparison.entries import named_path
-    from regard.comparison.test_data import Files
-    from regard.search import SearchOptions
-
-    names = {field.name for field in fields(Files)} - {"test_target"}
-    files = Files(
-        test_target=tuple(values["test_target"] or ()),
-        **{name: values[name] for name in names},
-    )
-    search = SearchOptions()
-    if values["beam"] is not None:
-        search = SearchOptions(beam=values["beam"])
-    return CompareRequest(
-        files,
-        [named_path(text) for text in values["runs"] or ()],
-        [named_path(text) for text in values["hypotheses"] or ()],
-        [name.strip() for name in values["presets"].split(",") if name.strip()],
-        parse_assignments(values["set_"] or ()),
-        Budget(values["minutes"], values["updates"], values["tokens"]),
-        values["seeds"],
-        1 if values["seed"] is None else values["seed"],
-        values["baseline"],
-        search,
-        values["speed"],
-        values["ter"],
-    )
 
 
 def _print(comparison: Comparison) -> None:

@@ -11,26 +11,28 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import app, say
-from regard.cli.options import Device, Seed, select_device
+from regard.cli.options import select_device
 from regard.cli.progress import TrainReporter
 from regard.common.errors import UsageError
+from regard.common.requests import Option
+from regard.requests.shared_fields import Device, Seed
 
 
 @app.command(sets=("threads",))
 def demo(
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The folder to write, runs/demo or runs/demo-images; an interrupted "
+        Option(
+            "The folder to write, runs/demo or runs/demo-images; an interrupted "
             "demonstration resumes there.",
-            show_default=False,
+            is_local=True,
         ),
     ] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Caption images instead of translating.")
+        bool, Option("Caption images instead of translating.", "--images")
     ] = False,
     korean: Annotated[
-        bool, typer.Option("--korean", help="With --images: caption them in Korean.")
+        bool, Option("With --images: caption them in Korean.", "--korean")
     ] = False,
     device: Device = "auto",
     seed: Seed = None,

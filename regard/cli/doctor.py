@@ -17,6 +17,7 @@ from regard.cli.app import app
 from regard.common.errors import UsageError
 from regard.common.lazy import has_pytorch
 from regard.common.reading import is_runtime_file
+from regard.common.requests import Option
 from regard.common.version import __version__
 
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -26,15 +27,15 @@ AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 def doctor(
     run: Annotated[
         Path | None,
-        typer.Argument(
-            help="a model folder or runtime file: its files are compared with their checksums"
+        Option(
+            "a model folder or runtime file: its files are compared with their checksums",
+            is_argument=True,
+            is_local=True,
         ),
     ] = None,
     seal: Annotated[
         bool,
-        typer.Option(
-            "--seal", help="take RUN's files as they are now, after a change on purpose"
-        ),
+        Option("take RUN's files as they are now, after a change on purpose", "--seal"),
     ] = False,
 ) -> None:
     """Check what works on this machine, or that a model folder is whole, and print remedies.

@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 (some options are read from the context)
 """regard evaluate: translate or caption a test set, and print scores with their signatures."""
 
 from __future__ import annotations
@@ -7,16 +6,17 @@ import json
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from regard.cli.app import app, say, warn
-from regard.cli.options import Device, Precision, Run, select_device
-from regard.cli.search_options import search_command, search_options
+from regard.cli.options import select_device
+from regard.cli.search_options import search_command
 from regard.common.counting import counted
 from regard.common.errors import LineError, LineWarning, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
+from regard.requests.evaluate_request import EvaluateCommand
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import LengthBucket
@@ -24,77 +24,17 @@ if TYPE_CHECKING:
     from regard.evaluation.text_metrics import MetricScore
     from regard.pipeline import Captioner
 
-Reference = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Reference translations, line by line; once per set of references."
-    ),
-]
-Captions = Annotated[
-    Path | None,
-    typer.Option(
-        help="Reference captions, one or more per image, in any format that training reads."
-    ),
-]
-Against = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Another model to compare with, by a paired bootstrap test; may be repeated."
-    ),
-]
 
 MAX_RUNS = 6
 """Models in one figure: as many as there are colours."""
 
 
-@app.command(cls=search_command("beam", "length_penalty"), sets=("threads", "seed"))
-def evaluate(
-    context: typer.Context,
-    run: Run,
-    source: Annotated[
-        str | None, typer.Option(help="Test sentences, one per line.")
-    ] = None,
-    reference: Reference = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv."
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None, typer.Option(help="Instead of sentences: a folder of images.")
-    ] = None,
-    captions: Captions = None,
-    against: Against = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad", help="Skip images and captions that cannot be used."
-        ),
-    ] = False,
-    format: Annotated[
-        Literal["text", "json"],
-        typer.Option(help="Output: text for people, or one JSON object."),
-    ] = "text",
-    by_length: Annotated[
-        bool,
-        typer.Option(
-            "--by-length", help="Add chrF by source length, with 95 % intervals."
-        ),
-    ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Draw chrF by source length: .svg, .png or .html."),
-    ] = None,
-    bleu_tokenizer: Annotated[
-        BleuTokenizer | None,
-        typer.Option(
-            help="How BLEU splits words; by default as the target language needs it."
-        ),
-    ] = None,
-    precision: Precision = "float32",
-    device: Device = "auto",
-) -> None:
+@app.command(
+    request=EvaluateCommand,
+    search=search_command("beam", "length_penalty"),
+    sets=("threads", "seed"),
+)
+def evaluate(command: EvaluateCommand) -> None:
     """Print scores, each with the signature that says how it was computed.
 
     Translations (--source and --reference, or --pairs) get BLEU, chrF and TER; captions (--images,
@@ -102,37 +42,33 @@ def evaluate(
     --against, also how likely a difference as large as that between the models is by chance;
     `regard compare` writes a report on several models.
     """
-    _check_options(context.params)
-    load = {"device": select_device(device), "precision": precision}
-    search = search_options(context)
-    runs = [run, *(against or ())]
-    if images is not None:
-        _evaluate_captions(context.params, runs, load, search)
-        return
-    if pairs is not None:
-        test_set = _read_pairs(pairs)
+    _check_options(command)
+    if command.images is not None:
+        _evaluate_captions(command)
+    elif command.pairs is not None:
+        _evaluate_translations(command, *_read_pairs(command.pairs))
     else:
-        test_set = _read_parallel(str(source), reference or [])
-    _evaluate_translations(context.params, runs, test_set, load, search)
+        test_set = _read_parallel(str(command.source), list(command.reference))
+        _evaluate_translations(command, *test_set)
 
 
-def _check_options(params: dict[str, Any]) -> None:
+def _check_options(command: EvaluateCommand) -> None:
     """Raise UsageError, with all causes, unless the options name either sentences or images to
     score.
     """
     image_options: tuple[str, ...] = ("images", "captions")
     text_options: tuple[str, ...] = ("source", "reference")
-    if params["pairs"]:
+    if command.pairs:
         text_options = ("pairs",)
-    has_images = any(params[name] for name in image_options)
-    has_texts = any(params[name] for name in text_options)
+    has_images = any(getattr(command, name) for name in image_options)
+    has_texts = any(getattr(command, name) for name in text_options)
 
     causes = list[str]()
-    if params["pairs"]:
+    if command.pairs:
         causes += [
             f"--{name} and --pairs: score one or the other; leave one out"
             for name in ("source", "reference")
-            if params[name]
+            if getattr(command, name)
         ]
     if has_images and has_texts:
         causes.append(
@@ -148,7 +84,7 @@ def _check_options(params: dict[str, Any]) -> None:
         causes += [
             f"--{name} is missing: give --{required[0]} and --{required[1]}"
             for name in required
-            if not params[name]
+            if not getattr(command, name)
         ]
 
     needed_option = {
@@ -160,11 +96,11 @@ def _check_options(params: dict[str, Any]) -> None:
     causes += [
         f"--{name.replace('_', '-')}: only with --{needed}; leave it out"
         for name, needed in needed_option.items()
-        if params[name] and (needed == "images") != has_images
+        if getattr(command, name) and (needed == "images") != has_images
     ]
 
-    runs = [params["run"], *(params["against"] or ())]
-    if params["figure"] and len(runs) > MAX_RUNS:
+    runs = command.runs
+    if command.figure and len(runs) > MAX_RUNS:
         causes.append(
             f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out"
         )
@@ -208,32 +144,26 @@ class _Translated:
 
 
 def _evaluate_translations(
-    params: dict[str, Any],
-    runs: list[Path],
-    test_set: tuple[list[str], list[list[str]]],
-    load: dict[str, Any],
-    search: dict[str, Any],
+    command: EvaluateCommand, sources: list[str], references: list[list[str]]
 ) -> None:
     """Translate the sources of a test set with each model, and print the scores against its
     references.
-
-    `params`: the options of the command; `load` and `search`: arguments of loading and of search.
     """
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.significance import paired_tests
     from regard.evaluation.text_metrics import MAX_TER_WORDS, scores
     from regard.visualisation.saving import SUFFIXES
 
-    sources, references = test_set
-    source = params["pairs"] or params["source"]
-    figure = params["figure"]
+    source = str(command.pairs or command.source)
+    runs = command.runs
+    figure = command.figure
     if figure is not None and figure.suffix.lower() not in SUFFIXES:
         raise UsageError(
             f"--figure {figure}: a figure is written as {', '.join(SUFFIXES)}"
         )
-    translations = [_translate(run, source, sources, load, search) for run in runs]
+    translations = [_translate(command, run, source, sources) for run in runs]
 
-    tokenizer = _select_tokenizer(runs[0], params["bleu_tokenizer"])
+    tokenizer = _select_tokenizer(runs[0], command.bleu_tokenizer)
     outputs_by_run = [outputs for _, _, outputs in translations]
     scores_by_run = [
         scores(outputs, references, tokenizer) for outputs in outputs_by_run
@@ -247,7 +177,7 @@ def _evaluate_translations(
         runs, translations, scores_by_run, tests_by_run, strict=True
     ):
         buckets = []
-        if params["by_length"] or figure is not None:
+        if command.by_length or figure is not None:
             buckets = by_length(sources, outputs, references)
         model = _Translated(run, beam, engine, outputs, run_scores, tests, buckets)
         models.append(model)
@@ -257,11 +187,11 @@ def _evaluate_translations(
             f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
             "long"
         )
-    if params["format"] == "json":
-        _print_json(models, source, params["by_length"])
+    if command.format == "json":
+        _print_json(models, source, command.by_length)
     else:
         for model in models:
-            _print_model(model, len(models) > 1, params["by_length"])
+            _print_model(model, len(models) > 1, command.by_length)
     if figure is not None and any(model.buckets for model in models):
         _draw(models, figure)
     elif figure is not None:
@@ -284,17 +214,14 @@ def _select_tokenizer(run: Path, chosen: BleuTokenizer | None) -> BleuTokenizer:
 
 
 def _translate(
-    run: Path,
-    source: str,
-    sources: list[str],
-    load: dict[str, Any],
-    search: dict[str, Any],
+    command: EvaluateCommand, run: Path, source: str, sources: list[str]
 ) -> tuple[int, str, list[str]]:
     """Translate with one model; return its beam width, its engine and the translations."""
     from regard.pipeline import load_translator
     from regard.pipeline.bulk import unknown_script
 
-    translator = load_translator(run, **load)
+    device = select_device(command.device)
+    translator = load_translator(run, device, command.precision)
     say(
         f"translating {len(sources):,} line{'s' if len(sources) != 1 else ''} of {source}"
     )
@@ -302,7 +229,7 @@ def _translate(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            translations = translator.translate(sources, **search)
+            translations = translator.translate(sources, **command.search)
             outputs = [translation.text for translation in translations]
     except LineError as problem:
         raise problem.in_file(source) from None
@@ -321,7 +248,7 @@ def _translate(
     for message in messages:
         if not isinstance(message, LineWarning):
             warn(str(message))
-    beam = search.get("beam", translator.settings.search.beam)
+    beam = command.search.get("beam", translator.settings.search.beam)
     return beam, translator.engine.describe(), outputs
 
 
@@ -429,12 +356,7 @@ def _read_parallel(
     return sources, normalised_references
 
 
-def _evaluate_captions(
-    params: dict[str, Any],
-    runs: list[Path],
-    load: dict[str, Any],
-    search: dict[str, Any],
-) -> None:
+def _evaluate_captions(command: EvaluateCommand) -> None:
     """Score the captions of each run, and compare the first run with the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import (
@@ -444,8 +366,12 @@ def _evaluate_captions(
     )
     from regard.pipeline import load_captioner
 
-    as_json = params["format"] == "json"
-    captioners = [(path, load_captioner(path, **load)) for path in runs]
+    runs = command.runs
+    as_json = command.format == "json"
+    device = select_device(command.device)
+    captioners = [
+        (path, load_captioner(path, device, command.precision)) for path in runs
+    ]
     tokenizers = [
         tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners
     ]
@@ -460,10 +386,10 @@ def _evaluate_captions(
     ciders = []
     results = list[dict[str, Any]]()
     for path, captioner in captioners:
-        outputs, references = _caption_test_set(captioner, params, search)
+        outputs, references = _caption_test_set(captioner, command)
         scores = caption_scores(outputs, references, tokenizers[0])
         ciders.append(cider_scores(outputs, references, tokenizers[0]))
-        beam = search.get("beam", captioner.settings.search.beam)
+        beam = command.search.get("beam", captioner.settings.search.beam)
         result = {
             "model": str(path),
             "beam": beam,
@@ -485,8 +411,8 @@ def _evaluate_captions(
 
     if as_json:
         values = {
-            "images": str(params["images"]),
-            "captions": str(params["captions"]),
+            "images": str(command.images),
+            "captions": str(command.captions),
             **results[0],
         }
         if len(results) > 1:
@@ -495,19 +421,21 @@ def _evaluate_captions(
 
 
 def _caption_test_set(
-    captioner: Captioner, params: dict[str, Any], search: dict[str, Any]
+    captioner: Captioner, command: EvaluateCommand
 ) -> tuple[list[str], list[list[str]]]:
     """Caption the test images; return the captions, and the references of each image."""
     from regard.data.prepare_captions import read_caption_corpus
 
-    folder = params["images"]
+    folder = command.images
+    assert folder is not None, "checked before"
+    assert command.captions is not None, "checked before"
     corpus = read_caption_corpus(
-        params["captions"], folder, captioner.image_size, params["skip_bad"], say
+        command.captions, folder, captioner.image_size, command.skip_bad, say
     )
     say(
         f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}"
     )
-    captions = captioner.caption(corpus.images, **search)
+    captions = captioner.caption(corpus.images, **command.search)
     return [caption.text for caption in captions], corpus.caption_set.references
 
 

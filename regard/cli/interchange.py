@@ -7,11 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import typer
-
 from regard.cli.app import app, say, warn
-from regard.cli.options import Run
 from regard.common.errors import UsageError
+from regard.common.requests import Option
+from regard.requests.shared_fields import Run
 
 if TYPE_CHECKING:
     from regard.data.languages import Languages
@@ -29,8 +28,8 @@ Precision = Literal[
 Toolkit = Literal["runtime", "page", "ctranslate2", "huggingface"]
 LanguageCodes = Annotated[
     str | None,
-    typer.Option(
-        help="For a runtime file or a page: of source and target, such as ko,en, instead of the "
+    Option(
+        "For a runtime file or a page: of source and target, such as ko,en, instead of the "
         "model's."
     ),
 ]
@@ -42,29 +41,33 @@ def export(
     run: Run,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[RUN2] [OUT]",
-            help="File or folder to write, in RUN/exports if left out; for a page, the other "
+        Option(
+            "File or folder to write, in RUN/exports if left out; for a page, the other "
             "direction before it.",
+            name="[RUN2] [OUT]",
+            is_argument=True,
+            is_local=True,
+            is_repeated=True,
         ),
     ] = None,
     to: Annotated[
         Toolkit,
-        typer.Option(
-            help="runtime: one file that translates without PyTorch; page: one HTML file that "
+        Option(
+            "runtime: one file that translates without PyTorch; page: one HTML file that "
             "translates in a browser; or another toolkit's folder."
         ),
     ] = "runtime",
     precision: Annotated[
         Precision | None,
-        typer.Option(
-            help="Precision of the weights; int8 for a runtime file, else float32, if left out."
+        Option(
+            "Precision of the weights; int8 for a runtime file, else float32, if left out."
         ),
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            help="Sentences to compare both models on; the sample's if left out."
+        Option(
+            "Sentences to compare both models on; the sample's if left out.",
+            is_local=True,
         ),
     ] = None,
     languages: LanguageCodes = None,
@@ -165,12 +168,19 @@ def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | 
 @app.command("import", sets=("threads",))
 def import_(
     kind: Annotated[
-        Literal["huggingface"], typer.Argument(help="Toolkit to convert from.")
+        Literal["huggingface"], Option("Toolkit to convert from.", is_argument=True)
     ],
     folder: Annotated[
-        Path, typer.Argument(help="Folder of a Marian model and its tokenizer.")
+        Path,
+        Option(
+            "Folder of a Marian model and its tokenizer.",
+            is_argument=True,
+            is_local=True,
+        ),
     ],
-    run: Annotated[Path, typer.Argument(help="Model folder to write.")],
+    run: Annotated[
+        Path, Option("Model folder to write.", is_argument=True, is_local=True)
+    ],
 ) -> None:
     """Convert a model of another toolkit to a model folder, to translate, inspect or fine-tune.
 

@@ -4,47 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from regard.cli.app import app, say
 from regard.common.bilingual import Text, text_width, words_by
 from regard.common.errors import UsageError
+from regard.common.requests import call_with
+from regard.requests.lab_request import LabCommand
 
 if TYPE_CHECKING:
     from regard.common.bilingual import Language
     from regard.learn.lab.findings import Findings
 
 
-@app.command()
-def lab(
-    name: Annotated[
-        str, typer.Argument(help="An experiment; without one, the list of all.")
-    ] = "",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Meant for 3 minutes, one seed (default).")
-    ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Some 10 minutes, three seeds.")
-    ] = False,
-    korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to write; lab/NAME-quick or -full if left out."),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")
-    ] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=1024,
-            help="Models trained at once, a thread each; one per core, at most four.",
-        ),
-    ] = None,
-) -> None:
+@app.command(request=LabCommand)
+def lab(command: LabCommand) -> None:
     """Try a claim of the notes: train small models or probe tensors, and print tables and a
     verdict.
 
@@ -56,21 +32,20 @@ def lab(
     """
     from regard.learn.lab import run_experiment
 
-    if quick and full:
+    if command.quick and command.full:
         raise UsageError("--quick and --full exclude each other; leave one of them out")
-    language: Language = "ko" if korean else "en"
-    if not name:
+    language: Language = "ko" if command.korean else "en"
+    if not command.name:
         typer.echo("\n".join(_list(language)))
         return
     try:
-        findings = run_experiment(
-            name, out, full=full, language=language, seed=seed, workers=threads, say=say
-        )
+        findings = call_with(run_experiment, command, language=language, say=say)
     except (KeyboardInterrupt, SystemExit):
         say("to continue: the same command")
         raise
     typer.echo("\n".join(_text(findings, language)))
-    folder = out or Path("lab") / f"{name}-{'full' if full else 'quick'}"
+    name = f"{command.name}-{'full' if command.full else 'quick'}"
+    folder = Path(command.out or Path("lab") / name)
     say(f"wrote {folder / 'index.html'}, graph.svg and result.json")
 
 

@@ -1,68 +1,17 @@
-"""Options that several commands share: device, threads, seed, precision, constraints and output
-format.
-"""
+"""Checks of options that several commands share: --keep, --device and --output."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
 
 from regard.common.errors import UsageError
 from regard.data.spans import own_pattern
 from regard.data.text import did_you_mean, read_file
 
-Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
-TranslatorFile = Annotated[
-    Path, typer.Argument(help="A model folder, run folder or runtime file.")
-]
-Device = Annotated[
-    str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, max=1024, help="CPU threads; one per core if left out."),
-]
-Precision = Annotated[
-    Literal["float32", "bfloat16", "int8"],
-    typer.Option(
-        help="Precision of the weights in decoding; int8 is the fastest for text on a CPU."
-    ),
-]
-Format = Annotated[
-    Literal["text", "jsonl"],
-    typer.Option(help="Output: plain lines, or one JSON object per line."),
-]
-NBest = Annotated[
-    int,
-    typer.Option(min=1, max=1000, help="Number of hypotheses to print for each input."),
-]
-Prefix = Annotated[str, typer.Option(help="Text that every output begins with.")]
-Forbid = Annotated[
-    list[str] | None, typer.Option(help="A word that must not appear; may be repeated.")
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A pattern (RE2), or a file of patterns: keep what it matches, too; may be repeated."
-    ),
-]
-With = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--with",
-        help="Another model with the same vocabulary, for an ensemble; may be repeated.",
-    ),
-]
-Seed = Annotated[
-    int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of all random numbers.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
 _PATH = re.compile(r"[\w .,@~/-]*/[\w .,@~-]+")
 _FILE_NAME = re.compile(
     r"(?:~|\.{1,2})?/[\w .,@~/-]*\w"
@@ -73,24 +22,6 @@ _FILE_NAME = re.compile(
 """Values of --keep that look like files: absolute or relative paths, and names with the extension
 of a text file.
 """
-Debug = Annotated[
-    bool, typer.Option("--debug", help="Print the traceback of an error.")
-]
-
-
-def given_flags(
-    context: typer.Context, names: Iterable[str], **usual: str
-) -> list[str]:
-    """Return the flags of the options among `names` whose values differ from the default, or from
-    the value in `usual`.
-    """
-    options = {param.name: param for param in context.command.params}
-    flags = []
-    for name in names:
-        default = usual.get(name, options[name].default)
-        if context.params[name] not in (default, None, ()):
-            flags.append(options[name].opts[0])
-    return flags
 
 
 def kept_patterns(given: Sequence[str], no_keep: bool = False) -> tuple[str, ...]:

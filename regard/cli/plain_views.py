@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.requests.show_request import ShowCommand
     from regard.training.schedule import ScheduleSettings
     from regard.visualisation import Chart, Figure
     from regard.visualisation.charts import Series
@@ -18,21 +17,6 @@ SIZE = 512
 UPDATES = 20_000
 PUBLISHED = ((512, 4000), (512, 8000), (256, 4000))
 """Default sizes and warm-ups: those of the well-known figure of the Noam schedule."""
-Kind = Literal["noam", "inverse_square_root", "constant"]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes to draw figures for; if empty or None, the published ones."""
-
-    size: Sequence[int] = ()
-    warmup: Sequence[int] = ()
-    schedule: Kind | None = None
-    peak: float | None = None
-    updates: int | None = None
-    position: int | None = None
-
-
 USED = {
     "positions": {"--size", "--position"},
     "schedule": {"--size", "--warmup", "--schedule", "--peak", "--updates"},
@@ -59,28 +43,28 @@ def draw_sinusoids(size: int) -> Figure:
     return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title)
 
 
-def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
+def draw_positions(command: ShowCommand) -> tuple[Figure, list[str]]:
     """Return the figure of positional encodings, and lines with the vector of one position, if it
     is requested.
     """
-    if len(sizes.size) > 1:
+    if len(command.size) > 1:
         raise UsageError(
-            f"--size: the figure of positions is of one size, got {len(sizes.size)}"
+            f"--size: the figure of positions is of one size, got {len(command.size)}"
         )
-    size = sizes.size[0] if sizes.size else SIZE
+    size = command.size[0] if command.size else SIZE
     lines = []
-    if sizes.position is not None:
-        vector = sinusoid_rows(size, sizes.position + 1)[-1]
-        lines = [f"position {sizes.position}, {size} dimensions"]
+    if command.position is not None:
+        vector = sinusoid_rows(size, command.position + 1)[-1]
+        lines = [f"position {command.position}, {size} dimensions"]
         for d, value in enumerate(vector):
             function = "sin" if d % 2 == 0 else "cos"
-            formula = f"{function}({sizes.position} / 10000^({d - d % 2}/{size}))"
+            formula = f"{function}({command.position} / 10000^({d - d % 2}/{size}))"
             number = f"{value:+.4f}".replace("-", "−")
             lines.append(f"{d:>4}  {formula:<28} {number}")
     return draw_sinusoids(size), lines
 
 
-def draw_schedules(sizes: Sizes) -> Chart:
+def draw_schedules(command: ShowCommand) -> Chart:
     """Draw the learning rates of several schedules in one figure, by default those of `PUBLISHED`.
 
     `size` and `warmup` are paired; a single value is used for all pairs. Raises UsageError if their
@@ -90,12 +74,12 @@ def draw_schedules(sizes: Sizes) -> Chart:
     from regard.visualisation import Chart, Panel
     from regard.visualisation.language import words
 
-    kind = sizes.schedule or "noam"
+    kind = command.schedule or "noam"
     pairs = list(PUBLISHED)
-    if sizes.size or sizes.warmup or sizes.schedule:
-        pairs = _pairs(sizes, NOAM_WARMUP)
-    peak = {} if sizes.peak is None else {"peak": sizes.peak}
-    last = sizes.updates or max(UPDATES, *(2 * warmup for _, warmup in pairs))
+    if command.size or command.warmup or command.schedule:
+        pairs = _pairs(command, NOAM_WARMUP)
+    peak = {} if command.peak is None else {"peak": command.peak}
+    last = command.updates or max(UPDATES, *(2 * warmup for _, warmup in pairs))
 
     lines = []
     for size, warmup in pairs:
@@ -113,10 +97,10 @@ def draw_schedules(sizes: Sizes) -> Chart:
     return Chart(title, (panel,), caption)
 
 
-def _pairs(sizes: Sizes, default_warmup: int) -> list[tuple[int, int]]:
+def _pairs(command: ShowCommand, default_warmup: int) -> list[tuple[int, int]]:
     """Pair sizes and warm-ups; a single value is used for all pairs."""
-    vector_sizes = list(sizes.size) or [SIZE]
-    warmups = list(sizes.warmup) or [default_warmup]
+    vector_sizes = list(command.size) or [SIZE]
+    warmups = list(command.warmup) or [default_warmup]
     count = max(len(vector_sizes), len(warmups))
     if not {len(vector_sizes), len(warmups)} <= {1, count}:
         raise UsageError(

@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regard.cli.app import app, say
+from regard.common.requests import Option
 
 
 @app.command(sets=("threads",))
 def sample(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="DIR", help="The folder to write into, such as . or sample."
+        Option(
+            "The folder to write into, such as . or sample.",
+            name="DIR",
+            is_argument=True,
+            is_local=True,
         ),
     ],
     images: Annotated[
         bool,
-        typer.Option(
-            "--images", help="Drawn images with captions, instead of sentences."
-        ),
+        Option("Drawn images with captions, instead of sentences.", "--images"),
     ] = False,
 ) -> None:
     """Write sample data: Korean–English sentence pairs with gold word alignments, in five splits,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
+
+from regard.cli.request_options import DescribedField
+from regard.common.requests import Option
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -26,27 +29,26 @@ _EXCLUDED = (
 )
 
 
-def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:
+def search_command(*only: str, without: tuple[str, ...] = ()) -> type[SearchCommand]:
     """Return a class of commands that take search settings as options.
 
-    `only`: names of these settings; by default all except those of `without`. The function of the
-    command reads their values by `search_options`.
+    `only`: names of these settings; by default all except those of `without`.
     """
 
-    class Command(_SearchCommand):
+    class Command(SearchCommand):
         names = only
         excluded = (*_EXCLUDED, *without)
 
     return Command
 
 
-def search_options(context: typer.Context, seed: int | None = None) -> dict[str, Any]:
-    """Return the search settings of the command line by name, `seed` among them."""
-    values = {**context.meta[_OPTIONS_KEY], "seed": seed}
+def search_options(context: typer.Context) -> dict[str, Any]:
+    """Return the search settings of the command line by name."""
+    values = context.meta[_OPTIONS_KEY]
     return {name: value for name, value in values.items() if value is not None}
 
 
-class _SearchCommand(TyperCommand):
+class SearchCommand(TyperCommand):
     """A command with search options.
 
     The options are created late, when a command uses or describes them, because the settings
@@ -108,32 +110,19 @@ class _SearchCommand(TyperCommand):
 
 def _options(fields: dict[str, FieldInfo]) -> list[Any]:
     """Create an option for each field, which typer derives from the signature of a function."""
-    annotations = {name: _annotation(name, field) for name, field in fields.items()}
+    parameters = [_parameter(name, field) for name, field in fields.items()]
 
     def command(**_: Any) -> None: ...
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter(name, keyword, default=None, annotation=annotation)
-        for name, annotation in annotations.items()
-    ]
-    command.__annotations__ = annotations
+    command.__annotations__ = {item.name: item.annotation for item in parameters}
     vars(command)["__signature__"] = inspect.Signature(parameters)
     parser = typer.Typer(add_completion=False, rich_markup_mode=None)
     parser.command()(command)
     return list(typer.main.get_command(parser).params)
 
 
-def _annotation(name: str, field: FieldInfo) -> Any:
-    """Return the annotation of an option, with the bounds and the description of a field."""
-    option_type: Any = field.annotation
-    if get_origin(option_type) is not Literal:
-        members = [
-            member for member in get_args(option_type) if member is not type(None)
-        ]
-        if members:
-            option_type = members[0]
-
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    """Return the parameter of an option with the bounds and the description of a field."""
     bounds = dict[str, Any]()
     for constraint in field.metadata:
         for bound in ("ge", "le"):
@@ -143,11 +132,5 @@ def _annotation(name: str, field: FieldInfo) -> Any:
     description = field.description or ""
     if description[:1].isascii():  # a Greek letter such as α stays small
         description = f"{description[:1].upper()}{description[1:]}"
-    option = typer.Option(
-        f"--{name.replace('_', '-')}",
-        min=bounds.get("ge"),
-        max=bounds.get("le"),
-        help=f"{description}.",
-        show_default=False,
-    )
-    return Annotated[option_type | None, option]
+    option = Option(f"{description}.", least=bounds.get("ge"), most=bounds.get("le"))
+    return DescribedField(name, field.annotation, None, option).parameter()

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
 from regard.cli.app import app, say, warn
 from regard.cli.model_views import draw_map, draw_model
-from regard.cli.options import Device, given_flags, select_device
-from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
+from regard.cli.options import select_device
+from regard.cli.plain_views import USED, draw_positions, draw_schedules
+from regard.cli.request_options import given_flags
 from regard.cli.run_views import RUN_VIEWS, draw_run
-from regard.cli.search_options import search_command, search_options
+from regard.cli.search_options import search_command
 from regard.common.errors import UsageError
 from regard.common.version import __version__
 from regard.data.spans import KEPT, SHOWN, find_spans
 from regard.explain.head_views import HeadOptions, draw_heads
+from regard.requests.show_request import ShowCommand
 
 if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
@@ -31,192 +31,65 @@ RUNLESS = ("positions", "schedule", "model")
 """Views that can be drawn without a run."""
 OF_HEADS = ("attention", "layer", "head", "word")
 """Options of the view `heads`."""
-OF_MODEL = ("preset", "config", "set_")
+OF_MODEL = ("preset", "config", "settings")
 """Options of the view `model`."""
+OF_SIZES = ("size", "warmup", "schedule", "peak", "updates", "position")
+"""Options of the views that are drawn for given sizes."""
 INNER = ("score", "residual")
 """Views of the states inside a model during the translation of a line."""
 UNATTENDED = (*RUN_VIEWS, "model")
 """Views without attention, which need no translation."""
-View = Annotated[
-    Literal[
-        "heat",
-        "heads",
-        "player",
-        "curve",
-        "schedule",
-        "positions",
-        "model",
-        "score",
-        "residual",
-    ]
-    | None,
-    typer.Option(
-        help="heat: the head chosen for alignments; heads: every head of a layer, or of one word; "
-        "player: encoder and search, animated; score: the matrix W of a general score as a "
-        "map; residual: what residual connections add; curve: the learning curve of a run; "
-        "schedule, positions: those of a run or of given sizes; model: the architecture of a "
-        "run, preset or recipe."
-    ),
-]
-Role = Annotated[
-    Literal["cross", "encoder", "decoder"],
-    typer.Option(help="With --view heads: whose attention."),
-]
-Head = Annotated[
-    list[int] | None,
-    typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it."),
-]
-Word = Annotated[
-    str | None,
-    typer.Option(
-        help="With --view heads: all heads of this word, as arcs; WORD:2 is the second of its kind."
-    ),
-]
-Preset = Annotated[
-    str | None,
-    typer.Option(help="With --view model: a preset; regard.presets() lists them."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="With --view model: key=value, as often as needed."),
-]
-Size = Annotated[
-    list[int] | None,
-    typer.Option(
-        min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it."
-    ),
-]
-Warmup = Annotated[
-    list[int] | None,
-    typer.Option(
-        min=0, max=10**9, help="Schedule: updates of warm-up; repeat it with --size."
-    ),
-]
-Schedule = Annotated[
-    Literal["noam", "inverse_square_root", "constant"] | None,
-    typer.Option(help="Schedule: its kind; noam if left out."),
-]
-Peak = Annotated[
-    float | None,
-    typer.Option(
-        min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor."
-    ),
-]
-Position = Annotated[
-    int | None,
-    typer.Option(
-        min=0, max=10**6, help="Positions: print the vector of this position, from 0."
-    ),
-]
 
 
-@app.command(cls=search_command("beam"), sets=("threads", "seed"))
-def show(
-    context: typer.Context,
-    run: Annotated[
-        Path | None,
-        typer.Argument(help="A model folder or run folder; some views need none."),
-    ] = None,
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            help="The line to translate, or the image to caption; views of a run need none."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write: .html, .svg, .png or .gif.")
-    ] = None,
-    view: View = None,
-    with_: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--with",
-            help="Another run in the same figure, with --view curve; repeat it.",
-        ),
-    ] = None,
-    faithfulness: Annotated[
-        bool,
-        typer.Option(
-            "--faithfulness",
-            help="Measure how far attention agrees with attributions; pages always do.",
-        ),
-    ] = False,
-    attention: Role = "cross",
-    layer: Annotated[
-        int | None,
-        typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1."),
-    ] = None,
-    head: Head = None,
-    word: Word = None,
-    preset: Preset = None,
-    config: Annotated[
-        Path | None, typer.Option(help="With --view model: a recipe, TOML.")
-    ] = None,
-    set_: Set = None,
-    size: Size = None,
-    warmup: Warmup = None,
-    schedule: Schedule = None,
-    peak: Peak = None,
-    updates: Annotated[
-        int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")
-    ] = None,
-    position: Position = None,
-    korean: Annotated[
-        bool, typer.Option("--korean", help="The figure in Korean.")
-    ] = False,
-    device: Device = "auto",
-) -> None:
+@app.command(
+    request=ShowCommand, search=search_command("beam"), sets=("threads", "seed")
+)
+def show(command: ShowCommand) -> None:
     """Translate a line, or caption an image, and draw what each output word attends to; or draw a
     model.
 
     An .html page lets you choose among layers and heads and replays the search; .svg and .png show
     the head that aligns best; .gif (or .svg with --view player) is animated.
     """
-    from regard.visualisation.language import LANGUAGE
+    from regard.visualisation.language import figures_in
 
-    token = LANGUAGE.set("ko" if korean else "en")
-    context.call_on_close(partial(LANGUAGE.reset, token))
-    if view is None:
-        is_animated = out is None or out.suffix.lower() in (".gif", ".html")
-        view = "player" if is_animated else "heat"
-    if out is None:
-        is_static = view in (*UNATTENDED, *INNER)
-        out = Path(f"{view}.svg" if is_static else "attention.html")
-    _check_file(out, view)
-    sizes = Sizes(
-        tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position
-    )
-    heads = HeadOptions(attention, layer, tuple(head or ()), word)
-    _check_options(context, view, run)
-    if view in UNATTENDED:
-        runs = [run, *(with_ or ())] if run else []
-        model = (preset, config, set_ or ())
-        _draw_unattended(runs, view, out, sizes, model)
-    else:
-        beam = search_options(context).get("beam")
-        drawing = _Drawing(out, view, faithfulness, beam, heads)
-        _draw_output(run, text, device, drawing)
+    with figures_in("ko" if command.korean else "en"):
+        out = command.out
+        view = command.view
+        if view is None:
+            is_animated = out is None or out.suffix.lower() in (".gif", ".html")
+            view = "player" if is_animated else "heat"
+        if out is None:
+            is_static = view in (*UNATTENDED, *INNER)
+            out = Path(f"{view}.svg" if is_static else "attention.html")
+        _check_file(out, view)
+        _check_options(command, view)
+        if view in UNATTENDED:
+            _draw_unattended(command, view, out)
+        else:
+            _draw_output(command, view, out)
     say(f"wrote {out}")
 
 
-def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
+def _check_options(command: ShowCommand, view: str) -> None:
     """Raise UsageError, with all causes, if options belong to another view, or if the run is
     missing.
     """
     causes = []
+    run = command.run
     if run is None and view not in RUNLESS:
         causes.append(
             f"--view {view}: needs a run; without one there are --view {', '.join(RUNLESS)}"
         )
-    if view != "curve" and given_flags(context, ["with_"]):
+    if view != "curve" and given_flags(command, ["with_"]):
         causes.append(
             "--with: only with --view curve, which shows the learning curves of several runs"
         )
     if view != "heads":
         causes += [
-            f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)
+            f"{name}: only with --view heads" for name in given_flags(command, OF_HEADS)
         ]
-    model_flags = given_flags(context, OF_MODEL)
+    model_flags = given_flags(command, OF_MODEL)
     if view != "model":
         causes += [f"{flag}: only with --view model" for flag in model_flags]
     elif run is not None:
@@ -226,60 +99,59 @@ def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
         ]
 
     usable = USED.get(view, set()) if run is None else set()
-    for flag in given_flags(context, [field.name for field in fields(Sizes)]):
+    for flag in given_flags(command, OF_SIZES):
         if flag not in usable:
             views = [f"--view {name}" for name, flags in USED.items() if flag in flags]
             causes.append(f"{flag}: only with {' and '.join(views)}, without a run")
     UsageError.raise_all(causes)
 
 
-def _draw_unattended(
-    runs: Sequence[Path],
-    view: str,
-    out: Path,
-    sizes: Sizes,
-    model: tuple[str | None, Path | None, Sequence[str]],
-) -> None:
+def _draw_unattended(command: ShowCommand, view: str, out: Path) -> None:
     """Draw a view without attention: of runs, of a model, or of given sizes."""
     from regard.visualisation import save
 
     lines = list[str]()
     drawable: Chart | Figure
     if view == "model":
-        drawable = draw_model(runs[0] if runs else None, *model)
-    elif runs:
-        drawable = draw_run(runs, view)
+        drawable = draw_model(
+            command.run, command.preset, command.config, command.settings
+        )
+    elif command.run is not None:
+        drawable = draw_run([command.run, *command.with_], view)
     elif view == "positions":
-        drawable, lines = draw_positions(sizes)
+        drawable, lines = draw_positions(command)
     else:
-        drawable = draw_schedules(sizes)
+        drawable = draw_schedules(command)
     save(drawable, out)
     for line in lines:
         typer.echo(line)
 
 
-def _draw_output(
-    run: Path | None, text: str | None, device: str, drawing: _Drawing
-) -> None:
+def _draw_output(command: ShowCommand, view: str, out: Path) -> None:
     """Translate or caption, draw, and print the output."""
     from regard.pipeline import Captioner, load
 
-    assert run is not None, "checked with the options"
+    assert command.run is not None, "checked with the options"
+    text = command.text
     if text is None or not text.strip():
         raise UsageError(
             "there is nothing to translate: give a line of text, or an image to caption"
         )
-    pipeline = load(run, select_device(device))
-    is_player = drawing.view == "player" or drawing.is_page
+    pipeline = load(command.run, select_device(command.device))
+    is_player = view == "player" or _is_page(out)
     if not is_player and not pipeline.cross_attention():
         raise UsageError(
-            f"--view {drawing.view}: this model has no attention to draw; its states are played by "
+            f"--view {view}: this model has no attention to draw; its states are played by "
             "--view player, or --out FILE.html or .gif"
         )
     is_captioner = isinstance(pipeline, Captioner)
     _check_input(is_captioner, text)
     if not is_captioner:
         _warn_of_spans(text)
+    heads = HeadOptions(command.attention, command.layer, command.head, command.word)
+    drawing = _Drawing(
+        out, view, command.faithfulness, command.search.get("beam"), heads
+    )
     typer.echo(_draw(pipeline, text, drawing))
 
 
@@ -340,7 +212,11 @@ class _Drawing:
 
     @property
     def is_page(self) -> bool:
-        return self.out.suffix.lower() == ".html"
+        return _is_page(self.out)
+
+
+def _is_page(out: Path) -> bool:
+    return out.suffix.lower() == ".html"
 
 
 def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) -> str:

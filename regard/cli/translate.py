@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 (some options are read from the context)
 """regard translate: translate a file or standard input line by line, streamed, resumed, or on a
 cluster.
 
@@ -15,16 +14,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 import typer
 
 from regard.cli import options
-from regard.cli.app import app, is_quiet, say, setup_process, warn
+from regard.cli.app import app, is_quiet, say, setup_torch, warn
 from regard.cli.progress import LineReporter
-from regard.cli.search_options import search_command, search_options
+from regard.cli.request_options import given_flags
+from regard.cli.search_options import search_command
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.common.reading import is_runtime_file
+from regard.requests.translate_request import TranslateCommand
 
 if TYPE_CHECKING:
     from regard.data.languages import Languages
@@ -80,93 +81,10 @@ LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that limit the lines of the input, which are checked before the translation."""
 
 InputKind = Literal["text", "jsonl", "html", "xml"]
-InputFormat = Annotated[
-    Literal["auto", "text", "jsonl", "html", "xml"],
-    typer.Option(
-        help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as "
-        "FILE is."
-    ),
-]
-Stream = Annotated[
-    bool,
-    typer.Option(
-        "--stream", help="Print words as they are decoded; greedy, or with --sample."
-    ),
-]
-ChunkSize = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=1_000_000,
-        help="Lines that are translated, and written to disk, together.",
-    ),
-]
-WorkerCount = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        max=1024,
-        help="Chunks that a --cluster translates at a time.",
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine."
-    ),
-]
-NoKeep = Annotated[
-    bool,
-    typer.Option(
-        "--no-keep",
-        help="Give placeholders and addresses to the model, as a line with a prefix or terms does.",
-    ),
-]
-Column = Annotated[
-    str | None,
-    typer.Option(help="FILE is a table, or a folder of tables: translate this column."),
-]
 
 
-@app.command(cls=search_command())
-def translate(
-    context: typer.Context,
-    run: options.TranslatorFile,
-    file: Annotated[
-        str, typer.Argument(help="Lines to translate; - is standard input.")
-    ] = "-",
-    nbest: options.NBest = 1,
-    format: options.Format = "text",
-    alignments: Annotated[
-        bool, typer.Option("--alignments", help="Add word links as source-target.")
-    ] = False,
-    prefix: options.Prefix = "",
-    term: Annotated[
-        list[str] | None, typer.Option(help="A word that must appear; may be repeated.")
-    ] = None,
-    forbid: options.Forbid = None,
-    keep: options.Keep = None,
-    no_keep: NoKeep = False,
-    with_: options.With = None,
-    input: InputFormat = "auto",
-    stream: Stream = False,
-    output: Annotated[
-        Path | None, typer.Option(help="File to write instead of standard output.")
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue an --output that was interrupted."),
-    ] = False,
-    chunk: ChunkSize = 2000,
-    workers: WorkerCount = None,
-    cluster: Cluster = None,
-    column: Column = None,
-    precision: options.Precision = "float32",
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    seed: options.Seed = None,
-) -> None:
+@app.command(request=TranslateCommand, search=search_command())
+def translate(command: TranslateCommand) -> None:
     """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags
     kept.
 
@@ -176,41 +94,41 @@ def translate(
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.text.constraints import Constraints
 
-    search = search_options(context, seed)
-    runs = [run, *(with_ or ())]
-    kept = list(options.kept_patterns(keep or (), no_keep)) or not no_keep
-    options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
+    kept = list(options.kept_patterns(command.keep, command.no_keep))
+    file = "/dev/stdin" if command.file == "-" else command.file
+    options.check_output(command.output, file, *command.runs)
 
-    model = _open_model(context, runs, device, precision, search)
-    constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    lines, parser, kind = _input(context, model, constraints, search)
+    model = _open_model(command)
+    constraints = Constraints(command.prefix, command.term, command.forbid)
+    lines, parser, kind = _input(command, model, constraints)
     total = lines.checked(parser)
-    if stream:
-        _stream(context, model, kind, lines, constraints, search)
+    if command.stream:
+        _stream(command, model, kind, lines, constraints)
         return
 
     is_page = callable(lines)
-    form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
+    output_format = OutputFormat(command.format == "jsonl", command.nbest)
+    form = lines if callable(lines) else output_format
     arguments = {
-        "nbest": nbest,
-        "alignments": alignments or is_page,
-        "keep": kept,
-        **search,
+        "nbest": command.nbest,
+        "alignments": command.alignments or is_page,
+        "keep": kept or not command.no_keep,
+        **command.settings,
     }
     translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
     conditions = {
         "device": model.device,
         **arguments,
-        **_conditions(context),
+        **_conditions(command),
         "input": kind,
     }
-    is_shown = output is None and sys.stdout.isatty()
+    is_shown = command.output is None and sys.stdout.isatty()
     with (
-        _open_output(runs, output, resume, conditions) as sink,
-        _chunk_results(context, translate_chunk, model, runs) as results,
+        _open_output(command, conditions) as sink,
+        _chunk_results(command, translate_chunk, model) as results,
         LineReporter(total, sink.mark.lines, hidden=lines.typed or is_shown) as report,
     ):
-        size = _chunk_size(lines, is_page, chunk)
+        size = _chunk_size(lines, is_page, command.chunk)
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         for done, result in results(new_chunks):
             report.warn(*result.notes)
@@ -219,13 +137,14 @@ def translate(
             )
             sink.add(result.text, mark)
             report(done.end)
-        _finish(sink, lines, run, report)
+        _finish(sink, lines, command.run, report)
     model.keep_export()
 
 
-def _conditions(context: typer.Context) -> dict[str, Any]:
+def _conditions(command: TranslateCommand) -> dict[str, Any]:
     """Return the options, besides those of the search, on which results depend."""
-    return {name: context.params[name] for name in CONDITIONS}
+    conditions = {name: getattr(command, name) for name in CONDITIONS}
+    return {name: value or None for name, value in conditions.items()}
 
 
 def _chunk_size(lines: Lines, is_page: bool, chunk: int) -> int:
@@ -291,79 +210,77 @@ class _Model:
         keep_export(self.folder, self.export_name, model, translator.engine.precision)
 
 
-def _open_model(
-    context: typer.Context,
-    runs: list[Path],
-    device: str,
-    precision: options.Precision,
-    search: dict[str, Any],
-) -> _Model:
+def _open_model(command: TranslateCommand) -> _Model:
     """Return the model: a runtime file, the cached export of a model folder, or model folders."""
-    params = context.params
-    workers = params["workers"]
-    if workers is not None and params["cluster"] is None:
+    runs = command.runs
+    workers = command.workers
+    if workers is not None and command.cluster is None:
         why = (
             "threads of one process translate a file; say how many with --threads, or translate on "
             "a --cluster"
         )
         raise UsageError(f"--workers {workers}: {why}")
     if is_runtime_file(runs[0]):
-        return _runtime_file(context, runs, device, precision)
+        return _runtime_file(command)
     from regard.pipeline.export_cache import find_export
 
     name = ""
     export = None
-    if _supports_export(context, search):
-        name, export = find_export(runs[0], precision, device, params["threads"])
+    if _supports_export(command):
+        name, export = find_export(
+            runs[0], command.decoding_precision, command.device, command.threads
+        )
     if export is not None:
         # If settings contradict each other, the error is raised below.
         with suppress(RegardError):
-            export.search.with_values(**search)
+            export.search.with_values(**command.settings)
             return _library_model(export)
-    if params["file"] == "-" and sys.stdin.isatty():
+    if command.file == "-" and sys.stdin.isatty():
         say(f"opening {runs[0]} …")  # the import of PyTorch takes seconds
-    setup_process(params["threads"], params["quiet"], params["debug"], params["seed"])
-    model = _model_folders(context, runs, device, precision)
+    setup_torch(command.threads, command.seed)
+    model = _model_folders(command)
     if name and export is None:
         return replace(model, make=cache(model.make), export_name=name)
     return model
 
 
-def _supports_export(context: typer.Context, search: dict[str, Any]) -> bool:
+def _supports_export(command: TranslateCommand) -> bool:
     """Return whether the export of a model folder supports all options of the call, so that PyTorch
     is not needed.
     """
     from regard.pipeline.runtime_translator import UNSUPPORTED
 
-    params = context.params
-    if any(params[name] for name in ("with_", "cluster", "stream")):
+    if command.with_ or command.cluster or command.stream:
         return False
-    if not search.keys().isdisjoint(UNSUPPORTED):
+    if not command.settings.keys().isdisjoint(UNSUPPORTED):
         return False
     # An error of the input is raised again later, after errors of the model.
     with suppress(RegardError):
-        kind = _find_input(context)
+        kind = _find_input(command)
         # PyTorch reads alignments in float32, whatever the precision of the search.
-        needs_alignments = params["alignments"] or kind in ("html", "xml")
-        return params["precision"] == "float32" or not needs_alignments
+        needs_alignments = command.alignments or kind in ("html", "xml")
+        return command.decoding_precision == "float32" or not needs_alignments
     return False
 
 
-def _model_folders(
-    context: typer.Context, runs: list[Path], device: str, precision: options.Precision
-) -> _Model:
+def _model_folders(command: TranslateCommand) -> _Model:
     """Return the model of a folder, or the ensemble of several."""
     from regard.model_folder import load_settings
     from regard.pipeline import load_translator
 
-    is_cluster = context.params["cluster"] is not None
-    if is_cluster and device not in ("auto", "cpu"):
+    runs = command.runs
+    is_cluster = command.cluster is not None
+    if is_cluster and command.device not in ("auto", "cpu"):
         raise UsageError(
-            f"--cluster and --device {device}: clusters translate on the CPU only; leave one out"
+            f"--cluster and --device {command.device}: clusters translate on the CPU only; leave "
+            "one out"
         )
-    device = options.select_device("cpu" if is_cluster else device)
+    device = options.select_device("cpu" if is_cluster else command.device)
     make = partial(
-        load_translator, runs if len(runs) > 1 else runs[0], device, precision
+        load_translator,
+        runs if len(runs) > 1 else runs[0],
+        device,
+        command.decoding_precision,
     )
     settings = load_settings(runs[0])
     search = settings.search
@@ -378,23 +295,21 @@ def _model_folders(
     )
 
 
-def _runtime_file(
-    context: typer.Context, runs: list[Path], device: str, precision: options.Precision
-) -> _Model:
+def _runtime_file(command: TranslateCommand) -> _Model:
     """Return the model of a runtime file.
 
     Raises UsageError for options that only model folders support.
     """
     from regard.pipeline import open_runtime
 
-    if len(runs) > 1:
+    if command.with_:
         raise UsageError(
-            f"--with: {runs[0]} is a runtime file, which is no member of an ensemble; give model "
-            "folders"
+            f"--with: {command.run} is a runtime file, which is no member of an ensemble; give "
+            "model folders"
         )
-    source = context.get_parameter_source("precision")
-    wanted = precision if source is not None and source.name == "COMMANDLINE" else None
-    translator = open_runtime(runs[0], device, wanted, context.params["threads"])
+    translator = open_runtime(
+        command.run, command.device, command.precision, command.threads
+    )
     return _library_model(translator)
 
 
@@ -411,7 +326,7 @@ def _library_model(translator: RuntimeTranslator) -> _Model:
     )
 
 
-def _find_input(context: typer.Context) -> InputKind:
+def _find_input(command: TranslateCommand) -> InputKind:
     """Return the kind of the input, with `auto` resolved.
 
     Raises UsageError if FILE is a text instead of a name, or if other options do not support the
@@ -420,21 +335,20 @@ def _find_input(context: typer.Context) -> InputKind:
     from regard.data.file_kinds import input_kind
     from regard.data.text import data_path
 
-    file = context.params["file"]
-    is_stream = file == "-" or context.params["column"] is not None
+    file = command.file
+    is_stream = file == "-" or command.column is not None
     is_name = re.search(r"\.\w+$|://", file) is not None
     if not is_stream and not is_name and not os.path.exists(file):
         remedy = (
-            "to translate a text, pipe it: echo '…' | regard translate "
-            f"{context.params['run']}"
+            f"to translate a text, pipe it: echo '…' | regard translate {command.run}"
         )
         raise UsageError(f"{file[:80]}: no such file; {remedy}")
 
-    kind = context.params["input"]
+    kind: str = command.input
     if kind == "auto":
         kind = "text" if is_stream else input_kind(data_path(file))
     if kind in ("html", "xml"):
-        flags = options.given_flags(context, NOT_FOR_PAGES)
+        flags = given_flags(command, NOT_FOR_PAGES)
         if flags:
             why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
             raise UsageError(
@@ -445,24 +359,22 @@ def _find_input(context: typer.Context) -> InputKind:
 
 
 def _input(
-    context: typer.Context,
-    model: _Model,
-    constraints: Constraints,
-    search: dict[str, Any],
+    command: TranslateCommand, model: _Model, constraints: Constraints
 ) -> tuple[Lines, LineParser, InputKind]:
     """Return the lines of the input, their parser, and their kind.
 
-    The parser checks the limits of the model, or those of `search`.
+    The parser checks the limits of the model, or those of the search options.
     """
-    kind = _find_input(context)
-    file = context.params["file"]
-    column = context.params["column"]
+    kind = _find_input(command)
+    file = command.file
+    column = command.column
+    search = command.settings
     jsonl = kind == "jsonl"
     is_file = file != "-" and Path(file).is_file()
-    is_detected_text = kind == "text" and context.params["input"] == "auto"
+    is_detected_text = kind == "text" and command.input == "auto"
     if file != "-" and column is None and is_detected_text:
         _warn_of_tabs(file)
-    if context.params["cluster"] is not None and column is None and not is_file:
+    if command.cluster is not None and column is None and not is_file:
         raise UsageError(
             f"--cluster: {file} can be read only once, or is no file; give the name of a file"
         )
@@ -491,7 +403,7 @@ def _input(
     else:
         lines = Lines(file, max_line)
         if lines.typed and not (jsonl or is_quiet()):
-            lines.greet(str(context.params["run"]), model.languages().pair)
+            lines.greet(str(command.run), model.languages().pair)
     encoder = None
     if jsonl and limits:
         from regard.search import check_constraints
@@ -522,11 +434,10 @@ def _folder_encoder(run: Path, settings: FolderSettings) -> ConstraintEncoder:
     return ConstraintEncoder(vocabulary, letter_case(settings.languages.target))
 
 
-def _refuse_to_stream(
-    context: typer.Context, kind: InputKind, search: dict[str, Any]
-) -> None:
+def _refuse_to_stream(command: TranslateCommand, kind: InputKind) -> None:
     """Raise UsageError for options that need whole translations."""
-    flags = options.given_flags(context, NOT_STREAMED)
+    search = command.settings
+    flags = given_flags(command, NOT_STREAMED)
     if kind != "text":
         flags.append("--input")
     flags += [
@@ -542,12 +453,11 @@ def _refuse_to_stream(
 
 
 def _stream(
-    context: typer.Context,
+    command: TranslateCommand,
     model: _Model,
     kind: InputKind,
     lines: Lines,
     constraints: Constraints,
-    search: dict[str, Any],
 ) -> None:
     """Print each translation while it is decoded."""
     from regard.pipeline.bulk.chunk_translator import (
@@ -555,7 +465,7 @@ def _stream(
         unknown_script_only,
     )
 
-    _refuse_to_stream(context, kind, search)
+    _refuse_to_stream(command, kind)
     translator = model.make()
     known = 0
     unknown = 0
@@ -566,7 +476,7 @@ def _stream(
         elif line.strip():
             known += 1
         warn(note)
-        increments = translator.begin_stream(line, constraints, **search)
+        increments = translator.begin_stream(line, constraints, **command.settings)
         while True:
             try:
                 typer.echo(next(increments), nl=False)
@@ -579,21 +489,17 @@ def _stream(
         typer.echo()
         warn(*(f"{lines.name}, line {number}: {note}" for note in translation.notes))
     if unknown and not known:
-        raise unknown_script_only(lines.name, context.params["run"])
+        raise unknown_script_only(lines.name, command.run)
 
 
 @contextmanager
 def _chunk_results(
-    context: typer.Context,
-    translate_chunk: ChunkTranslator,
-    model: _Model,
-    runs: list[Path],
+    command: TranslateCommand, translate_chunk: ChunkTranslator, model: _Model
 ) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
     """Load the model in this process or on a cluster; yield a function that returns chunks with
     their results, in order.
     """
-    params = context.params
-    if params["cluster"] is None:
+    if command.cluster is None:
         translator = model.make()
         yield lambda chunks: (
             (chunk, translate_chunk(translator, chunk)) for chunk in chunks
@@ -602,12 +508,12 @@ def _chunk_results(
     from regard.serving.cluster.cluster_workers import translate_on_cluster
 
     with translate_on_cluster(
-        params["cluster"],
+        command.cluster,
         translate_chunk,
-        runs,
-        params["workers"],
-        precision=params["precision"],
-        threads=params["threads"] or 1,
+        command.runs,
+        command.workers,
+        precision=command.decoding_precision,
+        threads=command.threads or 1,
     ) as results:
         yield results
 
@@ -637,7 +543,7 @@ def _link_target(output: Path) -> Path:
 
 @contextmanager
 def _open_output(
-    runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
+    command: TranslateCommand, conditions: dict[str, Any]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
     """Open the output.
 
@@ -648,8 +554,9 @@ def _open_output(
     from regard.common.checksums import fingerprints
     from regard.pipeline.bulk import ResumableOutput, StreamedOutput
 
+    output = command.output
     is_regular = output is not None and replaceable(output)
-    if resume and not is_regular:
+    if command.resume and not is_regular:
         raise UsageError(
             "--resume: only an --output that is a regular file can be continued; give it as before"
         )
@@ -662,15 +569,17 @@ def _open_output(
             yield StreamedOutput(file)
         return
     output = _link_target(output)
-    files = fingerprints(runs[0])
-    for number, other in enumerate(runs[1:], 2):
+    files = fingerprints(command.run)
+    for number, other in enumerate(command.with_, 2):
         for name, digest in fingerprints(other).items():
             files[f"{name} of model {number}"] = digest
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
-    with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:
-        if resume and part.mark.lines:
+    with ResumableOutput(output, {"option": flags, "file": files}).open(
+        command.resume
+    ) as part:
+        if command.resume and part.mark.lines:
             say(f"continuing after line {part.mark.lines:,}")
-        elif resume:
+        elif command.resume:
             say("nothing to resume: starting at line 1")
         try:
             yield part

@@ -5,6 +5,6 @@ The command `regard compare` calls `compare`. `result` defines the data that it 
 """
 
 from regard.comparison.result import Comparison
-from regard.comparison.run_comparison import CompareRequest, compare, compare_request
+from regard.comparison.run_comparison import compare
 
-__all__ = ["CompareRequest", "Comparison", "compare", "compare_request"]
+__all__ = ["Comparison", "compare"]

@@ -15,15 +15,17 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import file_bytes, parse_json
+from regard.common.requests import call_with
 from regard.comparison.entries import has_ended
 from regard.data.provenance import DATA_FILE, fingerprint_files, refuse_changed_files
-from regard.run import Interrupted, TrainPlan, plan_training, train_request
-from regard.training.compose_recipe import TrainRequest, data_table
-from regard.training.journal import Report
+from regard.requests.train_request import TrainArguments
+from regard.run import Interrupted, TrainPlan, plan_training, train
+from regard.training.compose_recipe import RecipeComposer
 from regard.training.recipe import Recipe, presets, read_run_recipe
 
 PLAN = "plan.json"
@@ -164,9 +166,20 @@ def model_plans(
     return models
 
 
-def complete_plan(
-    plan: Plan, device: str, threads: int | None, report: Report | None
-) -> Plan:
+@dataclass(frozen=True)
+class Environment:
+    """Device and threads of the runs, and the function that is told of their events."""
+
+    device: str
+    threads: int | None
+    report: Report | None
+
+    def applied(self, arguments: TrainArguments) -> TrainArguments:
+        """Return the arguments of a training here."""
+        return replace(arguments, device=self.device, threads=self.threads)
+
+
+def complete_plan(plan: Plan, environment: Environment) -> Plan:
     """Compute how many updates the budget allows each model.
 
     Unless the budget is a number of updates, the data are read and a few updates are timed. Raises
@@ -176,16 +189,20 @@ def complete_plan(
     models = dict[str, ModelPlan]()
     for name, model in plan.models.items():
         try:
-            request = _request(plan, model, plan.first_seed)
-            request.compose()  # settings that do not fit together
+            arguments = _arguments(plan, model, plan.first_seed)
+            RecipeComposer(arguments).compose()  # settings that do not fit together
             if plan.budget.updates is not None:
                 models[name] = replace(
                     model, expected=plan.budget.updates, updates=plan.budget.updates
                 )
                 continue
-            say(report, f"{name}: reading the data and timing a few updates")
+            say(
+                environment.report, f"{name}: reading the data and timing a few updates"
+            )
             models[name] = _allow(
-                model, plan.budget, plan_training(request, device, threads)
+                model,
+                plan.budget,
+                plan_training(environment.applied(arguments)),
             )
             if not models[name].expected:
                 causes.append(
@@ -206,14 +223,16 @@ def _allow(model: ModelPlan, budget: Budget, trial: TrainPlan) -> ModelPlan:
     return replace(model, expected=int(budget.minutes * 60 / trial.seconds_per_update))
 
 
-def _request(
+def _arguments(
     plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | None = None
-) -> TrainRequest:
-    data = data_table(**plan.data)
-    settings = {**(end or {}), **model.settings}
-    recipe = None if model.recipe is None else Path(model.recipe)
-    return TrainRequest(
-        recipe=recipe, preset=model.preset, data=data, settings=settings, seed=seed
+) -> TrainArguments:
+    files: dict[str, Any] = dict(plan.data)
+    return TrainArguments(
+        model.recipe,
+        **files,
+        preset=model.preset,
+        settings={**(end or {}), **model.settings},
+        seed=seed,
     )
 
 
@@ -225,7 +244,8 @@ def check_files(plan: Plan, out: Path) -> None:
     begun = [run for run in runs if (run / DATA_FILE).is_file()]
     if not begun:
         return
-    recipe = _request(plan, next(iter(plan.models.values())), plan.first_seed).compose()
+    model = next(iter(plan.models.values()))
+    recipe = RecipeComposer(_arguments(plan, model, plan.first_seed)).compose()
     fingerprints = fingerprint_files(recipe.data)
     for run in begun:
         refuse_changed_files(
@@ -235,9 +255,7 @@ def check_files(plan: Plan, out: Path) -> None:
         )
 
 
-def train_missing(
-    plan: Plan, out: Path, device: str, threads: int | None, report: Report | None
-) -> Plan:
+def train_missing(plan: Plan, out: Path, environment: Environment) -> Plan:
     """Train each run that has not ended; return the plan with the updates of all models.
 
     Raises Interrupted if a signal stops training; the next call resumes from the checkpoint.
@@ -247,33 +265,28 @@ def train_missing(
         model = plan.models[name]
         if not has_ended(path):
             say(
-                report,
+                environment.report,
                 "",
                 f"training {name}, seed {seed} ({number} of {len(plan.folders)}) in {path}",
             )
-            _train(plan, model, seed, path, device, threads, report)
+            _train(plan, model, seed, path, environment)
         if model.updates is None:
             plan = _with_updates(plan, name, path)
             plan.save(out)
     return plan
 
 
-def _train(  # noqa: PLR0913 - all that one run depends on
-    plan: Plan,
-    model: ModelPlan,
-    seed: int,
-    path: Path,
-    device: str,
-    threads: int | None,
-    report: Report | None,
+def _train(
+    plan: Plan, model: ModelPlan, seed: int, path: Path, environment: Environment
 ) -> None:
     if (path / "journal.jsonl").exists():
-        request = TrainRequest(resume=True)
+        arguments = TrainArguments(resume=True)
     else:
-        request = _request(plan, model, seed)
-        recipe = request.compose()
-        request = _request(plan, model, seed, _ending(plan.budget, model, recipe))
-    run = train_request(request, path, device, threads, report)
+        arguments = _arguments(plan, model, seed)
+        recipe = RecipeComposer(arguments).compose()
+        arguments = _arguments(plan, model, seed, _ending(plan.budget, model, recipe))
+    arguments = environment.applied(arguments)
+    run = call_with(train, arguments, out=path, report=environment.report)
     if run.outcome.stopped is not None:
         raise Interrupted(run.outcome.stopped)
 

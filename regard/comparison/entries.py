@@ -42,16 +42,6 @@ class Entry:
         return self.outputs is None
 
 
-def named_path(text: str) -> tuple[str, Path]:
-    """Split NAME=PATH; the name is empty if there is none. The text is a path if such a file
-    exists, even if it contains "=".
-    """
-    name, equals, path = text.partition("=")
-    if equals and name and path and not Path(text).exists():
-        return name, Path(path)
-    return "", Path(text)
-
-
 def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
     """Open run folders, each with its name or an empty one. Raises RegardError with all causes.
 

@@ -11,30 +11,22 @@ import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from sacrebleu import __version__ as sacrebleu_version
 
-from regard.common.arguments import (
-    FUNCTION,
-    NUMBER,
-    PATH,
-    TABLE,
-    TEXT,
-    THREADS,
-    WHOLE,
-    describe,
-    problems_of_types,
-)
 from regard.common.errors import DataError, RegardError, UsageError
+from regard.common.requests import takes
 from regard.common.version import __version__
 from regard.comparison.breakdowns import breakdowns
 from regard.comparison.budget import (
     RUNS,
     Budget,
+    Environment,
     ModelPlan,
     Plan,
     check_files,
@@ -57,7 +49,6 @@ from regard.comparison.measuring import Measured, cost_of, learning_curve, measu
 from regard.comparison.result import Comparison, Example, RunResult, RunScore, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.comparison.test_data import (
-    Files,
     TestData,
     TrainingWords,
     read_test_data,
@@ -71,8 +62,12 @@ from regard.evaluation.text_metrics import MAX_TER_WORDS
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
 from regard.pipeline import load
+from regard.requests.compare_request import (
+    CompareRequest,
+    ComparisonFiles,
+    named_paths,
+)
 from regard.search import SearchOptions
-from regard.training.journal import Report
 
 DATA = "data"
 """Folder within a comparison's folder for pairs held out of the training data."""
@@ -87,49 +82,8 @@ LONG = 80
 SLOW_TER = "; outputs are long, so TER may take minutes"
 
 
-@dataclass(frozen=True)
-class CompareRequest:
-    """Request to compare existing runs, outputs of other systems, and models to train.
-
-    `runs` and `hypotheses` are names, which may be empty, with paths. `presets` are names of
-    presets, or recipe files. `baseline` is the name of a system; if empty, the first one.
-    """
-
-    files: Files
-    runs: Sequence[tuple[str, Path]] = ()
-    hypotheses: Sequence[tuple[str, Path]] = ()
-    presets: Sequence[str | Path] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
-    seeds: int = 1
-    first_seed: int = 1
-    baseline: str = ""
-    options: SearchOptions = field(default_factory=lambda: SearchOptions())
-    speed: bool = True
-    ter: bool = True
-
-
-def compare(  # noqa: PLR0913 - keyword options of a public function
-    runs: Sequence[str | Path] | Mapping[str, str | Path] = (),
-    *,
-    out: str | Path,
-    hypotheses: Mapping[str, str | Path] | None = None,
-    presets: Sequence[str | Path] = (),
-    settings: Mapping[str, object] | None = None,
-    minutes: float | None = None,
-    updates: int | None = None,
-    tokens: int | None = None,
-    seeds: int = 1,
-    seed: int = 1,
-    baseline: str = "",
-    beam: int | None = None,
-    speed: bool = True,
-    ter: bool = True,
-    device: str = "auto",
-    threads: int | None = None,
-    report: Report | None = None,
-    **files: str | Path | Sequence[str | Path] | None,
-) -> Comparison:
+@takes(CompareRequest)
+def compare(request: CompareRequest) -> Comparison:
     """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV
     into `out`.
 
@@ -152,155 +106,95 @@ def compare(  # noqa: PLR0913 - keyword options of a public function
     with all causes, before anything is trained; TrainingError if training cannot continue;
     Interrupted if a signal stopped training.
     """
-    UsageError.raise_all(_type_problems(locals()))
-    named = runs.items() if isinstance(runs, Mapping) else (("", path) for path in runs)
-    request = CompareRequest(
-        _files(files),
-        [(name, Path(path)) for name, path in named],
-        [(name, Path(path)) for name, path in (hypotheses or {}).items()],
-        presets,
-        dict(settings or {}),
-        Budget(minutes, updates, tokens),
-        seeds,
-        seed,
-        baseline,
-        SearchOptions() if beam is None else SearchOptions(beam=beam),
-        speed,
-        ter,
-    )
-    return compare_request(request, Path(out), device, threads, report)
+    return _Session(request).run()
 
 
-def _type_problems(arguments: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each argument of `compare` that has the wrong type."""
-
-    def pick(*names: str) -> dict[str, Any]:
-        return {name: arguments[name] for name in names}
-
-    causes = problems_of_types(PATH, pick("out"))
-    for name in ("runs", "presets"):
-        paths = arguments[name]
-        if isinstance(paths, (str, bytes)) or not isinstance(
-            paths, (Sequence, Mapping)
-        ):
-            causes.append(f"`{name}=`: wanted a list of paths, got {describe(paths)}")
-            continue
-        values = paths.values() if isinstance(paths, Mapping) else paths
-        causes += [
-            cause for path in values for cause in problems_of_types(PATH, {name: path})
-        ]
-    table_causes = problems_of_types(TABLE, pick("hypotheses"), optional=True)
-    causes += table_causes
-    if arguments["hypotheses"] is not None and not table_causes:
-        for path in arguments["hypotheses"].values():
-            causes += problems_of_types(PATH, {"hypotheses": path})
-    causes += problems_of_types(TABLE, pick("settings"), optional=True)
-    causes += problems_of_types(NUMBER, pick("minutes"), optional=True)
-    causes += problems_of_types(WHOLE, pick("updates", "tokens", "beam"), optional=True)
-    causes += problems_of_types(THREADS, pick("threads"), optional=True)
-    causes += problems_of_types(WHOLE, pick("seeds", "seed"))
-    causes += problems_of_types(TEXT, pick("baseline", "device"))
-    causes += problems_of_types(FUNCTION, pick("report"), optional=True)
-    for name, value in arguments["files"].items():
-        is_list = name == "test_target" and isinstance(value, (list, tuple))
-        for path in value if is_list else [value]:
-            causes += problems_of_types(PATH, {name: path}, optional=True)
-    return causes
-
-
-def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> Files:
-    """Make the files of a comparison. Raises UsageError for an unknown keyword."""
-    values: dict[str, Any] = {
-        name: value for name, value in options.items() if value is not None
-    }
-    names = Files.__annotations__
-    unknown = sorted(values.keys() - names.keys())
-    if unknown:
-        raise UsageError(
-            f"compare has no argument {unknown[0]!r}; files are {', '.join(names)}"
-        )
-    references = values.pop("test_target", ())
-    if isinstance(references, (str, Path)):
-        references = [references]
-    return Files(
-        test_target=tuple(map(str, references)),
-        **{name: str(path) for name, path in values.items()},
-    )
-
-
-def compare_request(
-    request: CompareRequest,
-    out: Path,
-    device: str = "auto",
-    threads: int | None = None,
-    report: Report | None = None,
-) -> Comparison:
-    """Compare as `compare` does, with the arguments as one object."""
-    return _Session(request, out, select_device(device), threads, report).run()
+def _paths(paths: Any) -> list[tuple[str, Path]]:
+    return [(name, Path(path)) for name, path in named_paths(paths)]
 
 
 @dataclass
 class _Session:
-    """One comparison: its request, its folder, and the function that reports."""
+    """One comparison."""
 
     request: CompareRequest
-    out: Path
-    device: str
-    threads: int | None
-    report: Report | None
+
+    @cached_property
+    def out(self) -> Path:
+        return Path(self.request.out)
+
+    @cached_property
+    def device(self) -> str:
+        return select_device(self.request.device)
+
+    @cached_property
+    def environment(self) -> Environment:
+        return Environment(self.device, self.request.threads, self.request.report)
+
+    @cached_property
+    def search(self) -> SearchOptions:
+        beam = self.request.beam
+        return SearchOptions() if beam is None else SearchOptions(beam=beam)
+
+    @cached_property
+    def budget(self) -> Budget:
+        request = self.request
+        return Budget(request.minutes, request.updates, request.tokens)
 
     def run(self) -> Comparison:
         """Check everything, train missing models, measure, and write."""
         request = self.request
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
+        if self.request.threads is not None:
+            torch.set_num_threads(self.request.threads)
         plan, files, note, entries, data = self._check()
         if plan is not None:
-            plan = train_missing(plan, self.out, self.device, self.threads, self.report)
+            plan = train_missing(plan, self.out, self.environment)
             entries = [*self._trained(plan), *entries]
-        UsageError.raise_all(conflicts(entries, bool(request.files.images)))
+        UsageError.raise_all(conflicts(entries, bool(request.images)))
         comparison = self._compare(entries, data, files, plan, note)
         write_files(comparison, self.out)
         say(
-            self.report,
+            self.request.report,
             f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv",
         )
         return comparison
 
-    def _check(self) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
+    def _check(self) -> tuple[Plan | None, ComparisonFiles, str, list[Entry], TestData]:
         """Read and check all inputs before anything is trained. Raises UsageError or DataError with
         all causes.
         """
         request = self.request
-        causes = self.request.files.problems()
+        causes = self.request.problems()
         causes += check_out(self.out)
         if not (request.runs or request.presets or request.hypotheses):
             causes.append(
                 "there is nothing to compare: give runs, `presets=` to train, or `hypotheses=`"
             )
-        if request.presets and not request.files.has_training:
+        if request.presets and not request.has_training:
             causes.append(
                 "`presets=`: to train needs `source=` and `target=`, `pairs=`, or `images=` and "
                 "`captions=`"
             )
         if request.presets:
-            causes += request.budget.problems()
-        elif request.budget != Budget() or request.seeds != 1 or request.settings:
+            causes += self.budget.problems()
+        elif self.budget != Budget() or request.seeds != 1 or request.settings:
             causes.append(
                 "`minutes=`, `updates=`, `tokens=`, `seeds=` and settings are for `presets=` to "
                 "train"
             )
         if not 1 <= request.seeds <= 100:
             causes.append(f"`seeds={request.seeds}`: wanted 1 to 100")
-        if not (request.files.has_test or request.presets):
+        if not (request.has_test or request.presets):
             causes.append(
                 "there is nothing to test on: give `test_source=` and `test_target=`, or "
                 "`test_captions=`"
             )
         models, causes = _collect(
-            lambda: model_plans(request.presets, request.settings), causes, {}
+            lambda: model_plans(request.presets, request.settings or {}), causes, {}
         )
-        runs, causes = _collect(lambda: open_runs(request.runs), causes, list[Entry]())
+        runs, causes = _collect(
+            lambda: open_runs(_paths(request.runs)), causes, list[Entry]()
+        )
         UsageError.raise_all(causes)
         had_data = (self.out / DATA).exists()
         try:
@@ -314,10 +208,10 @@ class _Session:
 
     def _check_data(
         self, models: Mapping[str, ModelPlan], runs: list[Entry]
-    ) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
+    ) -> tuple[Plan | None, ComparisonFiles, str, list[Entry], TestData]:
         request = self.request
         (files, note), causes = _collect(
-            lambda: split_off_test(request.files, self.out / DATA), [], (None, "")
+            lambda: split_off_test(request, self.out / DATA), [], (None, "")
         )
         data, causes = (
             _collect(lambda: read_test_data(files), causes, None)
@@ -325,10 +219,11 @@ class _Session:
             else (None, causes)
         )
         if data is None:
-            raise DataError(*causes, *conflicts(runs, bool(request.files.images)))
+            raise DataError(*causes, *conflicts(runs, bool(request.images)))
         what = f"the test set ({data.test.name})"
+        hypotheses = _paths(request.hypotheses or ())
         outputs, causes = _collect(
-            lambda: open_hypotheses(request.hypotheses, len(data.test.sources), what),
+            lambda: open_hypotheses(hypotheses, len(data.test.sources), what),
             causes,
             [],
         )
@@ -349,7 +244,7 @@ class _Session:
         DataError.raise_all(causes)
         return self._plan(models, files) if models else None, files, note, entries, data
 
-    def _plan(self, models: Mapping[str, ModelPlan], files: Files) -> Plan:
+    def _plan(self, models: Mapping[str, ModelPlan], files: ComparisonFiles) -> Plan:
         """Make the plan, or load that of the comparison started in this folder. Raises UsageError
         if it belongs to another comparison.
         """
@@ -357,11 +252,11 @@ class _Session:
             name: value for name, value in files.training.items() if value is not None
         }
         plan = Plan(
-            self.request.budget,
+            self.budget,
             self.request.seeds,
             training,
             models,
-            self.request.first_seed,
+            1 if self.request.seed is None else self.request.seed,
         )
         begun = load_plan(self.out)
         if begun is not None:
@@ -382,7 +277,7 @@ class _Session:
                 )
             check_files(begun, self.out)
             return replace(begun, seeds=plan.seeds)  # more seeds may be added
-        plan = complete_plan(plan, self.device, self.threads, self.report)
+        plan = complete_plan(plan, self.environment)
         plan.save(self.out)
         return plan
 
@@ -401,7 +296,7 @@ class _Session:
         self,
         entries: Sequence[Entry],
         data: TestData,
-        files: Files,
+        files: ComparisonFiles,
         plan: Plan | None,
         note: str,
     ) -> Comparison:
@@ -426,7 +321,10 @@ class _Session:
             default=0,
         )
         is_slow = tokenize is None and longest > LONG and request.ter
-        say(self.report, f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
+        say(
+            self.request.report,
+            f"scoring, with paired bootstrap tests{SLOW_TER if is_slow else ''}",
+        )
         settings = [entry.settings for entry in entries if entry.settings is not None]
         language = settings[0].languages.target if settings else ""
         groups = _test_groups(entries, systems, baseline)
@@ -484,12 +382,10 @@ class _Session:
     def _measure(self, entry: Entry, data: TestData) -> Measured:
         items = "images" if data.images else "lines"
         say(
-            self.report,
+            self.request.report,
             f"decoding {len(data.test.sources):,} {items} with {entry.name}",
         )
-        return measure_run(
-            entry, data, self.device, self.request.options, self.out / "cache"
-        )
+        return measure_run(entry, data, self.device, self.search, self.out / "cache")
 
     def _times(
         self, data: TestData, runs: Sequence[Entry]
@@ -499,13 +395,16 @@ class _Session:
         """
         if not self.request.speed or not runs:
             return {}, ()
-        say(self.report, "measuring speed and memory, the models in turns")
+        say(self.request.report, "measuring speed and memory, the models in turns")
         sources = list(map(str, data.images)) or [
             source for source in data.test.sources if source
         ]
         paths = {run.name: run.path for run in runs}
-        times, causes = measure_speed(paths, sources, self.device, self.request.options)
-        say(self.report, *(f"{cause}; all else is in the report" for cause in causes))
+        times, causes = measure_speed(paths, sources, self.device, self.search)
+        say(
+            self.request.report,
+            *(f"{cause}; all else is in the report" for cause in causes),
+        )
         return times, causes
 
     def _examples(
@@ -528,12 +427,10 @@ class _Session:
             for entry in shown
             if entry.is_run
         )
-        return make_examples(chosen, data, pipelines, self.request.options)
+        return make_examples(chosen, data, pipelines, self.search)
 
     def _facts(self) -> dict[str, str]:
-        options = ", ".join(
-            f"{name} {value}" for name, value in self.request.options.items()
-        )
+        options = ", ".join(f"{name} {value}" for name, value in self.search.items())
         return {
             "regard": __version__,
             "sacrebleu": str(sacrebleu_version),

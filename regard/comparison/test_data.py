@@ -18,6 +18,7 @@ from regard.data.pair_filters import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words
+from regard.requests.compare_request import ComparisonFiles
 
 HELD_OUT = (
     "it was held out of the training data; "
@@ -27,122 +28,6 @@ VALIDATION = (
     "these are the validation data, which chose the weights too; give test files for figures to "
     "publish"
 )
-
-
-@dataclass(frozen=True)
-class Files:
-    """Data files of a comparison: those to train on, as in `regard.train`, and those to test on.
-
-    `test_target` are one or more files of references, line by line. `images` is the folder of
-    captioned images.
-    """
-
-    source: str | None = None
-    target: str | None = None
-    pairs: str | None = None
-    valid_source: str | None = None
-    valid_target: str | None = None
-    valid_pairs: str | None = None
-    test_source: str | None = None
-    test_target: tuple[str, ...] = ()
-    test_pairs: str | None = None
-    test_alignments: str | None = None
-    images: str | None = None
-    captions: str | None = None
-    valid_captions: str | None = None
-    test_captions: str | None = None
-
-    @property
-    def training(self) -> dict[str, str | None]:
-        """Training and validation files, by the names of the arguments of `regard.train`."""
-        texts = (
-            "source",
-            "target",
-            "pairs",
-            "valid_source",
-            "valid_target",
-            "valid_pairs",
-        )
-        return {
-            name: getattr(self, name)
-            for name in (*texts, "images", "captions", "valid_captions")
-        }
-
-    @property
-    def has_training(self) -> bool:
-        """True if there are files to train on."""
-        return bool(
-            (self.source and self.target)
-            or self.pairs
-            or (self.images and self.captions)
-        )
-
-    @property
-    def has_test(self) -> bool:
-        """True if there are files to test on."""
-        return bool(
-            (self.test_source and self.test_target)
-            or self.test_pairs
-            or (self.images and self.test_captions)
-        )
-
-    def problems(self) -> list[str]:
-        """Return a sentence for each file that excludes another one or lacks its counterpart."""
-        texts = [
-            self.source,
-            self.target,
-            self.pairs,
-            self.valid_source,
-            self.valid_target,
-            self.valid_pairs,
-        ]
-        texts += [
-            self.test_source,
-            self.test_pairs,
-            self.test_alignments,
-            *self.test_target,
-        ]
-        captions = [self.captions, self.valid_captions, self.test_captions]
-        causes = []
-        if (self.images or any(captions)) and any(texts):
-            causes.append(
-                "`images=` and files of sentences: compare translators or captioners; leave one of "
-                "them out"
-            )
-        for prefix in ("", "valid_", "test_"):
-            causes += self._side_problems(prefix)
-        if self.test_alignments and not self.test_source:
-            causes.append(
-                "`test_alignments=`: links the words of `test_source=` and `test_target=`; give "
-                "them too"
-            )
-        if any(captions) and not self.images:
-            causes.append("`images=` is missing: the folder of the captioned images")
-        if self.images and not any(captions):
-            causes.append(
-                "`images=` is given without captions; give `test_captions=`, or `captions=` to "
-                "train on"
-            )
-        return causes
-
-    def _side_problems(self, prefix: str) -> list[str]:
-        """Return a sentence if one of two sides is missing, or if pairs are given too."""
-        causes = []
-        has_source = bool(getattr(self, f"{prefix}source"))
-        has_target = bool(getattr(self, f"{prefix}target"))
-        if has_source and not has_target:
-            causes.append(
-                f"`{prefix}source=` is given without `{prefix}target=`; give both"
-            )
-        elif has_target and not has_source:
-            causes.append(
-                f"`{prefix}target=` is given without `{prefix}source=`; give both"
-            )
-        if has_source and getattr(self, f"{prefix}pairs"):
-            causes.append(
-                f"`{prefix}source=` and `{prefix}pairs=` exclude each other; give one"
-            )
-        return causes
 
 
 @dataclass(frozen=True)
@@ -168,7 +53,7 @@ class TrainingWords:
     target: Mapping[str, int] | None = None
 
 
-def read_test_data(files: Files) -> TestData:
+def read_test_data(files: ComparisonFiles) -> TestData:
     """Read the test set. Raises DataError, with all causes, for files that are damaged or of
     different lengths.
     """
@@ -176,15 +61,15 @@ def read_test_data(files: Files) -> TestData:
         return _read_images(files)
     links = list[str]()
     if files.test_pairs:
-        corpus = read_corpus(PairFiles(None, None, files.test_pairs), None, "test")
+        corpus = read_corpus(PairFiles(None, None, str(files.test_pairs)), None, "test")
         sources = corpus.sources
         references = [corpus.targets]
         name = Path(files.test_pairs).name
     else:
         assert files.test_source, "checked before"
-        gold_file = [files.test_alignments] if files.test_alignments else []
+        gold_file = [str(files.test_alignments)] if files.test_alignments else []
         sources, *references = read_parallel(
-            [files.test_source, *files.test_target, *gold_file]
+            [str(files.test_source), *files.references, *gold_file]
         )
         links = references.pop() if gold_file else []
         name = Path(files.test_source).name
@@ -194,7 +79,9 @@ def read_test_data(files: Files) -> TestData:
     gold = tuple[Gold, ...]()
     if files.test_alignments:
         linked = tuple(zip(sources, references[0], strict=True))
-        gold = tuple(parse_gold(files.test_alignments, links, sources, references[0]))
+        gold = tuple(
+            parse_gold(str(files.test_alignments), links, sources, references[0])
+        )
     sources = [clean(line) for line in sources]
     references = [[nfc(line) for line in lines] for lines in references]
     return TestData(
@@ -202,7 +89,7 @@ def read_test_data(files: Files) -> TestData:
     )
 
 
-def _read_images(files: Files) -> TestData:
+def _read_images(files: ComparisonFiles) -> TestData:
     assert files.images, "checked before"
     assert files.test_captions, "checked before"
     problems = Problems(False)
@@ -232,7 +119,7 @@ def _test_set(
     )
 
 
-def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
+def split_off_test(files: ComparisonFiles, folder: Path) -> tuple[ComparisonFiles, str]:
     """Choose test data if none are given: the validation data, or else pairs held out of the
     training data. Return the files with a note on the choice.
 
@@ -243,7 +130,7 @@ def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
         return files, ""
     if files.valid_source and files.valid_target:
         return replace(
-            files, test_source=files.valid_source, test_target=(files.valid_target,)
+            files, test_source=files.valid_source, test_target=files.valid_target
         ), VALIDATION
     if files.valid_pairs or files.valid_captions:
         return replace(
@@ -267,15 +154,16 @@ def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
             write_lines(source, corpus.sources)
             write_lines(target, corpus.targets)
     split = replace(files, source=train[0], target=train[1], pairs=None)
-    return replace(split, test_source=test[0], test_target=(test[1],)), HELD_OUT
+    return replace(split, test_source=test[0], test_target=test[1]), HELD_OUT
 
 
-def _training(files: Files) -> CorpusSettings:
-    values = {"source": files.source, "target": files.target, "pairs": files.pairs}
+def _training(files: ComparisonFiles) -> CorpusSettings:
+    names = ("source", "target", "pairs")
+    values = {name: path for name, path in files.training.items() if name in names}
     return CorpusSettings.parse(values, "the arguments")
 
 
-def read_training_words(files: Files) -> TrainingWords:
+def read_training_words(files: ComparisonFiles) -> TrainingWords:
     """Count the words on both sides of the training data, or the words of the captions."""
     if not files.has_training:
         return TrainingWords()

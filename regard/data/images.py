@@ -515,6 +515,7 @@ def load_pixels(
     image = _to_rgb(source)
     size = image_size.resized((image.height, image.width))
     if size[0] * size[1] > image_size.max_pixels:
+        _check_pixels(image, name, image_size.max_pixels)
         raise DataError(
             f"{name}: {image.width:,} × {image.height:,} is so thin that it would be resized to "
             f"{size[1]:,} × {size[0]:,} before it is cropped; leave it out, or crop it yourself"
@@ -534,13 +535,7 @@ def decode_image(
     """
     kind, image = _open_header(data, name)
 
-    max_pixels = limits.max_pixels
-    if image.width * image.height > max_pixels:
-        raise DataError(
-            f"{name}: {image.width:,} × {image.height:,} are {image.width * image.height:,} "
-            f"pixels, more than the {max_pixels:,} that data.images.max_pixels allows; make it "
-            "smaller, or allow more if you trust the file"
-        )
+    _check_pixels(image, name, limits.max_pixels)
     if max(image.size) > limits.max_file_side:
         raise DataError(
             f"{name}: {image.width:,} × {image.height:,}, a side longer than the "
@@ -556,6 +551,17 @@ def decode_image(
     if kind == "JPEG" and all(target_size):
         image.draft(None, (2 * max(target_size), 2 * max(target_size)))
     return _upright(image, name, kind)
+
+
+def _check_pixels(image: Image.Image, name: str, max_pixels: int) -> None:
+    """Raise DataError if an image has more than `max_pixels` pixels."""
+    pixels = image.width * image.height
+    if pixels > max_pixels:
+        raise DataError(
+            f"{name}: {image.width:,} × {image.height:,} are {pixels:,} pixels, more than the "
+            f"{max_pixels:,} that data.images.max_pixels allows; make it smaller, or allow more "
+            "if you trust the file"
+        )
 
 
 def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:

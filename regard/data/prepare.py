@@ -9,7 +9,8 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json, reason_of
+from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
 from regard.data.corpus import (
@@ -99,8 +101,12 @@ class PreparedData:
     sample: TextSample
 
 
+def _ignore(*_: object) -> None:
+    """Stand in for a callback that was not given, and for reading a training corpus."""
+
+
 @dataclass(frozen=True)
-class _DataRequest:
+class DataRequest:
     """The arguments of `prepare_data`."""
 
     data: CorpusSettings
@@ -108,11 +114,17 @@ class _DataRequest:
     batching: BatchingSettings
     seed: int
     run: Path
-    log: Log
-    inspect: Inspect
-    fingerprints: Fingerprints
-    variation: VariationSettings
-    resumed: bool = False
+    variation: VariationSettings = field(
+        default_factory=VariationSettings, kw_only=True
+    )
+    log: Log = field(default=_ignore, kw_only=True)
+    inspect: Inspect = field(default=_ignore, kw_only=True)
+    resumed: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def fingerprints(self) -> Fingerprints:
+        """The hashes of the data files."""
+        return fingerprint_files(self.data)
 
     def check_files(self) -> None:
         """Raise DataError if a run is resumed whose data files have changed."""
@@ -127,18 +139,8 @@ class _DataRequest:
         return ()
 
 
-def prepare_data(  # noqa: PLR0913 - keyword options of a public function
-    data: CorpusSettings,
-    tokenizer: TokenizerSettings | Tokenizer,
-    batching: BatchingSettings,
-    seed: int,
-    run: Path,
-    *,
-    variation: VariationSettings | None = None,
-    log: Log | None = None,
-    inspect: Inspect | None = None,
-    resumed: bool = False,
-) -> PreparedData:
+@takes(DataRequest)
+def prepare_data(request: DataRequest) -> PreparedData:
     """Read the corpora of a run and make batches of them. Raises DataError with all causes at once.
 
     If `tokenizer` is given as settings, a vocabulary is learnt from the training text. A given
@@ -151,19 +153,8 @@ def prepare_data(  # noqa: PLR0913 - keyword options of a public function
     training text before it is tokenised (with evenly sampled lines if the text is long), and may
     raise. If `resumed` is True, changed files are refused.
     """
+    data = request.data
     _check_rereadable(data)
-    request = _DataRequest(
-        data=data,
-        tokenizer=tokenizer,
-        batching=batching,
-        seed=seed,
-        run=run,
-        log=log or _ignore,
-        inspect=inspect or _ignore,
-        fingerprints=fingerprint_files(data),
-        variation=variation or VariationSettings(),
-        resumed=resumed,
-    )
     request.check_files()
 
     if data.images is not None:
@@ -202,7 +193,7 @@ def _check_rereadable(data: CorpusSettings) -> None:
     DataError.raise_all(causes)
 
 
-def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedData:
+def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedData:
     """Prepare images and their captions."""
     data = request.data
     tokenizer = request.tokenizer
@@ -266,7 +257,7 @@ def _read_links(
     return links
 
 
-def _reuse_shards(request: _DataRequest) -> PreparedData:
+def _reuse_shards(request: DataRequest) -> PreparedData:
     """Reuse the shards of an earlier start of this run if they are undamaged and still fit;
     otherwise make new shards.
     """
@@ -280,7 +271,7 @@ def _reuse_shards(request: _DataRequest) -> PreparedData:
     return replace(prepared, report=(reason, *prepared.report))
 
 
-def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
+def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
     """Open the shards of this run. Raises DataError if they are damaged or hold other data."""
     folder = request.run / SHARDS
     cache_key = _cache_key(request, tokenizer)
@@ -305,16 +296,10 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
         overlap_lines = [
             "what valid and test share with train was not compared again: the shards hold no text"
         ]
-    return _prepared(
-        request,
-        tokenizer,
-        shards,
-        {},
-        [*summary.report, *_report_lines(others.values()), *overlap_lines],
-        others,
-        summary.facts,
-        ([], []),
-    )
+    lines = [*summary.report, *_report_lines(others.values()), *overlap_lines]
+    no_sample: TextSample = ([], [])
+    corpora = _TokenizedCorpora(shards, {}, lines, others, summary.facts, no_sample)
+    return _prepared(request, tokenizer, corpora)
 
 
 @dataclass(frozen=True)
@@ -357,7 +342,7 @@ def _read_summary(folder: Path) -> _Summary:
         ) from None
 
 
-def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
+def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     """Read and tokenise the text into memory or, if `on_disk`, into shards.
 
     Shards take a few passes over the text and keep little of it in memory.
@@ -418,11 +403,12 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
         # The summary is written last, because shards without a summary are not reused.
         write_text(folder / SUMMARY, json.dumps(summary, indent=1))
     report += [*_report_lines(others.values()), *overlap_lines]
-    return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
+    corpora = _TokenizedCorpora(examples, links, report, others, facts, sample)
+    return _prepared(request, tokenizer, corpora)
 
 
 def _fit_tokenizer(
-    request: _DataRequest, corpora: Sequence[TrainingCorpus], log: Log
+    request: DataRequest, corpora: Sequence[TrainingCorpus], log: Log
 ) -> tuple[Tokenizer, TextSample]:
     """Inspect the training text, and learn the vocabulary unless the run has one.
 
@@ -442,44 +428,52 @@ def _report_lines(corpora: Iterable[TrainingCorpus]) -> list[str]:
     return [line for corpus in corpora for line in corpus.report.lines()]
 
 
-def _prepared(  # noqa: PLR0913 - the parts of which a PreparedData is made
-    request: _DataRequest,
-    tokenizer: Tokenizer,
-    examples: Mapping[str, Sequence[Example]],
-    links: Mapping[str, WordLinks],
-    report: list[str],
-    others: Mapping[str, Corpus],
-    facts: Mapping[str, CorpusFacts],
-    sample: TextSample,
+@dataclass(frozen=True)
+class _TokenizedCorpora:
+    """The corpora of a run: tokenised training text, and validation and test text."""
+
+    examples: Mapping[str, Sequence[Example]]
+    links: Mapping[str, WordLinks]
+    report: list[str]
+    others: Mapping[str, Corpus]
+    facts: Mapping[str, CorpusFacts]
+    sample: TextSample
+
+
+def _prepared(
+    request: DataRequest, tokenizer: Tokenizer, corpora: _TokenizedCorpora
 ) -> PreparedData:
     """Make batches of tokenised corpora."""
     streams = []
-    for number, (name, part) in enumerate(examples.items()):
-        resample = _resample(request, tokenizer, part, links.get(name))
+    for number, (name, part) in enumerate(corpora.examples.items()):
+        resample = _resample(request, tokenizer, part, corpora.links.get(name))
         seed = request.seed + number
         streams.append(BatchStream(part, request.batching, seed, resample))
 
     batches: BatchSource = streams[0]
     if len(streams) > 1:
-        weights = [request.data.weights[name] for name in examples]
+        weights = [request.data.weights[name] for name in corpora.examples]
         batches = Mixture(streams, weights, request.seed)
-    evaluation_facts = {name: corpus.facts() for name, corpus in others.items()}
+    evaluation_facts = {name: corpus.facts() for name, corpus in corpora.others.items()}
     return PreparedData(
-        report=(*report, *(word_links.report for word_links in links.values())),
+        report=(
+            *corpora.report,
+            *(word_links.report for word_links in corpora.links.values()),
+        ),
         tokenizer=tokenizer,
-        longest_source=max(map(_longest_source, examples.values())),
-        valid=others["valid"],
-        test=others.get("test"),
+        longest_source=max(map(_longest_source, corpora.examples.values())),
+        valid=corpora.others["valid"],
+        test=corpora.others.get("test"),
         batches=batches,
-        pairs=sum(map(len, examples.values())),
-        facts={**facts, **evaluation_facts},
+        pairs=sum(map(len, corpora.examples.values())),
+        facts={**corpora.facts, **evaluation_facts},
         changes=request.compare(),
-        sample=sample,
+        sample=corpora.sample,
     )
 
 
 def _resample(
-    request: _DataRequest,
+    request: DataRequest,
     tokenizer: Tokenizer,
     examples: Sequence[Example],
     links: WordLinks | None,
@@ -546,7 +540,7 @@ def _memory_bytes() -> float:
         )  # Windows has no sysconf, and other systems may not know the names
 
 
-def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
+def _cache_key(request: DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
     evaluation = _evaluation_hashes(request.fingerprints)
     return {
@@ -576,7 +570,3 @@ def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:
         for role, entry in fingerprints.items()
         if role.split(".")[0] in EVALUATION
     }
-
-
-def _ignore(*_: object) -> None:
-    """Stand in for a callback that was not given, and for reading a training corpus."""

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
-from regard.attention import Attention, Memory, ScoreName
+from regard.attention import Attention, Memory
 from regard.common.monkey_patches import as_defined
-from regard.common.settings import LAYERS, LENGTH, SIZE, Settings
+from regard.common.settings import LENGTH, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
@@ -27,13 +27,14 @@ from regard.models.interface import (
     Source,
     State,
 )
+from regard.models.shared_settings import CrossAttentionScore, LayerCount, WordDropout
 
 
 class ConvolutionalSettings(Settings):
     """Settings common to the convolutional encoder and decoder."""
 
     kind: Literal["convolutional"] = "convolutional"
-    layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
+    layers: LayerCount = 4
     size: int = Field(
         256, ge=1, le=SIZE, description="size of the vectors between layers"
     )
@@ -53,9 +54,7 @@ class ConvolutionalSettings(Settings):
     dropout: float = Field(
         0.2, ge=0, lt=1, description="dropout after embeddings and before layers"
     )
-    word_dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
-    )
+    word_dropout: WordDropout = 0.0
 
 
 class ConvolutionalEncoderSettings(ConvolutionalSettings):
@@ -67,9 +66,7 @@ class ConvolutionalEncoderSettings(ConvolutionalSettings):
 class ConvolutionalDecoderSettings(ConvolutionalSettings):
     """Convolutional decoder, with causal kernels and attention in every layer."""
 
-    score: ScoreName = Field(
-        "dot", description="attention score of the cross-attention"
-    )
+    score: CrossAttentionScore = "dot"
 
 
 @as_defined

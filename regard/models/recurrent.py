@@ -12,10 +12,10 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regard.attention import Attention, ScoreName
+from regard.attention import Attention
 from regard.common.errors import ConfigurationError
 from regard.common.monkey_patches import as_defined
-from regard.common.settings import LAYERS, SIZE, Settings
+from regard.common.settings import SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.cells import CELLS, CellName
 from regard.layers.deferred_linear import DeferredLinear
@@ -32,6 +32,12 @@ from regard.models.interface import (
     Source,
     State,
 )
+from regard.models.shared_settings import (
+    CrossAttentionScore,
+    LayerCount,
+    LayerInputDropout,
+    WordDropout,
+)
 
 Tensors = dict[str, Tensor]
 """Tensors of a decoder state, by name."""
@@ -43,7 +49,7 @@ class RecurrentEncoderSettings(Settings):
     reads: ClassVar[str] = "text"
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = Field("gru", description="recurrent cell")
-    layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
+    layers: LayerCount = 1
     size: int = Field(
         256, ge=1, le=SIZE, description="size of the hidden state in each direction"
     )
@@ -51,19 +57,15 @@ class RecurrentEncoderSettings(Settings):
         True, description="run in both directions and concatenate the states"
     )
     embedding: int = Field(256, ge=1, le=SIZE, description="size of the embeddings")
-    dropout: float = Field(
-        0.3, ge=0, lt=1, description="dropout after embeddings and layers"
-    )
-    word_dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
-    )
+    dropout: LayerInputDropout = 0.3
+    word_dropout: WordDropout = 0.0
 
 
 class _DecoderSettings(Settings):
     """Settings common to the recurrent decoders."""
 
     cell: CellName = Field("gru", description="recurrent cell")
-    layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
+    layers: LayerCount = 1
     size: int = Field(512, ge=1, le=SIZE, description="size of the hidden state")
     embedding: int = Field(
         256,
@@ -71,12 +73,8 @@ class _DecoderSettings(Settings):
         le=SIZE,
         description="size of the embeddings and of the features below the output projection",
     )
-    dropout: float = Field(
-        0.3, ge=0, lt=1, description="dropout after embeddings and layers"
-    )
-    word_dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
-    )
+    dropout: LayerInputDropout = 0.3
+    word_dropout: WordDropout = 0.0
 
 
 class RecurrentDecoderSettings(_DecoderSettings):
@@ -89,9 +87,7 @@ class RecurrentDecoderSettings(_DecoderSettings):
         "luong_input_feeding: luong, and the features of a step are fed into the next "
         "(input feeding)",
     )
-    score: ScoreName = Field(
-        "additive", description="attention score of the cross-attention"
-    )
+    score: CrossAttentionScore = "additive"
     attention_size: int = Field(
         256,
         ge=1,

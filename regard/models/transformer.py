@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
 from regard.common.monkey_patches import as_defined
-from regard.common.settings import LAYERS, LENGTH, SIZE, Settings
+from regard.common.settings import LENGTH, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout, layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
@@ -27,13 +27,14 @@ from regard.models.interface import (
     Source,
     State,
 )
+from regard.models.shared_settings import LayerCount, WordDropout
 
 
 class TransformerSettings(Settings):
     """Settings common to the Transformer encoder and decoder."""
 
     kind: Literal["transformer"] = "transformer"
-    layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
+    layers: LayerCount = 4
     size: int = Field(128, ge=2, le=SIZE, description="model size D")
     heads: int = Field(
         4, ge=1, le=SIZE, description="attention heads; they divide the size"
@@ -44,9 +45,7 @@ class TransformerSettings(Settings):
     dropout: float = Field(
         0.3, ge=0, lt=1, description="dropout after embeddings and sublayers"
     )
-    word_dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
-    )
+    word_dropout: WordDropout = 0.0
     layer_dropout: float = Field(
         0.0,
         ge=0,

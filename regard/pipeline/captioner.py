@@ -59,11 +59,12 @@ Region = tuple[float, float, float, float]
 class Caption:
     """The caption of one image.
 
-    - `tokens`: its subword units, as text. - `score`: log-probability over the length penalty. -
-    `readings`: attention weights over the image's cells, on request. - `chosen`: the attention head
-    that determines `regions`; None is the mean of the last layer. - `nbest`: the hypotheses, best
-    first, if more than one was asked for. - `repetition`: a text that the caption keeps repeating,
-    and how often, which indicates failure.
+    - `tokens`: its subword units, as text.
+    - `score`: log-probability over the length penalty.
+    - `readings`: attention weights over the image's cells, on request.
+    - `chosen`: the attention head that determines `regions`; None is the mean of the last layer.
+    - `nbest`: the hypotheses, best first, if more than one was asked for.
+    - `repetition`: a text that the caption keeps repeating, and how often, which indicates failure.
     """
 
     text: str

@@ -392,33 +392,22 @@ class LibraryDecoder(Decoder):
                 readings = None
                 if self._reads_each:
                     readings = self._readings(line, hypothesis)
-                ranked.append(self._result(line, hypothesis, constraints, readings))
+                notes = _notes(hypothesis, constraints)
+                ranked.append(self._result(line, hypothesis, readings, notes))
         readings = self._readings(line, best) if self._wanted.readings else None
-        doubtful = any(part.doubtful for part in parts)
-        return self._result(
-            line,
-            best,
-            constraints,
-            readings,
-            tuple(ranked),
-            parts,
-            doubtful,
-            line.notes,
-        )
+        notes = (*line.notes, *_notes(best, constraints))
+        return self._result(line, best, readings, notes, tuple(ranked), parts)
 
-    def _result(  # noqa: PLR0913 - the parts of which a Translation is made
+    def _result(
         self,
         line: RuntimeLine,
         hypothesis: RuntimeHypothesis,
-        constraints: Constraints,
-        readings: Readings | None = None,
+        readings: Readings | None,
+        notes: tuple[str, ...],
         nbest: tuple[Translation, ...] = (),
         parts: tuple[TranslatedPart, ...] = (),
-        doubtful: bool = False,
-        notes: tuple[str, ...] = (),
     ) -> Translation:
-        if constraints.terms:
-            notes += missing_terms(hypothesis.is_complete, constraints, "translation")
+        doubtful = any(part.doubtful for part in parts)
         return Translation(
             hypothesis.text,
             tuple(self._model.tokens(hypothesis.ids, True)),
@@ -474,3 +463,10 @@ def _refuse_unsupported(settings: SearchSettings) -> None:
         for name in UNSUPPORTED
         if getattr(settings, name) != fields[name].default
     )
+
+
+def _notes(hypothesis: RuntimeHypothesis, constraints: Constraints) -> tuple[str, ...]:
+    """Return a note if words that had to appear do not."""
+    if not constraints.terms:
+        return ()
+    return missing_terms(hypothesis.is_complete, constraints, "translation")

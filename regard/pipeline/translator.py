@@ -103,12 +103,13 @@ class Translator(ABC):
         empty.
 
         - `nbest`, `alignments`, `readings`: see `Translation`. Readings and alignments belong to
-        the output of the search, whatever its settings. - `constraints` hold for all lines, or
-        there is one for each. - `keep`: placeholders, addresses, code and emoji come back
-        unchanged, as do the matches of given RE2 patterns in lines without constraints, and lines
-        in capitals are read in letters that the model knows. If nbest, alignments or readings are
-        asked for, this holds for at most two placeholders of a line, by the model's copy tokens. -
-        `search` overrides the model's search settings.
+          the output of the search, whatever its settings.
+        - `constraints` hold for all lines, or there is one for each.
+        - `keep`: placeholders, addresses, code and emoji come back unchanged, as do the matches of
+          given RE2 patterns in lines without constraints, and lines in capitals are read in letters
+          that the model knows. If nbest, alignments or readings are asked for, this holds for at
+          most two placeholders of a line, by the model's copy tokens.
+        - `search` overrides the model's search settings.
 
         Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
         contradict each other or the model, and LineError for lines that cannot be translated.

@@ -74,7 +74,9 @@ def serve(
 class Supervisor:
     """Supervises the serving process, and the PyTorch process if a model needs it."""
 
-    def __init__(  # noqa: PLR0913 - tests replace the last four
+    clock = staticmethod(time.monotonic)
+
+    def __init__(
         self,
         configuration: Mapping[str, Any],
         listener: socket.socket,
@@ -82,14 +84,12 @@ class Supervisor:
         say: Say = print,
         max_memory: int = 0,
         commands: Sequence[Sequence[str]] = COMMANDS,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._configuration = configuration
         self._listener = listener
         self._events = events
         self._say = say
         self._max_memory = max_memory
-        self._clock = clock
         self._serving = ChildProcess(
             "the serving process", commands[0], events, listener
         )
@@ -169,7 +169,7 @@ class Supervisor:
 
         Time in which the supervisor itself was suspended, for instance by Ctrl-Z, is not counted.
         """
-        before = self._clock()
+        before = self.clock()
         pauses = [
             child.pause
             for child in self._children
@@ -177,7 +177,7 @@ class Supervisor:
         ]
         with suppress(queue.Empty):
             self._handle(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
-        passed = min(self._clock() - before, 2 * BEAT_SECONDS)
+        passed = min(self.clock() - before, 2 * BEAT_SECONDS)
         for child in self._children:
             child.advance(passed)
 

@@ -43,15 +43,20 @@ class TranslatedPart(NamedTuple):
 class Translation:
     """The translation of one line.
 
-    - `tokens`: its subword units, as text. - `score`: log-probability over the length penalty; for
-    a line that was split, the sum over `parts`. - `alignments`: links (source word, target word),
-    on request. Source words are separated by spaces in the line as given. - `readings`: attention
-    weights and the words they belong to, on request; None if the line was split. - `nbest`: the
-    hypotheses, best first, if more than one was asked for. - `repetition`: a text that the
-    translation keeps repeating, and how often, which indicates failure. - `notes`: remarks in
-    sentences, such as that the line was split or has lost a placeholder. - `ids`, `log_probs`: the
-    token ids of the model's output and their log-probabilities, if available. - `source_tokens`:
-    the subword units that the model has read, including the end of sentence.
+    - `tokens`: its subword units, as text.
+    - `score`: log-probability over the length penalty; for a line that was split, the sum over
+      `parts`.
+    - `alignments`: links (source word, target word), on request. Source words are separated by
+      spaces in the line as given.
+    - `readings`: attention weights and the words they belong to, on request; None if the line was
+      split.
+    - `nbest`: the hypotheses, best first, if more than one was asked for.
+    - `repetition`: a text that the translation keeps repeating, and how often, which indicates
+      failure.
+    - `notes`: remarks in sentences, such as that the line was split or has lost a placeholder.
+    - `ids`, `log_probs`: the token ids of the model's output and their log-probabilities, if
+      available.
+    - `source_tokens`: the subword units that the model has read, including the end of sentence.
     """
 
     text: str

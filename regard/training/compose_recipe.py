@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from regard.common.errors import ConfigurationError, UsageError
-from regard.common.settings import merge, override, read_toml
+from regard.common.settings import Settings, merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
@@ -28,6 +28,7 @@ from regard.model_folder import (
     read_weights,
     shapes_of,
 )
+from regard.requests.train_request import TrainArguments
 from regard.training.auto_settings import (
     SMALLEST,
     CorpusSize,
@@ -48,6 +49,16 @@ SENTENCES = {
     "variation": MEASURED.model_dump(),
 }
 """Values below those of a preset for sentence pairs."""
+FILES = (
+    "source",
+    "target",
+    "pairs",
+    "alignments",
+    "valid_source",
+    "valid_target",
+    "valid_pairs",
+)
+"""Files of a request whose names are settings of the data table, too."""
 SIZES = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
@@ -117,35 +128,22 @@ class ParentRun:
         ]
 
 
-@dataclass(frozen=True)
-class TrainRequest:
-    """Request to train: a whole recipe, or parts from which one is composed.
+class RecipeComposer:
+    """Composes the recipe of a run from its request, and reads what that needs once."""
 
-    `recipe` is a Recipe, or a TOML file with a whole or partial one; `data` holds values of its
-    data table; `settings` has dotted keys. `budget` is a time such as 30m. With `resume` the run's
-    previous recipe is the default.
-    """
-
-    recipe: Recipe | Path | None = None
-    preset: str | None = None
-    parent: Path | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seed: int | None = None
-    budget: str | None = None
-    resume: bool = False
-    _corpora: list[CorpusSize | None] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    def __init__(self, request: TrainArguments) -> None:
+        self.request = request
+        self.data = data_table(request)
+        self._corpora = list[CorpusSize | None]()
 
     def check(self, dry_run: bool = False) -> None:
         """Raise UsageError, with all causes, if arguments exclude each other."""
         causes = []
-        if self.resume:
+        if self.request.resume:
             arguments = {
-                "preset": self.preset,
-                "parent": self.parent,
-                "budget": self.budget,
+                "preset": self.request.preset,
+                "parent": self.request.parent,
+                "budget": self.request.budget,
             }
             excluded = [
                 f"`{name}=`" for name, value in arguments.items() if value is not None
@@ -160,7 +158,7 @@ class TrainRequest:
                 if name == "`budget=`":
                     cause += "; to train longer, set training.updates"
                 causes.append(cause)
-        if self.parent is not None and self.preset is not None:
+        if self.request.parent is not None and self.request.preset is not None:
             causes.append(
                 "`preset=`: with `parent=` the model is that of the parent run; leave one of them "
                 "out"
@@ -175,14 +173,14 @@ class TrainRequest:
         """
         values, where = self._read(out)
         overrides = self._overrides()
-        if self.resume:
+        if self.request.resume:
             values = _without_other_end(values, override({}, overrides))
-        path = self.parent or _parent_setting(override(values, overrides))
-        parent = None if path is None else ParentRun(path)
-        if parent is not None and not self.resume:
+        path = self.request.parent or _parent_setting(override(values, overrides))
+        parent = None if path is None else ParentRun(Path(path))
+        if parent is not None and not self.request.resume:
             values = merge(_inherit(parent), values)
         preset_in_file = values.pop("preset", None)
-        chosen = self.preset or preset_in_file
+        chosen = self.request.preset or preset_in_file
         arguments: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
         if chosen is not None or not _names_a_model(values):
             data = override(merge(values, arguments), overrides)["data"]
@@ -192,13 +190,13 @@ class TrainRequest:
             if not images:
                 preset_values = merge(SENTENCES, preset_values)
             is_text = isinstance(data, dict) and not images
-            if chosen is None and is_text and not self.resume:
+            if chosen is None and is_text and not self.request.resume:
                 preset_values = merge(preset_values, self._suitable(data, name))
             values = merge(preset_values, values)
         if parent is not None:
             arguments["training"] = {"parent": str(parent.path)}
         recipe = Recipe.parse(override(merge(values, arguments), overrides), where)
-        if self.resume:  # a resumed run keeps its languages
+        if self.request.resume:  # a resumed run keeps its languages
             return recipe
         inherited = Languages() if parent is None else parent.settings.languages
         return recipe.with_values(
@@ -210,10 +208,15 @@ class TrainRequest:
 
         From a single recipe only updates and warm-up are chosen.
         """
-        if self.budget is None:
+        if self.request.budget is None:
             return {}
-        if "images" in self.data or self.recipe or self.preset or self.parent:
-            return {self.preset or "this model": recipe}
+        if (
+            "images" in self.data
+            or self.request.recipe
+            or self.request.preset
+            or self.request.parent
+        ):
+            return {self.request.preset or "this model": recipe}
         return {name: self.compose(size=name) for name in SIZES}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
@@ -222,8 +225,9 @@ class TrainRequest:
         for size in self._corpora:
             if size is not None:
                 lines += describe(size, recipe)
+        settings = self.request.settings or {}
         for name in ("source_language", "target_language"):
-            requested = self.settings.get(f"data.{name}", self.data.get(name))
+            requested = settings.get(f"data.{name}", self.data.get(name))
             lines += describe_code(str(requested or ""), getattr(recipe.data, name))
         return lines
 
@@ -239,20 +243,21 @@ class TrainRequest:
                 self._corpora.append(None)
         (size,) = self._corpora
         seconds = math.inf
-        if self.budget is not None and not torch.cuda.is_available():
-            seconds = 60 * minutes_of(self.budget) * torch.get_num_threads()
+        if self.request.budget is not None and not torch.cuda.is_available():
+            seconds = 60 * minutes_of(self.request.budget) * torch.get_num_threads()
         return {} if size is None else suitable(size, name, seconds)
 
     def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
         """Return the values of the recipe or file, and their origin for messages."""
-        recipe = self.recipe
-        if isinstance(recipe, Recipe):
+        recipe = self.request.recipe
+        if isinstance(recipe, Settings):
             return recipe.model_dump(), "the recipe"
-        if recipe is None and self.resume and out is not None:
+        if recipe is None and self.request.resume and out is not None:
             recipe = out / "train.toml"
         if recipe is None:
             return {"data": {}}, "the arguments"
-        if self.resume and not recipe.is_file():
+        recipe = Path(recipe)
+        if self.request.resume and not recipe.is_file():
             raise UsageError(
                 f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train "
                 "without `resume=True`"
@@ -265,48 +270,54 @@ class TrainRequest:
             why = "holds pairs, and a TOML file with settings belongs here"
             raise UsageError(f"{recipe}: {why}; give `pairs={recipe}`")
         values = (
-            read_toml(recipe) if self.recipe is not None else read_run_recipe(recipe)
+            read_toml(recipe)
+            if self.request.recipe is not None
+            else read_run_recipe(recipe)
         )
         return {"data": {}, **values}, str(recipe)
 
     def _overrides(self) -> dict[str, Any]:
-        overrides = dict(self.settings)
-        if self.seed is not None:
-            overrides["training.seed"] = self.seed
-        if self.budget is not None:
-            overrides["training.minutes"] = minutes_of(self.budget)
+        overrides = dict(self.request.settings or {})
+        if self.request.seed is not None:
+            overrides["training.seed"] = self.request.seed
+        if self.request.budget is not None:
+            overrides["training.minutes"] = minutes_of(self.request.budget)
         return overrides
 
 
-def data_table(
-    images: str | Path | None = None,
-    languages: str | None = None,
-    test: int | str | Path | None = None,
-    **files: str | Path | None,
-) -> dict[str, Any]:
-    """Return the data table of a recipe; `captions` and `valid_captions` go to its image table.
-
-    `languages` are codes such as ko,en, or a single one for captions. `test` is a file of pairs, or
-    the number of pairs to hold out. Raises UsageError for other languages.
-    """
-    table: dict[str, Any] = {name: str(file) for name, file in files.items() if file}
-    if test is not None:
-        if str(test).isdecimal():
-            table["test_count"] = int(str(test))
+def data_table(request: TrainArguments) -> dict[str, Any]:
+    """Return the data table of a recipe. Raises UsageError for languages that are none."""
+    table: dict[str, Any] = {}
+    for name in FILES:
+        path = getattr(request, name)
+        if path is not None:
+            table[name] = str(path)
+    cards = {
+        "licence": request.licence,
+        "author": request.author,
+        "origin": request.source_of_data,
+    }
+    table |= {name: text for name, text in cards.items() if text is not None}
+    if request.test is not None:
+        test = str(request.test)
+        if test.isdecimal():
+            table["test_count"] = int(test)
         else:
-            table["test_pairs"] = str(test)
-    if languages is not None:
-        is_captions = bool(images or files.get("captions"))
-        parsed = parse_languages(languages, "`languages=`", is_captions)
-        source, target = as_given(languages, parsed)
+            table["test_pairs"] = test
+    is_captions = request.images is not None or request.captions is not None
+    if request.languages is not None:
+        parsed = parse_languages(request.languages, "`languages=`", is_captions)
+        source, target = as_given(request.languages, parsed)
         if not is_captions:
             table["source_language"] = source
         table["target_language"] = target
 
-    image_table = {"folder": str(images)} if images else {}
-    for name in ("captions", "valid_captions"):
-        if name in table:
-            image_table[name] = table.pop(name)
+    images = {
+        "folder": request.images,
+        "captions": request.captions,
+        "valid_captions": request.valid_captions,
+    }
+    image_table = {name: str(path) for name, path in images.items() if path is not None}
     if image_table:
         table["images"] = image_table
     return table

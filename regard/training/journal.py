@@ -9,7 +9,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,6 @@ from regard.common.reading import parse_json
 
 SCORES = ("cross_entropy", "loss", "guided", "chrf", "bleu", "cider")
 """Values that are drawn as curves, so they have to be numbers."""
-
-Report = Callable[[str, dict[str, Any]], None]
-"""Callback that takes the name and the values of each event of a run."""
 
 
 class Journal:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from regard.common.arguments import Report
 from regard.common.errors import MissingExtra
-from regard.training.journal import Report
 
 
 class TensorBoardLog:

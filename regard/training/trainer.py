@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from regard.common.arguments import Report
 from regard.common.counting import counted
 from regard.common.errors import TrainingError
 from regard.common.reading import reason_of
@@ -32,7 +33,7 @@ from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
 from regard.training.early_stopping import is_patience_over
 from regard.training.gradient_workers import out_of_memory
-from regard.training.journal import Journal, Report
+from regard.training.journal import Journal
 from regard.training.loss import Loss
 from regard.training.loss_meter import Meter
 from regard.training.moving_average import MovingAverage

@@ -4,6 +4,8 @@ text in `korean.toml`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -13,6 +15,16 @@ from regard.common.reading import package_toml
 
 LANGUAGE: ContextVar[Language] = ContextVar("language", default="en")
 """The language of the figures that are drawn in this context."""
+
+
+@contextmanager
+def figures_in(language: Language) -> Iterator[None]:
+    """Draw the figures of the block in a language."""
+    token = LANGUAGE.set(language)
+    try:
+        yield
+    finally:
+        LANGUAGE.reset(token)
 
 
 def words(english: str, **values: Any) -> str:

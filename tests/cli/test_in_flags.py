@@ -9,6 +9,7 @@ import pytest
 from regard.cli.app import _status_and_causes, flags_of, in_flags
 from regard.cli.translate import _open_output
 from regard.common.errors import UsageError
+from regard.requests.translate_request import TranslateCommand
 
 AS_FLAGS = [
     ("train", "add `resume=True` or another `out=`", "add --resume or another --out"),
@@ -42,8 +43,9 @@ def test_too_little_memory_is_a_sentence(problem: Exception) -> None:
 
 def test_an_output_that_links_to_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    command = TranslateCommand(run=tmp_path, output=tmp_path / "loop")
     with (
         pytest.raises(UsageError, match="leads to itself"),
-        _open_output([tmp_path], tmp_path / "loop", False, {}),
+        _open_output(command, {}),
     ):
         pass

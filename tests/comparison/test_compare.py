@@ -24,8 +24,9 @@ from trained import SMALL
 import regard
 import regard.comparison.run_comparison
 from regard.common.errors import DataError, UsageError
-from regard.comparison.test_data import Files, read_test_data, split_off_test
+from regard.comparison.test_data import read_test_data, split_off_test
 from regard.learn.samples.images import image_sample
+from regard.requests.compare_request import ComparisonFiles
 
 pytestmark = pytest.mark.system
 MEASURED = {"seconds", "training_seconds", "tokens_per_second", "latency", "memory"}
@@ -274,8 +275,8 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
 
     pairs = tmp_path / "mine.ko-en.tsv"
     pairs.write_text("".join(f"{line}\t{line.upper()}\n" for line in lines))
-    split, _ = split_off_test(Files(pairs=str(pairs)), tmp_path / "split")
-    paths = (split.source, split.target, split.test_source, *split.test_target)
+    split, _ = split_off_test(ComparisonFiles(pairs=str(pairs)), tmp_path / "split")
+    paths = (split.source, split.target, split.test_source, *split.references)
     names = [Path(path or "").name for path in paths]
 
     assert names == ["train.ko", "train.en", "test.ko", "test.en"], (
@@ -283,10 +284,10 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     )
 
     split, note = split_off_test(
-        Files(valid_source="v.ko", valid_target="v.en"), tmp_path
+        ComparisonFiles(valid_source="v.ko", valid_target="v.en"), tmp_path
     )
 
-    assert (split.test_source, split.test_target) == ("v.ko", ("v.en",))
+    assert (split.test_source, split.test_target) == ("v.ko", "v.en")
     assert "validation data" in note
 
 
@@ -442,7 +443,9 @@ def test_gold_links_count_the_words_of_the_files(tmp_path: Path) -> None:
         paths.append(str(tmp_path / name))
 
     source, target, links = paths
-    files = Files(test_source=source, test_target=(target,), test_alignments=links)
+    files = ComparisonFiles(
+        test_source=source, test_target=(target,), test_alignments=links
+    )
     data = read_test_data(files)
 
     assert data.gold[0].sure == {(0, 0), (2, 1)}

@@ -15,12 +15,12 @@ from regard.common.settings import merge
 from regard.comparison.entries import (
     conflicts,
     has_ended,
-    named_path,
     open_hypotheses,
     open_runs,
     status_of,
 )
 from regard.data.corpus import CorpusSettings
+from regard.requests.compare_request import named_path
 from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.training.run_lock import lock_run

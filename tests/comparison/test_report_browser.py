@@ -78,7 +78,7 @@ def test_sentences_are_searched_ordered_and_paged(
         scores.append([round(score, 1) for score in run.sentence_scores])
 
     check("run2", scores[2])
-    check("spread", np.ptp(scores, axis=0).tolist())
+    check("spread", np.ptp(scores, axis=0).round(1).tolist())
 
     page.click("#language")
 

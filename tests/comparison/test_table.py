@@ -31,7 +31,7 @@ def test_p_belongs_to_the_mean_beside_it(
     """
     comparison = make_comparison(sentences=4, systems=2, seeds=len(gains))
     comparison = with_gains(comparison, "rnn-attention", gains)
-    monkeypatch.setattr(regard.comparison, "compare_request", lambda *_: comparison)
+    monkeypatch.setattr(regard.comparison, "compare", lambda **_: comparison)
     command = f"compare a b --test-source x --test-target y --out {tmp_path / 'out'}"
 
     with pytest.raises(SystemExit) as ended:

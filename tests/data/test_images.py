@@ -216,6 +216,8 @@ def test_images_in_memory_are_refused_too(tmp_path: Path) -> None:
     message = r"600 pixels, more than the 599 that data.images.max_pixels allows"
     with pytest.raises(DataError, match=message):
         load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=599))
+    with pytest.raises(DataError, match=message):
+        load_pixels(noise((20, 30)), ORIGINAL_SIZE.with_values(max_pixels=599))
 
     cropped = ORIGINAL_SIZE.with_values(height=160, width=160, fit="crop")
     message = "9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"

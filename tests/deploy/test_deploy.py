@@ -125,7 +125,7 @@ def test_folders_agree(tmp_path: Path) -> None:
 
     options = _serve(*_command("kubernetes")[2:])
     assert options["models"][0].parent == Path(mounted["models"])
-    assert options["keys"] == Path(mounted["keys"], "keys.json")
+    assert options["key_file"] == Path(mounted["keys"], "keys.json")
     assert options["require_key"]
 
     secret = _objects()["Secret"]

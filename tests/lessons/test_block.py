@@ -22,12 +22,12 @@ from regard.data.vocabulary import BOS, EOS
 from regard.layers.positional_encoding import interleaved, sinusoids
 from regard.learn import walkthrough_block
 from regard.learn.lessons.random_weights import (
-    SmallSettings,
     WordVocabulary,
     small_model,
 )
 from regard.models import Batch
 from regard.pipeline import load_translator
+from regard.requests.walkthrough_request import SmallSettings
 from regard.visualisation.number_boxes import LONGEST, equations
 
 SOURCE = "나는 집에 간다"

@@ -21,7 +21,7 @@ LAYERS = {
         rows("""
         common
         attention | layers | data
-        models | visualisation | text
+        models | visualisation | text | requests
         search
         model_folder
         runtime | training

@@ -23,6 +23,7 @@ from running_server import RunningServer
 from regard.cli.serve import serve
 from regard.common.errors import UsageError
 from regard.pipeline import RuntimeTranslator
+from regard.requests.serve_request import ServeCommand
 from regard.serving.serving_process import parse_pairs
 from regard.serving.supervisor import listen
 from tests.serving.test_models import write_file
@@ -91,7 +92,7 @@ def test_what_cannot_be_served_ends_in_a_sentence(
 
 def test_options_that_are_refused(file: Path) -> None:
     with pytest.raises(UsageError, match="wanted a size such as 2GB"):
-        serve([file], max_memory="much")
+        serve(ServeCommand(models=(file,), max_memory="much"))
     with pytest.raises(UsageError, match="--languages: given 2 times"):
         parse_pairs(["ko,en", "en,ko"], 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -179,7 +179,8 @@ def test_it_translates_what_is_typed_and_explains_it(
     assert len(sent) == before, "what was translated is kept"
 
     put(page, LINE)
-    page.locator("#columns .word bdi", has_text="book").wait_for()
+    # The text before has "book." in this place.
+    page.locator("#columns .word bdi", has_text=re.compile("^book$")).wait_for()
     translator = RuntimeTranslator(models["ko-en"], threads=1)
     (translation,) = translator.translate(LINE, readings=True)
     readings = translation.readings

@@ -32,6 +32,26 @@ CHECKS = [
     response_schema_conformance,
 ]
 
+BODIES = {
+    "/translate": "alternatives api_key format q source target",
+    "/detect": "api_key q",
+    "/v2/translate": """
+        context custom_instructions formality glossary_id glossary_ids ignore_tags model_type
+        non_splitting_tags outline_detection preserve_formatting show_billed_characters
+        source_lang split_sentences splitting_tags style_id tag_handling target_lang text
+        translation_memory_id
+    """,
+    "/v1/translate": """
+        alignments attention beam deadline_ms format length_penalty log_probs max_length model
+        nbest no_repeat_ngram scores source split stream target text
+    """,
+    "/v1/caption": "attention beam deadline_ms image model nbest",
+    "/v1/explain": "deadline_ms model nbest packed prefix source target text trace",
+    "/v1/continuations": "count deadline_ms model prefix source target text",
+    "/v1/explain_image": "deadline_ms image model",
+}
+"""The fields of the body of each endpoint."""
+
 
 @SCHEMA.parametrize()
 @seed(26)
@@ -68,3 +88,31 @@ def test_the_document_is_complete() -> None:
             assert {"400", "413", "429", "503"} <= item["responses"].keys(), item
             for content in item["requestBody"]["content"].values():
                 assert content["schema"]["properties"], item
+
+
+def test_bodies_have_these_fields_alone() -> None:
+    """No path, address or name of a plug-in can be set from outside: whoever adds a field adds it
+    here.
+    """
+    bodies = {}
+    for path, operations in DOCUMENT["paths"].items():
+        for operation in operations.values():
+            content = operation.get("requestBody", {}).get("content", {})
+            names = set[str]()
+            for kind in content.values():
+                names |= _properties(kind["schema"])
+            if names:
+                bodies[path] = names
+
+    assert bodies == {path: {*names.split()} for path, names in BODIES.items()}
+
+
+def _properties(schema: Any) -> set[str]:
+    """Return the names of the fields of a schema, and of those that it refers to."""
+    if "$ref" in schema:
+        schema = DOCUMENT["components"]["schemas"][schema["$ref"].split("/")[-1]]
+    names = {*schema.get("properties", {})}
+    for key in ("anyOf", "allOf", "oneOf"):
+        for part in schema.get(key, []):
+            names |= _properties(part)
+    return names

@@ -12,6 +12,7 @@ import pytest
 from helpers.system_marks import posix
 
 from regard.data.corpus import CorpusSettings
+from regard.requests.train_request import TrainArguments
 from regard.training import auto_settings
 from regard.training.auto_settings import (
     SMALLEST,
@@ -20,7 +21,7 @@ from regard.training.auto_settings import (
     describe,
     suitable,
 )
-from regard.training.compose_recipe import SIZES, TrainRequest, data_table
+from regard.training.compose_recipe import SIZES, RecipeComposer
 
 RECURRENT = {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}
 
@@ -82,7 +83,7 @@ def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -
 
 
 def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) -> None:
-    recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+    recipe = RecipeComposer(TrainArguments(pairs=pairs)).compose()
 
     assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
     assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
@@ -106,7 +107,7 @@ def test_the_corpus_most_alike_is_named(
     sentences = {"text": "sentences", "characters": 200_000, "chrf": {"720": 11.0}}
     corpora = [{"pairs": 1000, **strings}, {"pairs": 1000, **sentences}]
     monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
-    recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+    recipe = RecipeComposer(TrainArguments(pairs=pairs)).compose()
     strings_line = "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes"
     none_line = "none of the corpora that were measured"
     for size, expected in (
@@ -130,13 +131,13 @@ def test_the_corpus_most_alike_is_named(
 def test_presets_and_settings_go_before(
     arguments: dict[str, Any], tokens: int, layers: int, pairs: Path
 ) -> None:
-    request = TrainRequest(data=data_table(pairs=pairs), **arguments)
-    recipe = request.compose()
+    composer = RecipeComposer(TrainArguments(pairs=pairs, **arguments))
+    recipe = composer.compose()
     encoder = recipe.model.encoder
 
     assert (recipe.batching.tokens, encoder.layers) == (tokens, layers)
 
-    lines = request.describe_choices(recipe)
+    lines = composer.describe_choices(recipe)
     if "preset" in arguments:
         assert lines == []
         return
@@ -151,8 +152,8 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
     (tmp_path / "same.tsv").write_text(
         "".join(f"line {i}\tnichts\n" for i in range(300)), encoding="utf-8"
     )
-    request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
-    first, *_ = request.describe_choices(request.compose())
+    composer = RecipeComposer(TrainArguments(pairs=tmp_path / "same.tsv"))
+    first, *_ = composer.describe_choices(composer.compose())
 
     assert first.startswith(
         "every line of the target is the same: nothing can be learnt"
@@ -160,8 +161,8 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
 
 
 def test_every_size_of_a_budget_has_them(pairs: Path) -> None:
-    request = TrainRequest(data=data_table(pairs=pairs), budget="5m")
-    sizes = request.sizes(request.compose())
+    composer = RecipeComposer(TrainArguments(pairs=pairs, budget="5m"))
+    sizes = composer.sizes(composer.compose())
 
     assert [*sizes] == [*SIZES]
     assert {recipe.batching.tokens for recipe in sizes.values()} == {1024}

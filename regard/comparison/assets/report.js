@@ -70,14 +70,15 @@
 
   function drawAttention(node) {
     const map = data.examples[node.dataset.example][node.dataset.run];
-    node.lastElementChild.replaceChildren(...(map.grid ? overlay(node, map) : [heatmap(map)]));
+    const name = `${label("map")} (${Number(node.dataset.example) + 1}, ${data.runs[node.dataset.run]})`;
+    node.lastElementChild.replaceChildren(...(map.grid ? overlay(node, map) : [heatmap(map, name)]));
   }
 
-  function heatmap({ source, target, percent }) {
+  function heatmap({ source, target, percent }, name) {
     const { scale, text } = data.palette[dark.matches ? "dark" : "light"]; // six digits for each colour
     const colour = (codes, n) => `#${codes.slice(6 * n, 6 * n + 6)}`;
     const ceiling = Math.max(20, ...percent.map((row) => Math.max(0, ...row)));
-    const box = element("div", "", { class: "scroll map", tabindex: 0, role: "region", "aria-label": label("map") });
+    const box = element("div", "", { class: "scroll map", tabindex: 0, role: "region", "aria-label": name });
     const table = element("table"), head = element("tr"), body = element("tbody");
     head.append(element("td"), ...source.map((word) => {
       const cell = element("th", "", { scope: "col" }), span = quoted("span", word, { title: word });
@@ -141,12 +142,15 @@
   const text = (index) => data.texts[index];
   const wordCount = (string) => string.split(/\s+/).filter(Boolean).length;
 
+  // As it is shown: spreads that look equal keep the order of the sentences.
+  const spreadOf = (scores) => Number((Math.max(...scores) - Math.min(...scores)).toFixed(data.digits));
+
   function makeRows() {
     return data.sources.map((source, index) => {
       const scores = data.scores.map((several) => several[index]), known = scores.filter((score) => score !== null);
       const references = data.references[index];
       const length = data.images ? Math.round(references.reduce((sum, item) => sum + wordCount(text(item)), 0) / references.length) : wordCount(text(source));
-      return { index, length, scores, spread: known.length ? Math.max(...known) - Math.min(...known) : 0 };
+      return { index, length, scores, spread: known.length ? spreadOf(known) : 0 };
     });
   }
 

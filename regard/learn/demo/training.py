@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from regard.common.arguments import Report
 from regard.common.version import __version__
 from regard.model_folder import save_alignment
 from regard.pipeline import AlignmentChoice, Captioner, FolderTranslator
 from regard.run import Interrupted, train
 from regard.training import Recipe
-from regard.training.journal import Report
 from regard.visualisation import Meta
 
 P = TypeVar("P", Captioner, FolderTranslator)

@@ -11,7 +11,6 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +22,7 @@ from regard.common.atomic import write_text
 from regard.common.bilingual import Language, Text
 from regard.common.errors import DataError, LineWarning, UsageError
 from regard.common.reading import file_bytes, parse_json
+from regard.common.requests import takes
 from regard.common.version import __version__
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import Experiment
@@ -31,6 +31,7 @@ from regard.learn.lab.experiments import EXPERIMENTS
 from regard.learn.lab.findings import LABELS, Findings
 from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.verdicts import despite_shifts
+from regard.requests.lab_request import ExperimentRequest
 from regard.visualisation import save
 
 BEGUN = "lab.json"
@@ -53,16 +54,8 @@ def find_experiment(name: str) -> Experiment:
     raise UsageError(f"no experiment is called {name!r}; {hint}")
 
 
-def run_experiment(  # noqa: PLR0913 - keyword options of a public function
-    name: str,
-    out: str | Path | None = None,
-    *,
-    full: bool = False,
-    language: Language = "en",
-    seed: int = 1,
-    workers: int | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> Findings:
+@takes(ExperimentRequest)
+def run_experiment(request: ExperimentRequest) -> Findings:
     """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or
     lab/NAME-full).
 
@@ -77,13 +70,25 @@ def run_experiment(  # noqa: PLR0913 - keyword options of a public function
     An interrupted experiment continues where it stopped if the call is repeated. Raises UsageError
     for an unknown experiment, or if the folder holds something else.
     """
-    experiment = find_experiment(name)
-    effort = "full" if full else "quick"
-    folder = Path("lab") / f"{name}-{effort}" if out is None else Path(out)
-    begun = {"experiment": name, "effort": effort, "seed": seed, "regard": __version__}
+    experiment = find_experiment(request.name)
+    effort = "full" if request.full else "quick"
+    folder = Path(request.out or Path("lab") / f"{request.name}-{effort}")
+    begun = {
+        "experiment": request.name,
+        "effort": effort,
+        "seed": request.seed,
+        "regard": __version__,
+    }
     _begin(folder, begun)
-    workers = min(4, torch.get_num_threads()) if workers is None else workers
-    bench = Bench(folder, full, workers, seed, say, shipped_results(name))
+    workers = request.workers or min(4, torch.get_num_threads())
+    bench = Bench(
+        folder,
+        request.full,
+        workers,
+        request.seed,
+        request.say,
+        shipped_results(request.name),
+    )
     started = time.monotonic()
     with warnings.catch_warnings():
         warnings.filterwarnings(
@@ -91,8 +96,8 @@ def run_experiment(  # noqa: PLR0913 - keyword options of a public function
         )
         warnings.filterwarnings("ignore", category=LineWarning)
         findings = with_sweep(experiment.run(bench), bench, experiment)
-    say(f"done in {(time.monotonic() - started) / 60:.1f} min")
-    write_result(folder, experiment, findings, begun, language, bench.swept)
+    request.say(f"done in {(time.monotonic() - started) / 60:.1f} min")
+    write_result(folder, experiment, findings, begun, request.language, bench.swept)
     return findings
 
 

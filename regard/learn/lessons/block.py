@@ -16,20 +16,23 @@ import torch
 from regard.attention import Attention
 from regard.common.bilingual import Language, Text
 from regard.common.errors import UsageError
+from regard.common.requests import takes
 from regard.data.batch import pad
 from regard.data.text import clean
 from regard.data.vocabulary import BOS, EOS
 from regard.learn.lessons.block_steps import TEXTS, BlockSteps
 from regard.learn.lessons.matrix_text import format_steps
 from regard.learn.lessons.random_weights import (
-    SmallSettings,
     WordVocabulary,
     small_model,
+    small_problems,
+    small_sides,
 )
 from regard.learn.lessons.recording import Calls, record_calls
-from regard.models import Batch, Model
+from regard.models import Batch, Model, select_device
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.pipeline import FolderTranslator, load
+from regard.requests.walkthrough_request import SmallSettings, WalkthroughRequest
 from regard.visualisation.number_boxes import Step
 from regard.visualisation.steps_page import render_steps
 
@@ -102,23 +105,8 @@ class _Setup:
     description: Text
 
 
-def walkthrough_block(  # noqa: PLR0913 - keyword options of a public function
-    text: str,
-    target: str | None = None,
-    *,
-    batch: Sequence[str] = (),
-    model: str | Path | FolderTranslator | None = None,
-    layer: int | None = None,
-    size: int | None = None,
-    heads: int | None = None,
-    feedforward: int | None = None,
-    norm: str | None = None,
-    score: str | None = None,
-    unprojected: bool = False,
-    causal: bool = False,
-    seed: int | None = None,
-    device: str = "cpu",
-) -> BlockWalkthrough:
+@takes(WalkthroughRequest)
+def walkthrough_block(request: WalkthroughRequest) -> BlockWalkthrough:
     """Walk through a Transformer block: tokens, embeddings, positions, attention, add & norm,
     feed-forward network.
 
@@ -129,18 +117,17 @@ def walkthrough_block(  # noqa: PLR0913 - keyword options of a public function
     `heads`, `feedforward`, `norm`, `score`, `unprojected`, `seed`), or those of `layer` of a
     trained `model`. Raises UsageError, which lists all causes.
     """
-    settings = SmallSettings(
-        size, heads, feedforward, norm, score, unprojected, causal, seed
-    )
-    pairs, causes = _pairs(text, target, batch)
-    causes += _problems(settings, model is not None, layer)
+    model = request.model
+    pairs, causes = _pairs(request.text, request.target, request.batch)
+    causes += _problems(request)
     UsageError.raise_all(causes)
     if model is None:
-        setup = _small_setup(settings, pairs)
+        setup = _small_setup(request, pairs)
     else:
-        number = 1 if layer is None else layer
-        setup = _trained_setup(model, number, target is not None, device)
-    return _walk(setup, pairs, bool(batch))
+        number = 1 if request.layer is None else request.layer
+        has_target = request.target is not None
+        setup = _trained_setup(model, number, has_target, request.device)
+    return _walk(setup, pairs, bool(request.batch))
 
 
 def _pairs(
@@ -173,25 +160,25 @@ def _pairs(
     return pairs, causes
 
 
-def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> list[str]:
+def _problems(request: WalkthroughRequest) -> list[str]:
     """Return a sentence for each invalid option."""
-    if has_model:
+    if request.model is not None:
         causes = []
-        for name in settings.given:
+        for name in request.set_values():
             if name == "causal":
                 continue
             option = "`unprojected=True`" if name == "unprojected" else f"`{name}`"
             causes.append(
                 f"{option}: a trained model has its own; leave {option} or `model` out"
             )
-        if settings.causal:
+        if request.causal:
             causes.append(
                 "`causal=True`: a trained encoder sees every token; give a target too: decoders "
                 "are causal"
             )
         return causes
-    causes = settings.problems()
-    if layer is not None:
+    causes = small_problems(request)
+    if request.layer is not None:
         causes.append(
             "`layer`: random weights have one layer; give a `model` too, or leave it out"
         )
@@ -203,7 +190,7 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     source = WordVocabulary([source for source, _ in pairs])
     target = WordVocabulary([target for _, target in pairs if target is not None])
 
-    values = settings.sides()
+    values = small_sides(settings)
     norms = {
         "pre": TEXTS["descriptions.pre_norm"],
         "post": TEXTS["descriptions.post_norm"],
@@ -234,7 +221,11 @@ def _trained_setup(
 
     Raises UsageError if it has no such layer, or is not a Transformer for translation.
     """
-    translator = model if isinstance(model, FolderTranslator) else load(model, device)
+    translator = (
+        model
+        if isinstance(model, FolderTranslator)
+        else load(model, select_device(device))
+    )
     name = "the model" if isinstance(model, FolderTranslator) else str(model)
     if not isinstance(translator, FolderTranslator):
         raise UsageError(

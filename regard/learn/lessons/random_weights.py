@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from regard.data.vocabulary import EOS
 from regard.learn.lessons.block_steps import PaperOrder
 from regard.models import Model, ModelSettings, build
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.requests.walkthrough_request import SmallSettings
 
 SPREAD = 0.5
 """Standard deviation of the matrices, small enough for a softmax with several large weights."""
@@ -30,87 +30,57 @@ FEEDFORWARD = 64
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
-@dataclass(frozen=True)
-class SmallSettings:
-    """Settings of a block with random weights.
+def small_sides(settings: SmallSettings) -> dict[str, Any]:
+    """Return the settings of encoder and decoder."""
+    defaults = {
+        "size": 4,
+        "heads": 1 if settings.unprojected else 2,
+        "feedforward": 6,
+        "norm": "pre" if settings.unprojected else "post",
+        "score": "scaled_dot",
+    }
+    set_values = settings.set_values()
+    fixed = {
+        "kind": "transformer",
+        "layers": 1,
+        "dropout": 0.0,
+        "scale_embedding": False,
+    }
+    chosen = {name: set_values.get(name, value) for name, value in defaults.items()}
+    return {**fixed, **chosen}
 
-    The defaults are size 4, 2 heads, feed-forward size 6, post-norm, and scaled dot product.
-    `unprojected` leaves out the Q, K, V and output matrices; it requires one head, and its default
-    is pre-norm.
-    """
 
-    size: int | None = None
-    heads: int | None = None
-    feedforward: int | None = None
-    norm: str | None = None
-    score: str | None = None
-    unprojected: bool = False
-    causal: bool = False
-    seed: int | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """Names of the settings that are set."""
-        return [
-            name
-            for name, value in vars(self).items()
-            if value is not None and value is not False
-        ]
-
-    def sides(self) -> dict[str, Any]:
-        """Return the settings of encoder and decoder."""
-        defaults = {
-            "size": 4,
-            "heads": 1 if self.unprojected else 2,
-            "feedforward": 6,
-            "norm": "pre" if self.unprojected else "post",
-            "score": "scaled_dot",
-        }
-        set_values = {
-            name: value
-            for name, value in vars(self).items()
-            if name in defaults and value is not None
-        }
-        fixed = {
-            "kind": "transformer",
-            "layers": 1,
-            "dropout": 0.0,
-            "scale_embedding": False,
-        }
-        return {**fixed, **defaults, **set_values}
-
-    def problems(self) -> list[str]:
-        """Return a sentence for each invalid setting."""
-        sides = self.sides()
-        causes = []
-        limits = (
-            ("size", self.size, 2, SIZE),
-            ("feedforward", self.feedforward, 1, FEEDFORWARD),
+def small_problems(settings: SmallSettings) -> list[str]:
+    """Return a sentence for each invalid setting."""
+    sides = small_sides(settings)
+    causes = []
+    limits = (
+        ("size", settings.size, 2, SIZE),
+        ("feedforward", settings.feedforward, 1, FEEDFORWARD),
+    )
+    for name, value, least, largest in limits:
+        if value is not None and not least <= value <= largest:
+            causes.append(
+                f"`{name}`: wanted {least} to {largest}, got {value}; larger ones are not legible"
+            )
+    heads = sides["heads"]
+    size = sides["size"]
+    if heads < 1 or size % heads:
+        causes.append(
+            f"`heads`: a size of {size} cannot be split into {heads} equal heads; give a divisor "
+            "of it"
         )
-        for name, value, least, largest in limits:
-            if value is not None and not least <= value <= largest:
-                causes.append(
-                    f"`{name}`: wanted {least} to {largest}, got {value}; larger ones are not "
-                    "legible"
-                )
-        heads = sides["heads"]
-        size = sides["size"]
-        if heads < 1 or size % heads:
-            causes.append(
-                f"`heads`: a size of {size} cannot be split into {heads} equal heads; give a "
-                "divisor of it"
-            )
-        if self.unprojected and heads > 1:
-            causes.append(
-                f"`unprojected=True` has one head, got {heads}; leave `heads` out"
-            )
-        if sides["score"] not in SCORES:
-            causes.append(
-                f"`score`: there is no score {self.score!r}; wanted one of {', '.join(SCORES)}"
-            )
-        if sides["norm"] not in ("pre", "post"):
-            causes.append(f"`norm`: wanted pre or post, got {self.norm!r}")
-        return causes
+    if settings.unprojected and heads > 1:
+        causes.append(
+            f"`unprojected=True` has one head, got {heads}; leave `heads` out"
+        )
+    if sides["score"] not in SCORES:
+        causes.append(
+            f"`score`: there is no score {settings.score!r}; wanted one of {', '.join(SCORES)}"
+        )
+    if sides["norm"] not in ("pre", "post"):
+        causes.append(f"`norm`: wanted pre or post, got {settings.norm!r}")
+    return causes
 
 
 class WordVocabulary:
@@ -137,7 +107,7 @@ def small_model(
     settings: SmallSettings, source: WordVocabulary, target: WordVocabulary
 ) -> Model:
     """Build a Transformer of one layer, with positions in the paper's order and random weights."""
-    sides = settings.sides()
+    sides = small_sides(settings)
     parsed = ModelSettings.parse(
         {"encoder": sides, "decoder": sides, "share": "none"}, "a walkthrough"
     )

@@ -40,32 +40,36 @@ class Replicas:
     cores: int = 1
 
 
-def serve_on_cluster(  # noqa: PLR0913 - the settings of a server, and of its cluster
-    address: str,
-    paths: Sequence[Path],
-    host: str,
-    port: int,
-    service_settings: ServiceSettings,
-    server_settings: ServerSettings,
-    languages: Sequence[Pair] = (),
-    replicas: Replicas = Replicas(),
-    say: Say = print,
-) -> None:
+@dataclass(frozen=True)
+class ClusterServer:
+    """A server that Ray runs: its models, their languages, its address, settings and replicas."""
+
+    paths: Sequence[Path]
+    languages: Sequence[Pair]
+    host: str
+    port: int
+    service_settings: ServiceSettings
+    server_settings: ServerSettings
+    replicas: Replicas
+
+
+def serve_on_cluster(address: str, server: ClusterServer, say: Say = print) -> None:
     """Serve models on a cluster until an exception such as KeyboardInterrupt, or the SystemExit
     that SIGTERM raises.
 
     Then open requests are finished, and the application is removed. Raises RegardError for unusable
     models, and UsageError for the address of the cluster or of the server.
     """
-    _check(paths)
+    _check(server.paths)
+    replicas = server.replicas
     cores = replicas.most * replicas.cores if address == LOCAL else None
     with cluster(address, cores) as ray:
         from ray import serve
 
         # The import of `ray.serve` has set another level.
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
-        models = [SentFiles.put(ray, path) for path in paths]
-        port = _start_serve(serve, host, port)
+        models = [SentFiles.put(ray, path) for path in server.paths]
+        port = _start_serve(serve, server.host, server.port)
         missing = replicas.least * replicas.cores - cores_of(ray)
         if missing > 0:
             units = "core" if missing == 1 else "cores"
@@ -76,17 +80,20 @@ def serve_on_cluster(  # noqa: PLR0913 - the settings of a server, and of its cl
 
         def build() -> Any:
             return build_application(
-                models, service_settings, server_settings, languages
+                models,
+                server.service_settings,
+                server.server_settings,
+                server.languages,
             )
 
-        drain_seconds = server_settings.deadline + _DRAIN_SECONDS
+        drain_seconds = server.server_settings.deadline + _DRAIN_SECONDS
         deployment = _deployment(serve, build, drain_seconds, replicas)
         with _running(serve, deployment):
             count = str(replicas.least)
             if replicas.most > replicas.least:
                 count = f"{replicas.least} to {replicas.most}"
             say(
-                f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)"
+                f"replicas: {count}; listening at http://{server.host}:{port} (stop with Ctrl-C)"
             )
             threading.Event().wait()
 

@@ -1,0 +1,133 @@
+"""Arguments and options of commands, made from annotations with an `Option`.
+
+They annotate the fields of a command's request (`regard.common.requests`), or else the parameters
+of its function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import typer
+
+from regard.common.requests import Option, make_request
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class DescribedField:
+    """A field of a request, or a parameter of a function, that is an option of a command."""
+
+    name: str
+    type: Any
+    default: Any
+    option: Option
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line, such as --valid-source."""
+        return self.option.name or f"--{self.name.rstrip('_').replace('_', '-')}"
+
+    def parameter(self) -> inspect.Parameter:
+        """Return the parameter from which typer makes an argument or an option."""
+        option = self.option
+        default = self.default
+        text_type = str if option.parse is not None else _text_type(self)
+        if option.is_repeated:
+            text_type = list[text_type]  # type: ignore[valid-type]
+        if option.is_repeated and default is not MISSING:
+            default = None
+        elif option.parse is not None:
+            default = ""
+        if default is None:
+            text_type = text_type | None
+        return inspect.Parameter(
+            self.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if default is MISSING else default,
+            annotation=Annotated[text_type, self._described(default)],
+        )
+
+    def _described(self, default: Any) -> Any:
+        option = self.option
+        if option.is_argument:
+            return typer.Argument(help=option.help, metavar=option.name or None)
+        flag = self.flag
+        if default is True:
+            flag = f"{flag}/--no-{flag.removeprefix('--')}"
+        return typer.Option(flag, help=option.help, min=option.least, max=option.most)
+
+
+def described_fields(described: Any) -> Iterator[DescribedField]:
+    """Yield the options of a class of requests, or of a function."""
+    if is_dataclass(described):
+        hints = get_type_hints(described, include_extras=True)
+        defaults = {field.name: field.default for field in fields(described)}
+    else:
+        # `get_type_hints` of Python 3.10 would add None to types whose default is None.
+        parameters = inspect.signature(described, eval_str=True).parameters
+        hints = {name: item.annotation for name, item in parameters.items()}
+        defaults = {name: item.default for name, item in parameters.items()}
+    for name, default in defaults.items():
+        field_type, *metadata = get_args(hints[name]) or (None,)
+        for option in metadata:
+            if isinstance(option, Option):
+                is_required = default is inspect.Parameter.empty
+                value = MISSING if is_required else default
+                yield DescribedField(name, field_type, value, option)
+
+
+def parse_request(request: Callable[..., R], values: Mapping[str, Any]) -> R:
+    """Create the request of a command from the values of its options. Raises UsageError."""
+    parsed = {"search": values["search"]} if "search" in values else {}
+    for field in described_fields(request):
+        value = values[field.name]
+        # Typer gives None for options that may be repeated and were left out.
+        if value is not None:
+            parse = field.option.parse
+            parsed[field.name] = value if parse is None else parse(value)
+    return make_request(request, parsed)
+
+
+def given_flags(request: Any, names: Iterable[str]) -> list[str]:
+    """Return the flags of the fields among `names` whose values differ from their defaults."""
+    options = {field.name: field for field in described_fields(type(request))}
+    return [
+        options[name].flag
+        for name in names
+        if getattr(request, name) not in (options[name].default, None, ())
+    ]
+
+
+def _text_type(field: DescribedField) -> Any:
+    """Return the type to which typer converts the text of an option: that of one item of a list,
+    and of paths `Path` if they are none of addresses.
+    """
+    types = [kind for kind in _alternatives(field.type) if kind is not type(None)]
+    if Path in types:
+        return Path if field.option.is_local else str
+    return types[0]
+
+
+def _alternatives(field_type: Any) -> Iterator[Any]:
+    """Yield the types of which a field may be one, and the types of the items of lists."""
+    origin = get_origin(field_type)
+    if origin is None or origin is Literal:
+        yield field_type
+        return
+    members = get_args(field_type)
+    for member in members[:1] if origin is Annotated else members:
+        yield from _alternatives(member)

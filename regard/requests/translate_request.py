@@ -1,0 +1,122 @@
+"""The options of `regard translate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic.dataclasses import dataclass
+
+from regard.common.requests import REQUEST, Option
+from regard.requests.shared_fields import (
+    DecodingPrecision,
+    Device,
+    Forbid,
+    Format,
+    Keep,
+    NBest,
+    Prefix,
+    Seed,
+    ThreadCount,
+    TranslatorFile,
+    With,
+)
+
+
+@dataclass(frozen=True, config=REQUEST, kw_only=True)
+class TranslateCommand:
+    """A call of `regard translate`."""
+
+    run: TranslatorFile
+    file: Annotated[
+        str, Option("Lines to translate; - is standard input.", is_argument=True)
+    ] = "-"
+    nbest: NBest = 1
+    format: Format = "text"
+    alignments: Annotated[bool, Option("Add word links as source-target.")] = False
+    prefix: Prefix = ""
+    term: Annotated[
+        tuple[str, ...],
+        Option("A word that must appear; may be repeated.", is_repeated=True),
+    ] = ()
+    forbid: Forbid = ()
+    keep: Keep = ()
+    no_keep: Annotated[
+        bool,
+        Option(
+            "Give placeholders and addresses to the model, as a line with a prefix or terms does.",
+        ),
+    ] = False
+    with_: With = ()
+    input: Annotated[
+        Literal["auto", "text", "jsonl", "html", "xml"],
+        Option(
+            "Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as "
+            "FILE is."
+        ),
+    ] = "auto"
+    stream: Annotated[
+        bool,
+        Option("Print words as they are decoded; greedy, or with --sample."),
+    ] = False
+    output: Annotated[
+        Path | None, Option("File to write instead of standard output.", is_local=True)
+    ] = None
+    resume: Annotated[
+        bool,
+        Option("Continue an --output that was interrupted."),
+    ] = False
+    chunk: Annotated[
+        int,
+        Option(
+            "Lines that are translated, and written to disk, together.",
+            least=1,
+            most=1_000_000,
+        ),
+    ] = 2000
+    workers: Annotated[
+        int | None,
+        Option(
+            "Chunks that a --cluster translates at a time.",
+            least=1,
+            most=1024,
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        Option(
+            "Translate on a Ray cluster: its HOST:PORT, or local: one on this machine."
+        ),
+    ] = None
+    column: Annotated[
+        str | None,
+        Option("FILE is a table, or a folder of tables: translate this column."),
+    ] = None
+    precision: Annotated[
+        DecodingPrecision | None,
+        Option(
+            "Precision of the weights in decoding, float32 if left out; int8 is the fastest for "
+            "text on a CPU."
+        ),
+    ] = None
+    device: Device = "auto"
+    threads: ThreadCount = None
+    seed: Seed = None
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[Path]:
+        """The model folders, or the runtime file."""
+        return [self.run, *self.with_]
+
+    @property
+    def decoding_precision(self) -> DecodingPrecision:
+        """The precision of the weights of a model folder."""
+        return self.precision or "float32"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The search options that are set, and the seed."""
+        return dict(self.search) | ({} if self.seed is None else {"seed": self.seed})

@@ -89,17 +89,18 @@ RUN_FILES = [
     "journal.jsonl",
     "README.md",
     "data.json",
-]
-RUN_FILES += [
     "joint.model",
     "valid.tsv",
     "test.tsv",
     PAGE,
     "source.model",
     "target.model",
+    "checkpoints",
+    "shards",
+    "images",
+    "board",
 ]
-RUN_FILES += ["checkpoints", "shards", "images", "board"]
-"""The files that training reads and writes in a run folder."""
+"""The files and folders that training reads and writes in a run folder."""
 BEAM_TIMES = 2.0
 """Time of a line in the default search, as a multiple of that in a validation."""
 DOUBTFUL = 0.03
@@ -122,7 +123,7 @@ class Run:
 
     @property
     def journal(self) -> list[dict[str, Any]]:
-        """Events of the run in order: "train" with losses and speed, "valid" with scores, …."""
+        """Events of the run in order, such as "train" with losses and "valid" with scores."""
         return read(self.folder / "journal.jsonl")
 
     @property
@@ -207,13 +208,13 @@ def train(request: TrainRequest) -> Run:
         recipe = composer.compose(out)
         world = world.split(bool(recipe.training.sharded))
         session = _Session(
-            out,
-            composer.request.resume,
-            composer.sizes(recipe),
-            local_device,
-            world,
-            request.report if world.is_main else None,
-            ParentRun.of(recipe),
+            out=out,
+            resume=composer.request.resume,
+            sizes=composer.sizes(recipe),
+            device=local_device,
+            world=world,
+            report=request.report if world.is_main else None,
+            parent=ParentRun.of(recipe),
         )
         session.say(*composer.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
@@ -232,7 +233,7 @@ def dry_run(
     composer.check(dry_run=True)
     with _rehearsal(composer, report) as (session, recipe, data):
         timed = None
-        choice = session.within_budget(recipe, data)
+        choice = session.choose_for_budget(recipe, data)
         if choice is not None:
             recipe = choice.recipe
             timed = choice.trial
@@ -270,7 +271,15 @@ def _rehearsal(
         parent.check(recipe)
     recipe = recipe.resolved(device)
     with TemporaryDirectory() as folder:
-        session = _Session(Path(folder), False, sizes, device, World(), report, parent)
+        session = _Session(
+            out=Path(folder),
+            resume=False,
+            sizes=sizes,
+            device=device,
+            world=World(),
+            report=report,
+            parent=parent,
+        )
         session.say(*composer.describe_choices(recipe))
         session.say(*_describe_guide(recipe))
         yield session, recipe, session.read_data(recipe, started=False)
@@ -364,7 +373,7 @@ class _Session:
         report = with_tensorboard(
             self.report, self.out, recipe.training.tensorboard and self.world.is_main
         )
-        closings = _closings(data, recipe.training.validate_with)
+        closing_ratio = _closing_ratio(data, recipe.training.validate_with)
         trainer = Trainer(
             model,
             data.batches,
@@ -373,7 +382,7 @@ class _Session:
             validate,
             report,
             self.world,
-            closings,
+            closing_ratio,
         )
         if self.resume:
             if not trainer.resume():
@@ -398,12 +407,16 @@ class _Session:
                 update = outcome.progress.update
                 trainer.journal.write("test", update=update, **scores)
             if isinstance(data.valid, Corpus):
-                self._close(trainer.recipe, data, outcome)
+                self._finish(trainer.recipe, data, outcome)
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
         return Run(self.out, trainer.recipe, outcome)
 
-    def _close(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
-        """Translate validation sources, learn a score threshold from them, and write the report."""
+    def _finish(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
+        """Learn from translated validation sources when a translation is doubtful; write the
+        report.
+
+        After a stop nothing is translated: no threshold is learnt, and no report is written.
+        """
         pairs = []
         if not outcome.stopped and isinstance(data.valid, Corpus):
             pairs = [*data.valid.pairs]
@@ -416,7 +429,7 @@ class _Session:
         if recipe.search.score_threshold is None:
             self._learn_threshold(translations)
         if self.parent is None:  # the parent's training text is not available
-            self._learn_pairs(data, sources)
+            self._learn_seen_token_pairs(data, sources)
         if not pairs:
             return
 
@@ -473,13 +486,18 @@ class _Session:
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
 
-    def _learn_pairs(self, data: PreparedData, lines: Sequence[str]) -> None:
-        """Write to the model folder which pairs of tokens training has seen, if they are few."""
+    def _learn_seen_token_pairs(
+        self, data: PreparedData, validation_sources: Sequence[str]
+    ) -> None:
+        """Write the bigrams of the training sources to the model folder, unless there are too
+        many.
+        """
         encode = data.tokenizer.source.encode
         familiar = SeenTokenPairs.learn(
-            map(encode, data.sample[0]), map(encode, lines), DOUBTFUL
+            map(encode, data.sample[0]), map(encode, validation_sources), DOUBTFUL
         )
-        if familiar is not None:  # a run resumed from shards has no text to learn from
+        # It is also None for a run resumed from shards, which has no text to learn from.
+        if familiar is not None:
             settings = load_settings(self.out).with_values(familiar=familiar)
             write_settings(self.out, settings)
 
@@ -492,7 +510,7 @@ class _Session:
         self.world.barrier()  # all processes look before the main process writes
         if self.world.is_main:
             data = self.read_data(recipe, started)
-            choice = self.within_budget(recipe, data)
+            choice = self.choose_for_budget(recipe, data)
             if choice is not None:
                 recipe = choice.recipe
             if started:
@@ -567,28 +585,27 @@ class _Session:
         settings = FolderSettings(
             **parts, images=image_size, languages=recipe.data.languages
         )
-        name = length_setting(settings)
+        length_name = length_setting(settings)
         longest = data.longest_source
-        if (
-            self.parent is not None
-        ):  # the weights have learned the parent's lengths, too
-            longest = max(longest, getattr(self.parent.settings.search, name) or 0)
-        facts: dict[str, float | None] = (
-            {} if getattr(recipe.search, name) else {name: longest}
-        )
+        if self.parent is not None:
+            # The weights have learned the parent's lengths, too.
+            of_parent = getattr(self.parent.settings.search, length_name)
+            longest = max(longest, of_parent or 0)
+        learned = dict[str, float | None]()
+        if not getattr(recipe.search, length_name):
+            learned[length_name] = longest
         if images is None and recipe.search.line_sentences is None and data.sample[0]:
             sentences = sum(map(count_sentences, data.sample[0]))
-            facts["line_sentences"] = round(sentences / len(data.sample[0]), 2)
+            learned["line_sentences"] = round(sentences / len(data.sample[0]), 2)
         if images is None and recipe.search.line_clauses is None:
-            facts["line_clauses"] = usual_clauses(data.sample[0])
-        settings = settings.with_values(search=recipe.search.with_values(**facts))
+            learned["line_clauses"] = usual_clauses(data.sample[0])
+        settings = settings.with_values(search=recipe.search.with_values(**learned))
         out.mkdir(parents=True, exist_ok=True)
         recipe.write(out / "train.toml")
-        for held_out in recipe.data.holds_out if images is None else ():
-            lines = [
-                f"{pair.source}\t{pair.target}\n" for pair in getattr(data, held_out)
-            ]
-            write_text(out / f"{held_out}.tsv", "".join(lines))
+        held_out_names = recipe.data.holds_out if images is None else ()
+        for name in held_out_names:
+            lines = [f"{pair.source}\t{pair.target}\n" for pair in getattr(data, name)]
+            write_text(out / f"{name}.tsv", "".join(lines))
         # A resumed run may have more updates or minutes, so they are not part of its origin.
         lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})
         save_folder(
@@ -612,7 +629,9 @@ class _Session:
             load_pretrained(model, recipe.model)
         return model.to(self.device)
 
-    def within_budget(self, recipe: Recipe, data: PreparedData) -> BudgetChoice | None:
+    def choose_for_budget(
+        self, recipe: Recipe, data: PreparedData
+    ) -> BudgetChoice | None:
         """Choose the size, updates and warm-up that a time budget allows; None without a budget."""
         if not self.sizes:
             return None
@@ -665,17 +684,17 @@ def _learn_languages(
         )
 
 
-def _closings(data: PreparedData, validated: int) -> float:
-    """Return the expected duration of the end of a run, as a multiple of that of a validation.
+def _closing_ratio(data: PreparedData, validation_lines: int) -> float:
+    """Return how long the end of a run takes, divided by the time of a validation.
 
-    It consists of a last validation and of translations with a beam.
+    The end consists of a last validation and of translations with the default beam.
     """
     if not isinstance(data.valid, Corpus):
         return 1.0
     lines = min(MOST_SCORED, len(data.valid))
     if data.test is not None:
         lines += len(data.test)
-    return 1 + BEAM_TIMES * lines / max(1, min(validated, len(data.valid)))
+    return 1 + BEAM_TIMES * lines / max(1, min(validation_lines, len(data.valid)))
 
 
 def _settings_of_run(recipe: Recipe, out: Path) -> FolderSettings:
@@ -685,15 +704,17 @@ def _settings_of_run(recipe: Recipe, out: Path) -> FolderSettings:
     """
     settings = load_settings(out)
     images = recipe.data.images
-    pairs = {
+    stored_and_wanted = {
         "model": (settings.model, recipe.model),
         "tokenizer": (settings.tokenizer, recipe.tokenizer),
         "images": tuple(
-            item and item.model_dump(include=set(IMAGE))
+            None if item is None else item.model_dump(include=set(IMAGE))
             for item in (settings.images, images)
         ),
     }
-    different = [name for name, (stored, wanted) in pairs.items() if stored != wanted]
+    different = [
+        name for name, (stored, wanted) in stored_and_wanted.items() if stored != wanted
+    ]
     if different:
         raise ModelFolderError(
             f"{out / CONFIG}: not as in train.toml: {', '.join(different)}; {_REMEDY}"

@@ -33,9 +33,8 @@ ZIG = "0.17.1"
 """Version of the package `ziglang`: another compiler makes other, untested code."""
 WIDE = ("-mprefer-vector-width=512",)
 V4 = ("-march=x86-64-v4", *WIDE)
-LEVELS: dict[
-    str, dict[str, tuple[str, ...]]
-] = {  # from the lowest to the best: flags of gcc and clang
+# From the lowest to the best: flags of gcc and clang.
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         "baseline": ("-march=x86-64-v2",),
         "avx2": ("-march=x86-64-v3",),

@@ -274,9 +274,8 @@ def plain(name: str, vocabulary: int) -> Translator:
 def fill(model: Translator, name: str, tensors: Mapping[str, Tensor]) -> None:
     """Load all weights of Regard's model of that preset."""
     theirs = dict(tensors)
-    if (
-        context := theirs.pop("decoder.context_proj.weight", None)
-    ) is not None:  # one matrix for input and context
+    context = theirs.pop("decoder.context_proj.weight", None)
+    if context is not None:  # one matrix for input and context
         theirs["decoder.cells.0.input.weight"] = torch.cat(
             [theirs["decoder.cells.0.input.weight"], context], 1
         )

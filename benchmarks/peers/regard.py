@@ -11,10 +11,8 @@ from shapes import LINEAGE, TOKENS, VOCABULARY
 ENDLESS = 10**9
 
 RUN = {
-    "data": {
-        "source": "train.en",
-        "target": "train.de",
-    },  # names only: the token ids are read from prepared files
+    # The data are names only: the token ids are read from prepared files.
+    "data": {"source": "train.en", "target": "train.de"},
     "batching": {"tokens": TOKENS},
     "training": {
         "optimizer": "adam",

@@ -292,9 +292,8 @@ def end(problem: BaseException) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (
-            OSError
-        ):  # otherwise Python would flush again at its end and report the error
+        except OSError:
+            # Otherwise Python would flush again at its end and report the error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)
 

@@ -101,9 +101,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         inner_folders = [path for path in temporary.rglob("*") if path.is_dir()]
         for path in (temporary, *inner_folders):
             _sync_names(path)
-        while (
-            True
-        ):  # another process may replace the folder at the same time: the last one wins
+        # Another process may replace the folder at the same time: the last one wins.
+        while True:
             try:
                 temporary.rename(final)
                 break

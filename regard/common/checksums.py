@@ -93,9 +93,10 @@ def tensor_digest(
 
 
 def _bytes_digest(tensor: torch.Tensor) -> str:
-    """Hash the bytes of a tensor.
+    """Return the SHA-256 of the bytes of a tensor.
 
-    After `Tensor.numpy`, PyTorch could not resize the storage, as sharded training does.
+    The bytes are read by address: `Tensor.numpy` would make the storage impossible to resize, and
+    sharded training resizes it.
     """
     contiguous = tensor.detach().contiguous().cpu()
     buffer = (ctypes.c_char * contiguous.nbytes).from_address(contiguous.data_ptr())

@@ -98,9 +98,8 @@ class LineError(UsageError):
 class UnknownKey(UsageError, KeyError):
     """No key of a soft dictionary equals the query."""
 
-    __str__ = (
-        Exception.__str__
-    )  # that of KeyError puts the message into quotation marks
+    # That of KeyError puts the message into quotation marks.
+    __str__ = Exception.__str__
 
 
 class DataError(RegardError):

@@ -22,8 +22,8 @@ JSON = "comparison.json"
 REPORT = "report.html"
 
 
-def check_out(out: Path) -> list[str]:
-    """Return a sentence for each reason why nothing can be written into this folder."""
+def folder_problems(out: Path) -> list[str]:
+    """Return a sentence for each reason why a comparison cannot be written into this folder."""
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
         return [
@@ -151,13 +151,13 @@ def _sentences(comparison: Comparison) -> Iterable[Sequence[object]]:
         *names,
         *(f"score {name}" for name in names),
     )
-    for number, source in enumerate(comparison.test.sources):
-        outputs = [run.outputs[number] for run in comparison.runs]
-        scores = [run.sentence_scores[number] for run in comparison.runs]
+    for index, source in enumerate(comparison.test.sources):
+        outputs = [run.outputs[index] for run in comparison.runs]
+        scores = [run.sentence_scores[index] for run in comparison.runs]
         yield (
-            number + 1,
+            index + 1,
             source,
-            comparison.test.references[number][0],
+            comparison.test.references[index][0],
             *outputs,
             *scores,
         )

@@ -44,7 +44,7 @@ from regard.comparison.entries import (
     status_of,
 )
 from regard.comparison.examples import make_examples, most_different
-from regard.comparison.files import check_out, write_files
+from regard.comparison.files import folder_problems, write_files
 from regard.comparison.measuring import Measured, cost_of, learning_curve, measure_run
 from regard.comparison.result import Comparison, Example, RunResult, RunScore, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
@@ -165,7 +165,7 @@ class _Session:
         """
         request = self.request
         causes = self.request.problems()
-        causes += check_out(self.out)
+        causes += folder_problems(self.out)
         if not (request.runs or request.presets or request.hypotheses):
             causes.append(
                 "there is nothing to compare: give runs, `presets=` to train, or `hypotheses=`"

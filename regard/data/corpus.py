@@ -417,18 +417,19 @@ def read_corpora(
     Raises DataError with all causes at once.
     """
     train: dict[str, T] = {}
-    others: dict[str, Corpus] = {}
+    evaluation: dict[str, Corpus] = {}
     causes: list[str] = []
     for name, files in {**settings.training_files, **settings.evaluation_files}.items():
         try:
             if name in EVALUATION:
-                others[name] = read_corpus(files, settings.evaluation_filters, name)
+                filters = settings.evaluation_filters
+                evaluation[name] = read_corpus(files, filters, name)
             else:
                 train[name] = read(files, settings.filters, name)
         except DataError as problem:
             causes += problem.causes
     DataError.raise_all(causes)
-    return train, others
+    return train, evaluation
 
 
 def read_corpus(

@@ -135,9 +135,8 @@ class _Greek(LetterCase):
         The form without an accent comes first for a word of one syllable, and last for others.
         """
         small = _nfd(self.lower(word))
-        if (
-            small == "η"
-        ):  # the article, since the word "or" keeps its accent in capitals
+        if small == "η":
+            # It is the article, since the word "or" keeps its accent in capitals.
             return [small]
         if _TONOS in small or len(small) > LONGEST_WORD:
             return [nfc(small)]

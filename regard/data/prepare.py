@@ -76,8 +76,9 @@ GZIP_RATIO = 4
 """Approximate size of text relative to its .gz."""
 
 TextSample = tuple[list[str], list[str]]
-"""Both sides of evenly spread training pairs; only captions for images; empty if shards are
-reused.
+"""Source lines and target lines of training pairs, taken evenly from the whole text.
+
+With images there are only target lines, the captions; with reused shards there are none.
 """
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
 """Callback that inspects both sides of the training text."""
@@ -89,7 +90,8 @@ class PreparedData:
 
     report: tuple[str, ...]  # lines on the corpora
     tokenizer: Tokenizer
-    # Tokens of the longest training source with its EOS; for images, of the longest caption.
+    # Tokens of the longest training source with its EOS; for images, of the longest caption
+    # without its EOS.
     longest_source: int
     valid: Corpus | CaptionCorpus
     test: Corpus | None
@@ -102,7 +104,7 @@ class PreparedData:
 
 
 def _ignore(*_: object) -> None:
-    """Stand in for a callback that was not given, and for reading a training corpus."""
+    """Do nothing: the default callback, and the reader of training corpora that are not read."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,10 @@ class DataRequest:
         if self.resumed:
             refuse_changed_files(self.run, self.fingerprints)
 
-    def compare(self) -> tuple[str, ...]:
-        """Describe how the data of a resumed run have changed; record the data of a new run."""
+    def describe_or_record_data(self) -> tuple[str, ...]:
+        """Return how the data of a resumed run have changed; for a new run, record its data
+        instead.
+        """
         if isinstance(self.tokenizer, Tokenizer) and (self.run / DATA_FILE).exists():
             return describe_changes(self.data, self.run, self.fingerprints)
         write_fingerprints(self.data, self.fingerprints, self.run)
@@ -226,13 +230,13 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
     return PreparedData(
         report=report,
         tokenizer=tokenizer,
-        longest_source=longest_target - 1,  # without BOS
+        longest_source=longest_target - 1,  # without EOS
         valid=valid,
         test=None,
         batches=batches,
         pairs=len(captions),
         facts={name: corpus.facts() for name, corpus in by_name.items()},
-        changes=request.compare(),
+        changes=request.describe_or_record_data(),
         sample=([], spread(captions)),
     )
 
@@ -285,20 +289,21 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
     if any(part.cache_key != cache_key for part in shards.values()):
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
 
-    _, others = read_corpora(request.data, _ignore)
+    # The training text is in the shards, so that only the evaluation corpora are read.
+    _, evaluation = read_corpora(request.data, _ignore)
     files = [pair_files.names for pair_files in request.data.training_files.values()]
     for name, pairs in summary.held_out.items():
         report = held_out_report(files, len(pairs), name)
-        others[name] = Corpus(pairs, report)
+        evaluation[name] = Corpus(pairs, report)
 
     overlap_lines = summary.shared
     if summary.compared_with != _evaluation_hashes(request.fingerprints):
         overlap_lines = [
             "what valid and test share with train was not compared again: the shards hold no text"
         ]
-    lines = [*summary.report, *_report_lines(others.values()), *overlap_lines]
+    lines = [*summary.report, *_report_lines(evaluation.values()), *overlap_lines]
     no_sample: TextSample = ([], [])
-    corpora = _TokenizedCorpora(shards, {}, lines, others, summary.facts, no_sample)
+    corpora = _TokenizedCorpora(shards, {}, lines, evaluation, summary.facts, no_sample)
     return _prepared(request, tokenizer, corpora)
 
 
@@ -342,6 +347,23 @@ def _read_summary(folder: Path) -> _Summary:
         ) from None
 
 
+def _write_summary(folder: Path, summary: _Summary) -> None:
+    """Write the summary; it comes last, because shards without a summary are not reused."""
+    held_out_rows = {
+        name: [(pair.source, pair.target, pair.line) for pair in pairs]
+        for name, pairs in summary.held_out.items()
+    }
+    values = {
+        "cache_key": summary.cache_key,
+        "report": summary.report,
+        "facts": {name: asdict(facts) for name, facts in summary.facts.items()},
+        "held_out": held_out_rows,
+        "compared_with": summary.compared_with,
+        "shared": summary.shared,
+    }
+    write_text(folder / SUMMARY, json.dumps(values, indent=1))
+
+
 def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     """Read and tokenise the text into memory or, if `on_disk`, into shards.
 
@@ -352,7 +374,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     log = request.log if on_disk else _ignore
     log("reading the training text, which stays on disk")
     read: Read[TrainingCorpus] = scan if on_disk else read_corpus
-    train, others = read_corpora(data, read)
+    train, evaluation = read_corpora(data, read)
     if on_disk:
         # Old shards are removed only after the text was read, so that missing text loses nothing.
         shutil.rmtree(folder, ignore_errors=True)
@@ -360,15 +382,15 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
         train, held_out["test"] = hold_out(train, request.seed, data.test_count, "test")
-    if "valid" not in others:
+    if "valid" not in evaluation:
         log("holding out pairs for validation")
         train, held_out["valid"] = hold_out(train, request.seed)
-    others.update(held_out)
+    evaluation.update(held_out)
     links = _read_links(data, train)
 
     tokenizer, sample = _fit_tokenizer(request, [*train.values()], log)
     cache_key = _cache_key(request, tokenizer)
-    overlaps = {name: Overlap(other) for name, other in others.items()}
+    overlaps = {name: Overlap(corpus) for name, corpus in evaluation.items()}
     examples = dict[str, Sequence[Example]]()
     facts = dict[str, CorpusFacts]()
     for name, corpus in train.items():
@@ -388,22 +410,17 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
         line for name, overlap in overlaps.items() for line in overlap.lines(name)
     ]
     if on_disk:
-        held_out_rows = {
-            name: [(pair.source, pair.target, pair.line) for pair in pairs]
-            for name, pairs in held_out.items()
-        }
-        summary = {
-            "cache_key": cache_key,
-            "report": report,
-            "facts": {name: asdict(values) for name, values in facts.items()},
-            "held_out": held_out_rows,
-            "compared_with": _evaluation_hashes(request.fingerprints),
-            "shared": overlap_lines,
-        }
-        # The summary is written last, because shards without a summary are not reused.
-        write_text(folder / SUMMARY, json.dumps(summary, indent=1))
-    report += [*_report_lines(others.values()), *overlap_lines]
-    corpora = _TokenizedCorpora(examples, links, report, others, facts, sample)
+        summary = _Summary(
+            cache_key=cache_key,
+            report=report,
+            facts=facts,
+            held_out={name: corpus.pairs for name, corpus in held_out.items()},
+            compared_with=_evaluation_hashes(request.fingerprints),
+            shared=overlap_lines,
+        )
+        _write_summary(folder, summary)
+    lines = [*report, *_report_lines(evaluation.values()), *overlap_lines]
+    corpora = _TokenizedCorpora(examples, links, lines, evaluation, facts, sample)
     return _prepared(request, tokenizer, corpora)
 
 
@@ -435,7 +452,7 @@ class _TokenizedCorpora:
     examples: Mapping[str, Sequence[Example]]
     links: Mapping[str, WordLinks]
     report: list[str]
-    others: Mapping[str, Corpus]
+    evaluation: Mapping[str, Corpus]
     facts: Mapping[str, CorpusFacts]
     sample: TextSample
 
@@ -454,7 +471,9 @@ def _prepared(
     if len(streams) > 1:
         weights = [request.data.weights[name] for name in corpora.examples]
         batches = Mixture(streams, weights, request.seed)
-    evaluation_facts = {name: corpus.facts() for name, corpus in corpora.others.items()}
+    evaluation_facts = {
+        name: corpus.facts() for name, corpus in corpora.evaluation.items()
+    }
     return PreparedData(
         report=(
             *corpora.report,
@@ -462,12 +481,12 @@ def _prepared(
         ),
         tokenizer=tokenizer,
         longest_source=max(map(_longest_source, corpora.examples.values())),
-        valid=corpora.others["valid"],
-        test=corpora.others.get("test"),
+        valid=corpora.evaluation["valid"],
+        test=corpora.evaluation.get("test"),
         batches=batches,
         pairs=sum(map(len, corpora.examples.values())),
         facts={**corpora.facts, **evaluation_facts},
-        changes=request.compare(),
+        changes=request.describe_or_record_data(),
         sample=corpora.sample,
     )
 
@@ -535,19 +554,18 @@ def _memory_bytes() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
-        return (
-            math.inf
-        )  # Windows has no sysconf, and other systems may not know the names
+        # Windows has no sysconf, and other systems may not know the names.
+        return math.inf
 
 
 def _cache_key(request: DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
-    evaluation = _evaluation_hashes(request.fingerprints)
+    evaluation_hashes = _evaluation_hashes(request.fingerprints)
     return {
         "files": {
             role: entry["sha256"]
             for role, entry in request.fingerprints.items()
-            if role not in evaluation
+            if role not in evaluation_hashes
         },
         "filters": asdict(request.data.filters),
         "held_out_seed": request.seed if request.data.holds_out else None,

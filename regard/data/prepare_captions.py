@@ -124,11 +124,13 @@ def caption_batches(
     """
     shows_writing = tokenizer.settings.kind in ("char", "whitespace")
     may_flip, flip_note = flippable(train.caption_set, images, shows_writing)
-    examples, numbers = caption_examples(train, tokenizer, images.captions_per_image)
+    examples, image_numbers = caption_examples(
+        train, tokenizer, images.captions_per_image
+    )
     dropout = batching.subword_dropout
     resample = None
     if dropout or varies(images, may_flip, train.images):
-        example_may_flip = [may_flip[number] for number in numbers]
+        example_may_flip = [may_flip[number] for number in image_numbers]
         resample = augmented(examples, example_may_flip, images, tokenizer, dropout)
     return BatchStream(examples, batching, seed, resample), flip_note
 
@@ -143,16 +145,16 @@ def caption_examples(
     """
     ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
     examples = list[Example]()
-    numbers = list[int]()
-    for number, (image, captioned) in enumerate(
+    image_numbers = list[int]()
+    for image_number, (image, captioned_image) in enumerate(
         zip(corpus.images, corpus.caption_set.images, strict=True)
     ):
-        targets = [[*next(ids), EOS] for _ in captioned.captions]
+        targets = [[*next(ids), EOS] for _ in captioned_image.captions]
         for start in range(0, len(targets), captions_per_image):
             first, *others = targets[start : start + captions_per_image]
             examples.append(Example(image, first, tuple(others)))
-            numbers.append(number)
-    return examples, numbers
+            image_numbers.append(image_number)
+    return examples, image_numbers
 
 
 def _read_caption_sets(
@@ -182,6 +184,8 @@ def _read_caption_sets(
     DataError.raise_all(causes)
 
     empty = [caption_set for caption_set in caption_sets if not len(caption_set)]
+    # If nothing is left because entries are unusable and may not be skipped, their causes are
+    # raised first.
     if empty:
         problems.check()
     DataError.raise_all(f"{part.path}: everything in it was skipped" for part in empty)
@@ -201,14 +205,18 @@ def _usable_images(
     caption_set: CaptionSet, cache: ImageCache, image_size: ImageSizeSettings
 ) -> CaptionCorpus:
     """Return the usable images. Raises DataError if there are none."""
-    numbers = [number for number in range(len(cache)) if number not in cache.problems]
-    if not numbers:
+    usable_numbers = [
+        number for number in range(len(cache)) if number not in cache.problems
+    ]
+    if not usable_numbers:
         raise DataError(
             f"{caption_set.path}: none of its {counted(len(caption_set), 'image')} can be used; "
             "give others"
         )
     usable = caption_set.select(lambda number: number not in cache.problems)
-    images = tuple(source_pixels(cache[number], image_size) for number in numbers)
+    images = tuple(
+        source_pixels(cache[number], image_size) for number in usable_numbers
+    )
     return CaptionCorpus(usable, images, cache.digest, cache.file_bytes)
 
 

@@ -21,7 +21,7 @@ MOST_PAIRS = 8_192
 BITS = 12
 """Bits of the filter for each bigram."""
 HASHES = 4
-"""Bits that a bigram sets; one in 300 unseen bigrams is taken for seen."""
+"""Bits that a bigram sets; about one in 150 unseen bigrams is taken for seen."""
 _BASE64 = lazy_pattern(
     "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)"
 )

@@ -206,9 +206,8 @@ def data_path(path: str | Path) -> Path:
     try:
         address: Any = UPath(path)
         address.fs  # noqa: B018  looks up the file system
-    except (
-        Exception
-    ) as problem:  # some file systems connect at once, and raise any class
+    except Exception as problem:
+        # Some file systems connect at once, and raise any class.
         raise DataError(
             f"{path}: addresses of this kind cannot be opened here ({problem})"
         ) from None

@@ -83,22 +83,28 @@ def caption_scores(
     image.
     """
     counts = {len(refs) for refs in references}
-    data = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|images:{len(outputs)}"
+    tested_on = (
+        f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|images:{len(outputs)}"
+    )
     version = f"regard:{__version__}"
-    method = f"tok:{tokenize.__name__}|{version}"
+    tokenized_by = f"tok:{tokenize.__name__}|{version}"
     bleu = [_bleu(n, outputs, references, tokenize) for n in range(1, 5)]
     results = [
-        MetricScore(f"BLEU-{n}", value, f"{data}|smooth:none|{method}")
+        MetricScore(f"BLEU-{n}", value, f"{tested_on}|smooth:none|{tokenized_by}")
         for n, value in enumerate(bleu, 1)
     ]
     chrf = CHRF()
     value = float(chrf.corpus_score(list(outputs), _streams(references)).score)
     results.append(MetricScore("chrF", value, str(chrf.get_signature())))
     ciders = cider_scores(outputs, references, tokenize)
-    details = f"{data}|n:{MAX_N}|sigma:{SIGMA:g}|idf:references|{method}"
-    results.append(MetricScore("CIDEr-D", sum(ciders) / max(1, len(ciders)), details))
+    cider_signature = (
+        f"{tested_on}|n:{MAX_N}|sigma:{SIGMA:g}|idf:references|{tokenized_by}"
+    )
+    results.append(
+        MetricScore("CIDEr-D", sum(ciders) / max(1, len(ciders)), cider_signature)
+    )
     exact = _exact(outputs, references)
-    results.append(MetricScore("exact", exact, f"{data}|case:mixed|{version}"))
+    results.append(MetricScore("exact", exact, f"{tested_on}|case:mixed|{version}"))
     return results
 
 

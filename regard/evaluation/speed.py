@@ -59,9 +59,8 @@ class _Worker:
         assert self.process.stdin is not None, "it is a pipe"
         with suppress(OSError):  # raised if the process has not read everything
             self.process.stdin.close()
-        if (
-            answer
-        ):  # the process is alive, but something else writes to its standard output
+        if answer:
+            # The process is alive, but something else writes to its standard output.
             self.process.kill()
             return (
                 f"its process wrote {answer.strip()[:80]!r} in place of a measurement"

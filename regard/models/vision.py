@@ -198,7 +198,7 @@ class ResNetEncoder(ImageEncoder):
         self.projection = nn.Linear(self.backbone.channels, s.size)
         self.norm = nn.LayerNorm(s.size)
         self.grid_head = GridHead(s)
-        self.sizes = EncoderSizes(s.size, 1, s.size)
+        self.sizes = EncoderSizes(size=s.size, summary_rows=1, embedding=s.size)
         if s.freeze_backbone:
             self.backbone.requires_grad_(False)
 
@@ -226,8 +226,12 @@ class ViTEncoder(ImageEncoder):
             3, settings.size, settings.patch_size, settings.patch_size
         )
         self.grid_head = GridHead(settings)
-        self.sizes = EncoderSizes(settings.size, 1, settings.size)
+        self.sizes = EncoderSizes(
+            size=settings.size, summary_rows=1, embedding=settings.size
+        )
         if settings.freeze_backbone:
+            # The Transformer layers of a ViT belong to its backbone; positions and last norm are
+            # trained.
             self.patch_embedding.requires_grad_(False)
             self.grid_head.layers.requires_grad_(False)
 

@@ -302,10 +302,8 @@ def _region(
     is_strong = weights >= weights.max() / 2
     strongest = np.unravel_index(int(weights.argmax()), weights.shape)
     region = [(int(strongest[0]), int(strongest[1]))]
-    for (
-        row,
-        column,
-    ) in region:  # a breadth-first search: the list grows while it is walked
+    # It is a breadth-first search: the list grows while it is walked.
+    for row, column in region:
         neighbours = (
             (row - 1, column),
             (row + 1, column),

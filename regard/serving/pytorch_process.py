@@ -207,9 +207,8 @@ def main() -> None:
     configuration = json.loads(sys.stdin.readline())
     address = configuration["pytorch"]["address"]
     key = bytes.fromhex(configuration["pytorch"]["authkey"])
-    Path(address).unlink(
-        missing_ok=True
-    )  # a process that died may have left its socket
+    # A process that died may have left its socket.
+    Path(address).unlink(missing_ok=True)
     with Listener(address, authkey=key) as listener:
         threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()
         threading.Thread(target=_beat, args=(report,), daemon=True).start()

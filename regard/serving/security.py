@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import logging
 import re
 import secrets
 import time
@@ -100,7 +99,9 @@ class HeadCheck:
             return True
         scheme, _, origin_host = origin.partition("://")
         if scheme not in ("http", "https"):
-            return origin_host != ""  # files and sandboxes have the origin "null"
+            # Browser extensions have schemes of their own. Files and sandboxed pages have the
+            # origin "null", which has no host and is refused.
+            return origin_host != ""
         return origin_host.lower() == host.lower()
 
 
@@ -132,7 +133,7 @@ class RequestLog:
         scope[REQUEST_ID] = request_id
         scope[AT_END] = at_end
         started = time.perf_counter()
-        status = CLIENT_GONE
+        status = CLIENT_GONE  # stays so until an answer begins
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -154,7 +155,7 @@ class RequestLog:
         except Exception as problem:
             if not isinstance(problem, HttpError):
                 self._log_exception(request_id, problem)
-            if status == CLIENT_GONE:  # nothing has been sent yet
+            if status == CLIENT_GONE:  # no answer has begun
                 response = error_response(problem, scope["path"], request_id)
                 await response(scope, receive, send_with_headers)
         finally:
@@ -177,8 +178,7 @@ class RequestLog:
     def _log_exception(self, request_id: str, problem: Exception) -> None:
         frames = "".join(traceback.format_tb(problem.__traceback__, -_FRAMES))
         message = f": {problem}" if self.log_texts else ""
-        LOG.log(
-            logging.ERROR,
+        LOG.error(
             "%s failed with %s%s\n%s",
             request_id,
             type(problem).__name__,

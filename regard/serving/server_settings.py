@@ -48,8 +48,8 @@ class ServerSettings(Settings):
     write_timeout: float = Field(20.0, gt=0, le=86_400)
     """Seconds in which a client has to read each 64 KiB of an answer."""
     waiting_connections: int = Field(256, ge=1, le=COUNT)
-    """Connections of an address that may wait for their client at once; of more, those end that
-    have waited longest.
+    """Connections of one address that may wait for their client at the same time. If there are
+    more, those that have waited longest are closed.
     """
     trusted_proxies: tuple[str, ...] = Field((), strict=False)
     """Addresses and networks of proxies whose X-Forwarded-For is believed."""
@@ -92,7 +92,7 @@ class ServerSettings(Settings):
             raise ValueError(
                 "require_key without key_file: nobody would have a key; name the file of keys"
             )
-        _ = self.proxies
+        _ = self.proxies  # raises ValueError for an invalid address
         return self
 
     @cached_property

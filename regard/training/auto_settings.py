@@ -20,22 +20,24 @@ from regard.data.corpus import CorpusSettings
 from regard.data.pair_filters import PairReader
 from regard.training.recipe import Recipe
 
-FEW = 200
+FEWEST_USEFUL_PAIRS = 200
 """Pairs below which a model learns nothing useful."""
-MANY = 200_000
+MAX_COUNTED_PAIRS = 200_000
 """Pairs from which on settings no longer depend on the corpus."""
-TOKENS = 4096, 2048, 1024
+UPDATE_TOKENS = 4096, 2048, 1024
 """Sizes of an update in tokens; the largest is used with which an epoch has enough updates."""
 EPOCH_UPDATES = 150
 """Updates that an epoch should have."""
 SMALLEST = "transformer-tiny"
 """The preset of a small corpus."""
-SHALLOW = 300_000
+SHALLOW_EPOCH_TOKENS = 300_000
 """Tokens of an epoch up to which a shallower model with less dropout is better."""
-QUICK = 1_200
+SHALLOW_SECONDS = 1_200
 """Processor seconds of a budget up to which the shallower model is better for any corpus."""
-LIKE = 6
-"""Largest ratio of pairs, times that of pair lengths, at which two corpora are comparable."""
+COMPARABLE_RATIO = 6
+"""Two corpora are comparable if the ratio of their numbers of pairs times the ratio of their pair
+lengths is at most this; each ratio is the larger value over the smaller.
+"""
 _CHARACTERS_A_TOKEN = 4
 _SHAPE = {"layers": "{} layers", "dropout": "dropout {}"}
 
@@ -55,8 +57,9 @@ class CorpusSize:
 def corpus_size(data: CorpusSettings) -> CorpusSize | None:
     """Count pairs and characters.
 
-    Returns None from `MANY` pairs on, for images, and for files that cannot be read. Pipes, which
-    can be read only once and may block, are not opened; the result is None for them too.
+    Returns None from `MAX_COUNTED_PAIRS` pairs on, for images, and for files that cannot be read.
+    Pipes, which can be read only once and may block, are not opened; the result is None for them
+    too.
     """
     paths = [
         path for files in data.training_files.values() for path in files.paths.values()
@@ -65,11 +68,11 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
         return None
     try:
         pairs = chain.from_iterable(map(PairReader, data.training_files.values()))
-        rows = list(islice((pair for pair in pairs if all(pair)), MANY))
+        rows = list(islice((pair for pair in pairs if all(pair)), MAX_COUNTED_PAIRS))
     except (RegardError, OSError):
         # The training data will be read again, and all problems reported then.
         return None
-    if not 0 < len(rows) < MANY:
+    if not 0 < len(rows) < MAX_COUNTED_PAIRS:
         return None
     constant = []
     if len(rows) > 1:
@@ -93,13 +96,18 @@ def suitable(
     2020), and half of its dropout.
     """
     epoch_tokens = size.characters / 2 / _CHARACTERS_A_TOKEN
-    tokens = next((n for n in TOKENS if epoch_tokens / n >= EPOCH_UPDATES), TOKENS[-1])
+    tokens = next(
+        (n for n in UPDATE_TOKENS if epoch_tokens / n >= EPOCH_UPDATES),
+        UPDATE_TOKENS[-1],
+    )
     two_epochs = int(round(2 * epoch_tokens / tokens, -2))
     values: dict[str, Any] = {
         "batching": {"tokens": tokens},
         "training": {"validate_every": min(500, max(100, two_epochs))},
     }
-    if preset == SMALLEST and (epoch_tokens <= SHALLOW or seconds <= QUICK):
+    if preset == SMALLEST and (
+        epoch_tokens <= SHALLOW_EPOCH_TOKENS or seconds <= SHALLOW_SECONDS
+    ):
         side = {"layers": 2, "dropout": 0.1}
         values["model"] = {"encoder": side, "decoder": side}
     return values
@@ -107,7 +115,7 @@ def suitable(
 
 def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
     """Yield messages about the settings for a corpus of this size, and about its deficiencies."""
-    if size.pairs < FEW:
+    if size.pairs < FEWEST_USEFUL_PAIRS:
         few = counted(size.pairs, "pair is", "pairs are")
         yield f"{few} enough to try the commands; to learn a language takes some thousands"
     for side in size.constant:
@@ -127,7 +135,7 @@ def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
         f"{recipe.training.validate_every:,} updates (the page Training of the documentation says "
         "why; --set or --preset choose others)"
     )
-    if size.pairs >= FEW:
+    if size.pairs >= FEWEST_USEFUL_PAIRS:
         yield _comparison(size)
 
 
@@ -136,12 +144,12 @@ def _comparison(size: CorpusSize) -> str:
     corpora = package_toml("regard.training", "reference_scores.toml")["corpora"]
 
     def distance(corpus: dict[str, Any]) -> float:
-        pairs = size.pairs / corpus["pairs"]
-        characters = size.characters / corpus["characters"]
-        return abs(math.log(pairs)) + abs(math.log(characters / pairs))
+        pair_ratio = size.pairs / corpus["pairs"]
+        length_ratio = size.characters / corpus["characters"] / pair_ratio
+        return abs(math.log(pair_ratio)) + abs(math.log(length_ratio))
 
     nearest = min(corpora, key=distance)
-    if distance(nearest) > math.log(LIKE):
+    if distance(nearest) > math.log(COMPARABLE_RATIO):
         return (
             "for comparison: none of the corpora that were measured has about as many pairs of "
             "that length"

@@ -47,9 +47,8 @@ class Guide:
             )
 
         if settings.guided_layer == "auto":
-            layer = max(
-                1, len(layers) - 1
-            )  # the penultimate one, as in Garg et al. 2019
+            # The penultimate one, as in Garg et al. 2019.
+            layer = max(1, len(layers) - 1)
         else:
             layer = settings.guided_layer
         if layer > len(layers):

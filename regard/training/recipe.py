@@ -205,7 +205,10 @@ class TrainingSettings(Settings):
 
 
 class Recipe(Settings):
-    """The whole configuration of a run. (data, recipe, seed) fixes the batches and their order."""
+    """The whole configuration of a run.
+
+    The data files and the recipe, with its seed, determine the batches and their order.
+    """
 
     data: CorpusSettings
     tokenizer: TokenizerSettings = TokenizerSettings()
@@ -267,9 +270,11 @@ class Recipe(Settings):
         precision = self.training.precision
         if precision == "auto":
             precision = "bfloat16" if has_bfloat16(device) else "float32"
-        cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
-        micro_batches = max(processes, cores)
-        micro_batches += -micro_batches % processes  # equally many for each process
+        # On a CPU there is one micro-batch for each thread, up to four, and on any device there are
+        # equally many for each process.
+        threads = min(4, torch.get_num_threads()) if device == "cpu" else 1
+        micro_batches = max(processes, threads)
+        micro_batches += -micro_batches % processes
         norms = [
             getattr(side, "norm", "")
             for side in (self.model.encoder, self.model.decoder)
@@ -305,11 +310,11 @@ def read_run_recipe(path: Path) -> dict[str, Any]:
     """
     check_links(path.parent, path.name)
     values = read_toml(path)
-    line = path.read_text(encoding="utf-8-sig").partition("\n")[0]
-    if line.strip() != DIGEST_LINE + json_digest(values):
+    first_line = path.read_text(encoding="utf-8-sig").partition("\n")[0]
+    if first_line.strip() != DIGEST_LINE + json_digest(values):
         reason = (
             "its values do not match the SHA-256 in its first line"
-            if DIGEST_LINE in line
+            if DIGEST_LINE in first_line
             else "it has no SHA-256"
         )
         raise ModelFolderError(
@@ -326,8 +331,10 @@ def seal_run_recipe(path: Path) -> None:
     """
     Recipe.parse(read_toml(path), str(path))
     lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
-    values = [line for line in lines if not line.startswith(DIGEST_LINE.strip())]
-    _write_sealed(path, "".join(values))
+    unsealed_lines = [
+        line for line in lines if not line.startswith(DIGEST_LINE.strip())
+    ]
+    _write_sealed(path, "".join(unsealed_lines))
 
 
 def _write_sealed(path: Path, text: str) -> None:

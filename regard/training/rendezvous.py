@@ -54,36 +54,36 @@ def rendezvous(
 ) -> Rendezvous:
     """Wait until all processes of this start have joined.
 
-    `lasting` is the store that outlives restarts. The first process publishes a new name. Every
-    other process answers with a token, and continues when the first process repeats that token,
-    which a dead process would not do. Raises TrainingError after `timeout` seconds.
+    `lasting` is the store that outlives restarts. The first process publishes a new start id.
+    Every other process answers with a token, and continues when the first process repeats that
+    token, which a dead process would not do. Raises TrainingError after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     if rank == 0:
-        name = uuid.uuid4().hex
+        start_id = uuid.uuid4().hex
         restarted_flag = "1" if lasting.check(["regard/started"]) else "0"
-        lasting.set(f"regard/{name}/restarted", restarted_flag)
-        lasting.set("regard/call", name)
+        lasting.set(f"regard/{start_id}/restarted", restarted_flag)
+        lasting.set("regard/call", start_id)
         for other in range(1, size):
-            while (token := _get(lasting, f"regard/{name}/{other}/token")) is None:
+            while (token := _get(lasting, f"regard/{start_id}/{other}/token")) is None:
                 _wait(deadline, f"process {other + 1} of {size} did not join", timeout)
-            lasting.set(f"regard/{name}/{other}/repeated", token)
+            lasting.set(f"regard/{start_id}/{other}/repeated", token)
     else:
-        name = _join(lasting, rank, deadline, timeout)
-    restarted = _get(lasting, f"regard/{name}/restarted") == "1"
-    return Rendezvous(PrefixStore(f"regard/{name}", lasting), restarted, lasting)
+        start_id = _join(lasting, rank, deadline, timeout)
+    restarted = _get(lasting, f"regard/{start_id}/restarted") == "1"
+    return Rendezvous(PrefixStore(f"regard/{start_id}", lasting), restarted, lasting)
 
 
 def _join(lasting: Store, rank: int, deadline: float, timeout: float) -> str:
-    """Return the name of the start whose first process is alive."""
+    """Return the id of the start whose first process is alive."""
     token = uuid.uuid4().hex
     while True:
-        call = _get(lasting, "regard/call")
-        if call is not None:
-            prefix = f"regard/{call}/{rank}"
+        start_id = _get(lasting, "regard/call")
+        if start_id is not None:
+            prefix = f"regard/{start_id}/{rank}"
             lasting.set(f"{prefix}/token", token)
             if _get(lasting, f"{prefix}/repeated") == token:
-                return call
+                return start_id
         _wait(deadline, "the first process did not answer", timeout)
 
 

@@ -50,7 +50,7 @@ RECENT = 120.0
 """Seconds over which the pace is averaged, by which the time left is estimated."""
 CLOSING = 0.03
 """Share of the time that the end of a run is expected to take, before the first validation."""
-CLOSINGS = 3.0
+CLOSING_RATIO = 3.0
 """Default duration of the end of a run, as a multiple of that of a validation."""
 PROGRESS = 1.0
 """Seconds between two reports of progress."""
@@ -119,8 +119,8 @@ class Trainer:
 
     `report` is called with each event that is written to the journal. Each process of `world`
     computes its share of every update; the main one validates, writes and reports. The end of the
-    run, which `training.minutes` includes, is expected to take `closings` times as long as a
-    validation.
+    run, which `training.minutes` includes, is expected to take `closing_ratio` times as long as
+    a validation.
     """
 
     def __init__(  # noqa: PLR0913 - all that a training depends on
@@ -132,7 +132,7 @@ class Trainer:
         validate: Validate,
         report: Report | None = None,
         world: World | None = None,
-        closings: float = CLOSINGS,
+        closing_ratio: float = CLOSING_RATIO,
     ) -> None:
         self.model = model
         self.batches = batches
@@ -141,7 +141,7 @@ class Trainer:
         self.validate = validate
         self.report = report
         self.world = world or World()
-        self.closings = closings
+        self.closing_ratio = closing_ratio
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
         share = -(-batches.per_update // self.world.size)
@@ -472,7 +472,7 @@ class Trainer:
         }
         self._record("valid", update=progress.update, **scores, best=best, **sums)
         (progress.closing,) = self.world.broadcast(
-            self.closings * (time.perf_counter() - began)
+            self.closing_ratio * (time.perf_counter() - began)
         )
         self._save_checkpoint()
 

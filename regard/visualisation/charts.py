@@ -34,11 +34,9 @@ from regard.visualisation.fonts import measure, wrap
 
 Scale = Literal["linear", "log"]
 
-LARGE_PANEL = (542.0, 240.0)  # pixels: plot area of a panel if panels form one column
-SMALL_PANEL = (
-    300.0,
-    210.0,
-)  # pixels: plot area of a panel if there are several columns
+# Width and height in pixels of a panel's plot area: in one column, and in several.
+LARGE_PANEL = (542.0, 240.0)
+SMALL_PANEL = (300.0, 210.0)
 LEFT = 62.0  # pixels left of a plot area
 ABOVE = 28.0  # pixels above a plot area
 BELOW = 44.0  # pixels below a plot area

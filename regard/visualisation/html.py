@@ -29,7 +29,7 @@ STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 def script_colours() -> dict[str, Any]:
     """Return the colours that scripts need: scales and roles by theme, and the veil.
 
-    The colours of a scale are one string of six hexadecimal digits each.
+    A scale is one string, with six hexadecimal digits for each of its colours.
     """
     scales = {
         "scale": [f"w{n}" for n in range(LEVELS + 1)],

@@ -61,7 +61,7 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
 def test_of_a_large_corpus_no_more_is_read(
     pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto_settings, "MANY", 5)
+    monkeypatch.setattr(auto_settings, "MAX_COUNTED_PAIRS", 5)
     assert size_of(pairs) is None
 
 
@@ -88,8 +88,8 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
     assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
     assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
 
-    few = 8 * auto_settings.SHALLOW
-    quick = auto_settings.QUICK
+    few = 8 * auto_settings.SHALLOW_EPOCH_TOKENS
+    quick = auto_settings.SHALLOW_SECONDS
     large = CorpusSize(100_000, 10**8)
 
     assert "model" in suitable(CorpusSize(10_000, few), SMALLEST)

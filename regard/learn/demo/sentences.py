@@ -25,6 +25,8 @@ SENTENCES = (
     ("나는 집에 간다", "I go home"),
     ("나는 빵을 먹고 있었다", "I was eating bread"),
 )
+RIGHT = "right"
+"""The verdict on a sentence that is translated and aligned correctly."""
 TESTS = {
     "test": "patterns seen in training",
     "recombination": "words recombined in new ways",
@@ -48,7 +50,7 @@ class Direction:
 def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
     """Train both directions in `out`, score them, and draw their attention.
 
-    Return whether all translations of SENTENCES are right.
+    Return whether both directions translate and align all of SENTENCES correctly.
     """
     start = time.perf_counter()
     sample = korean_english()
@@ -154,7 +156,7 @@ def _report(
     for source, target in direction.sentences:
         translation, verdict = _verdict(direction, translator, choice, source, target)
         output.result(f"  {source} → {translation}   {verdict}")
-        if verdict != "right":
+        if verdict != RIGHT:
             all_right = False
 
     last_sentence, _ = direction.sentences[-1]
@@ -192,5 +194,5 @@ def _verdict(
     train = direction.sample.splits["train"]
     gold = next(pair.links for pair in train if pair.source == source)
     if set(links) <= set(gold):
-        return translation.text, "right"
+        return translation.text, RIGHT
     return translation.text, "right, but its words attend to others"

@@ -335,9 +335,8 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.longest = 0
         self._depth: dict[int, int] = {}  # by storage: products in the chain up to it
-        self._alive: list[
-            Tensor
-        ] = []  # keeps all tensors, so that no storage is reused
+        # All tensors are kept, so that no storage is reused.
+        self._alive: list[Tensor] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -13,9 +13,8 @@ ROW = 22  # height of the row of a key
 HEAD = 26  # height of the heading of a query
 GAP = 14  # between two queries
 FULL_BAR = 200  # length of the bar of a weight of 1
-EM = (
-    13 * 0.62
-)  # approximate width of a letter; wide letters such as Hangul take about two
+# Approximate width of a letter; wide letters such as Hangul take about two.
+EM = 13 * 0.62
 BAR = "#4c8fd0"  # blue with contrast to white and to black
 
 

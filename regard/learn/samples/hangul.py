@@ -24,10 +24,10 @@ PARTICLES = {
 }
 
 
-def decompose(letter: str) -> tuple[str, str, str]:
+def decompose(syllable_block: str) -> tuple[str, str, str]:
     """Return the initial, vowel and final of a syllable: ㄱ, ㅏ, ㄴ for 간; ㄱ, ㅏ, "" for 가."""
-    number = ord(letter) - FIRST
-    return INITIALS[number // 588], VOWELS[number // 28 % 21], FINALS[number % 28]
+    number = ord(syllable_block) - FIRST
+    return INITIALS[number // (21 * 28)], VOWELS[number // 28 % 21], FINALS[number % 28]
 
 
 def syllable(initial: str, vowel: str, end: str = "") -> str:

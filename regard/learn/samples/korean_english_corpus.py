@@ -22,7 +22,7 @@ SIZES = {
     "length": 500,
 }
 SHORT = 12  # words of the longest short sentence
-TAIL = 20  # mean number of words by which long sentences exceed SHORT, without a limit
+TAIL = 20  # about the mean number of words beyond SHORT in long sentences, if there were no limit
 WELL_COVERED = 10_000
 """Number of training pairs from which on recombinations use only words that occur in training."""
 TRIES = 1000
@@ -59,7 +59,8 @@ def korean_english(
     if longest < SHORTEST:
         raise UsageError(f"longest: wanted {SHORTEST} or more, got {longest}")
     sampler = _Sampler(seed, short, longest)
-    # Draw the small splits first: only few shortest sentences exist, and train could use them up.
+    # The small splits come before train, which could use up the few shortest sentences.
+    # Recombination comes after train, to whose words it keeps (from WELL_COVERED pairs on).
     order = ("length", "valid", "test", "train", "recombination")
     splits = {name: sampler.split(name, split_sizes[name]) for name in order}
     return Sample({name: splits[name] for name in SIZES})

@@ -71,13 +71,16 @@ _NOUNS = {
 _PHRASES = _TABLES["phrases"]
 PRONOUNS = _NOUNS["pronouns"]
 NAMES = _NOUNS["names"]
+# Persons by what they are, with an article: the teacher, the neighbour.
 PERSONS = _NOUNS["persons"]
-I, YOU, _HE, _SHE, WE, THEY = PRONOUNS  # noqa: E741
+I, YOU, _, _, WE, THEY = PRONOUNS  # noqa: E741
+# Everybody that a sentence may speak of.
 PEOPLE = PRONOUNS + NAMES + PERSONS
 # Persons for whom polite speech requires honorific verbs; polite sentences do not mention them.
 HONOURED = ("teacher",)
 PLACES = _NOUNS["places"]
 VEHICLES = _NOUNS["vehicles"]
+# Kinds of things: two of a kind can be joined, bread and rice, but not bread and history.
 KINDS = tuple(_NOUNS[name] for name in _TABLES["kinds"])
 THINGS = tuple(noun for kind in KINDS for noun in kind)
 ADVERBS, TIMES, VOCATIVES, GREETINGS = (

@@ -108,9 +108,8 @@ class ResumableOutput:
         """
         if not resume and self.journal.exists() and self.path.exists():
             with open(self.path, "r+b", opener=_open) as file:
-                self._lock(
-                    file
-                )  # raises UsageError if another process is still working on it
+                # Raises UsageError if another process is still working on it.
+                self._lock(file)
             lines = _read_journal(self.journal)["mark"]["lines"]
             raise UsageError(
                 f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted "

@@ -102,9 +102,8 @@ class _Worker(threading.Thread):
 
     def run(self) -> None:
         for owner in iter(self.work.get, None):
-            with suppress(
-                BaseException
-            ):  # the error is raised in the threads of the callers
+            # The error is raised in the threads of the callers.
+            with suppress(BaseException):
                 while not self.is_stopped and owner.step():
                     pass
             del owner

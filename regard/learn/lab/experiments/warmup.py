@@ -58,4 +58,5 @@ def _rate(name: str, peak: float, update: int) -> float:
     settings = ScheduleSettings.parse(
         {**SCHEDULES[name], "peak": peak}, "the experiment"
     )
-    return learning_rate(settings, update, 64)
+    # These schedules do not depend on the size; only noam does.
+    return learning_rate(settings, update, size=64)

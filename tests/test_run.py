@@ -249,7 +249,15 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(
 
     more = (data / "train.ko").read_text(encoding="utf-8").splitlines()
     folder = Path(shutil.copytree(run.folder, tmp_path / "copy"))
-    session = _Session(folder, True, {}, "cpu", World(), None, None)
+    session = _Session(
+        out=folder,
+        resume=True,
+        sizes={},
+        device="cpu",
+        world=World(),
+        report=None,
+        parent=None,
+    )
     session._learn_threshold(load(folder).translate(["---", *more]))
     doubtful = [
         translation.doubtful for translation in load(folder).translate(["---", *more])

@@ -101,12 +101,12 @@ RUN_FILES = [
     "board",
 ]
 """The files and folders that training reads and writes in a run folder."""
-BEAM_TIMES = 2.0
+BEAM_TIME_RATIO = 2.0
 """Time of a line in the default search, as a multiple of that in a validation."""
-DOUBTFUL = 0.03
+DOUBTFUL_SHARE = 0.03
 """Share of validation lines that count as doubtful."""
-MOST_SCORED = 500
-"""Maximum number of validation lines that are translated to find the doubtful ones."""
+MAX_TRANSLATED = 500
+"""Maximum number of validation lines that are translated at the end of a run."""
 _REMEDY = (
     f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
     "anew"
@@ -420,7 +420,7 @@ class _Session:
         pairs = []
         if not outcome.stopped and isinstance(data.valid, Corpus):
             pairs = [*data.valid.pairs]
-        pairs = random.Random(0).sample(pairs, min(MOST_SCORED, len(pairs)))
+        pairs = random.Random(0).sample(pairs, min(MAX_TRANSLATED, len(pairs)))
         sources = [pair.source for pair in pairs]
         targets = [pair.target for pair in pairs]
         with warnings.catch_warnings():
@@ -471,7 +471,7 @@ class _Session:
         }
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
-        """Write a score threshold to the model folder; a share of `DOUBTFUL` lines is below it."""
+        """Write to the model folder the score below which `DOUBTFUL_SHARE` of the lines are."""
         settings = load_settings(self.out)
         lowest = (
             min((part.score for part in translation.parts), default=0.0)
@@ -481,7 +481,7 @@ class _Session:
         scores = sorted(score for score in lowest if -math.inf < score < 0)
         threshold = None
         if scores:
-            score = scores[int(DOUBTFUL * len(scores))]
+            score = scores[int(DOUBTFUL_SHARE * len(scores))]
             threshold = math.floor(1e4 * score) / 1e4
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
@@ -494,7 +494,7 @@ class _Session:
         """
         encode = data.tokenizer.source.encode
         familiar = SeenTokenPairs.learn(
-            map(encode, data.sample[0]), map(encode, validation_sources), DOUBTFUL
+            map(encode, data.sample[0]), map(encode, validation_sources), DOUBTFUL_SHARE
         )
         # It is also None for a run resumed from shards, which has no text to learn from.
         if familiar is not None:
@@ -691,10 +691,10 @@ def _closing_ratio(data: PreparedData, validation_lines: int) -> float:
     """
     if not isinstance(data.valid, Corpus):
         return 1.0
-    lines = min(MOST_SCORED, len(data.valid))
+    lines = min(MAX_TRANSLATED, len(data.valid))
     if data.test is not None:
         lines += len(data.test)
-    return 1 + BEAM_TIMES * lines / max(1, min(validation_lines, len(data.valid)))
+    return 1 + BEAM_TIME_RATIO * lines / max(1, min(validation_lines, len(data.valid)))
 
 
 def _settings_of_run(recipe: Recipe, out: Path) -> FolderSettings:

@@ -29,7 +29,7 @@ LONGEST_PATH = 1_000  # characters of a path that every system allows
 SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES = 1000
 """Images that are held out for validation, at most."""
-FRACTION = 20
+IMAGES_PER_HELD_OUT = 20
 """At most one of so many images is held out for validation."""
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
 """Names of the column or key that holds the image."""
@@ -242,7 +242,7 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
             f"{captions.path}: has captions of {len(captions)} image only, and none is left to "
             "train on when some are held out for validation; give more, or `valid_captions=`"
         )
-    count = min(MAX_IMAGES, max(1, len(captions) // FRACTION))
+    count = min(MAX_IMAGES, max(1, len(captions) // IMAGES_PER_HELD_OUT))
     held_out = set(random.Random(seed).sample(range(len(captions)), count))
     note = (
         f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "

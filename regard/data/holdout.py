@@ -18,9 +18,9 @@ from regard.data.corpus import Corpus
 from regard.data.pair_filters import CorpusReport, Pair
 from regard.data.streamed_corpus import FilteredCorpus
 
-MAX_PAIRS = 1000
+MAX_HELD_OUT = 1000
 """Pairs that are held out for validation, at most."""
-FRACTION = 20
+PAIRS_PER_HELD_OUT = 20
 """At most one pair in so many is held out for validation."""
 
 TrainingCorpus = Corpus | FilteredCorpus
@@ -44,7 +44,7 @@ def hold_out(
     lengths = [len(corpus) for corpus in corpora.values()]
     total = sum(lengths)
     if count is None:
-        count = min(MAX_PAIRS, max(1, total // FRACTION))
+        count = min(MAX_HELD_OUT, max(1, total // PAIRS_PER_HELD_OUT))
     elif count > total // 2:
         raise DataError(
             f"data.test_count = {count:,}: at most half of the {total:,} training pairs can "

@@ -296,8 +296,8 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
         report = held_out_report(files, len(pairs), name)
         evaluation[name] = Corpus(pairs, report)
 
-    overlap_lines = summary.shared
-    if summary.compared_with != _evaluation_hashes(request.fingerprints):
+    overlap_lines = summary.overlap_lines
+    if summary.evaluation_hashes != _evaluation_hashes(request.fingerprints):
         overlap_lines = [
             "what valid and test share with train was not compared again: the shards hold no text"
         ]
@@ -315,8 +315,10 @@ class _Summary:
     report: list[str]
     facts: dict[str, CorpusFacts]
     held_out: dict[str, tuple[Pair, ...]]
-    compared_with: Any  # hashes of the evaluation files; compared, never used
-    shared: list[str]  # report lines on the overlap with the evaluation corpora
+    evaluation_hashes: Any  # hashes of the evaluation files; compared, never used
+    overlap_lines: list[
+        str
+    ]  # on what the evaluation corpora share with the training text
 
 
 def _read_summary(folder: Path) -> _Summary:
@@ -333,8 +335,8 @@ def _read_summary(folder: Path) -> _Summary:
         sentences = TypeAdapter(list[str])
         return _Summary(
             report=sentences.validate_python(summary["report"]),
-            shared=sentences.validate_python(summary["shared"]),
-            compared_with=summary["compared_with"],
+            overlap_lines=sentences.validate_python(summary["shared"]),
+            evaluation_hashes=summary["compared_with"],
             cache_key=dict(summary["cache_key"]),
             facts=facts,
             held_out=held_out,
@@ -358,8 +360,8 @@ def _write_summary(folder: Path, summary: _Summary) -> None:
         "report": summary.report,
         "facts": {name: asdict(facts) for name, facts in summary.facts.items()},
         "held_out": held_out_rows,
-        "compared_with": summary.compared_with,
-        "shared": summary.shared,
+        "compared_with": summary.evaluation_hashes,
+        "shared": summary.overlap_lines,
     }
     write_text(folder / SUMMARY, json.dumps(values, indent=1))
 
@@ -415,8 +417,8 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
             report=report,
             facts=facts,
             held_out={name: corpus.pairs for name, corpus in held_out.items()},
-            compared_with=_evaluation_hashes(request.fingerprints),
-            shared=overlap_lines,
+            evaluation_hashes=_evaluation_hashes(request.fingerprints),
+            overlap_lines=overlap_lines,
         )
         _write_summary(folder, summary)
     lines = [*report, *_report_lines(evaluation.values()), *overlap_lines]
@@ -462,10 +464,10 @@ def _prepared(
 ) -> PreparedData:
     """Make batches of tokenised corpora."""
     streams = []
-    for number, (name, part) in enumerate(corpora.examples.items()):
-        resample = _resample(request, tokenizer, part, corpora.links.get(name))
-        seed = request.seed + number
-        streams.append(BatchStream(part, request.batching, seed, resample))
+    for index, (name, examples) in enumerate(corpora.examples.items()):
+        resample = _resample(request, tokenizer, examples, corpora.links.get(name))
+        seed = request.seed + index
+        streams.append(BatchStream(examples, request.batching, seed, resample))
 
     batches: BatchSource = streams[0]
     if len(streams) > 1:

@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._timer = asyncio.get_running_loop().call_later(
                 seconds, self.transport.abort
             )
-        self._connections.note(self, is_waiting=awaited != "")
+        self._connections.set_waiting(self, is_waiting=awaited != "")
 
     def _awaited_step(self) -> str:
         """Return the step that the client has to take: "ask", "send" or "read"; empty if it waits
@@ -208,7 +208,7 @@ class Connections:
         if len(self._open) > self.most and self._waiting:
             self._end(next(iter(self._waiting)))
 
-    def note(self, connection: Connection, is_waiting: bool) -> None:
+    def set_waiting(self, connection: Connection, is_waiting: bool) -> None:
         """Set whether a connection waits for its client.
 
         If too many connections of its address wait, the one that has waited longest is closed.
@@ -229,7 +229,7 @@ class Connections:
 
     def remove(self, connection: Connection) -> None:
         """Remove a connection that is closed."""
-        self.note(connection, is_waiting=False)
+        self.set_waiting(connection, is_waiting=False)
         self._open.discard(connection)
 
     def _end(self, connection: Connection) -> None:

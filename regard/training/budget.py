@@ -19,15 +19,15 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-EPOCHS = 40
+ENOUGH_EPOCHS = 40
 """Epochs that are enough training."""
-TOKENS_PER_WEIGHT = 20
+ENOUGH_TOKENS_PER_WEIGHT = 20
 """Target tokens for each weight that are enough training."""
-WARMUP = 4
+UPDATES_PER_WARMUP = 4
 """The warm-up of the learning rate takes at most one of so many updates."""
-WARM_UP = 1
+UNTIMED_UPDATES = 1
 """Updates of a trial before timing starts."""
-TIMED = 2
+TIMED_UPDATES = 2
 """Updates of a trial that are timed."""
 
 _TIME = re.compile(
@@ -100,7 +100,9 @@ def choose(
             break
         updates = int(minutes * 60 / result.seconds)
         tokens = updates * result.tokens
-        enough = min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights)
+        enough = min(
+            ENOUGH_EPOCHS * epoch_tokens, ENOUGH_TOKENS_PER_WEIGHT * result.weights
+        )
         speed = result.tokens / result.seconds
         epochs = tokens / epoch_tokens
         report.append(
@@ -109,7 +111,7 @@ def choose(
             "of enough training"
         )
         if best is None or tokens >= enough:
-            warmup = min(recipe.schedule.warmup, max(1, updates // WARMUP))
+            warmup = min(recipe.schedule.warmup, max(1, updates // UPDATES_PER_WARMUP))
             best = (name, updates, warmup, result)
     if best is None:
         raise TrainingError(
@@ -153,7 +155,7 @@ def trial(
     seconds = []
     tokens = []
     for number, update in zip(
-        range(1, WARM_UP + TIMED + 1), batches.updates(), strict=False
+        range(1, UNTIMED_UPDATES + TIMED_UPDATES + 1), batches.updates(), strict=False
     ):
         began = time.perf_counter()
         share = [
@@ -167,8 +169,8 @@ def trial(
     updater.workers.close()
     torch.set_rng_state(state)
     return Trial(
-        sum(seconds[WARM_UP:]) / TIMED,
-        sum(tokens[WARM_UP:]) / TIMED,
+        sum(seconds[UNTIMED_UPDATES:]) / TIMED_UPDATES,
+        sum(tokens[UNTIMED_UPDATES:]) / TIMED_UPDATES,
         count_parameters(model),
-        WARM_UP + TIMED,
+        UNTIMED_UPDATES + TIMED_UPDATES,
     )

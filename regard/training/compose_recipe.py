@@ -40,16 +40,16 @@ from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
-TEXT = SMALLEST
+TEXT_PRESET = SMALLEST
 """Default preset for sentence pairs."""
-CAPTIONS = "caption-transformer"
+CAPTION_PRESET = "caption-transformer"
 """Default preset for images with captions."""
-SENTENCES = {
+SENTENCE_DEFAULTS = {
     "tokenizer": {"copy_tokens": len(COPY_CHARACTERS)},
     "variation": MEASURED.model_dump(),
 }
-"""Values below those of a preset for sentence pairs."""
-FILES = (
+"""Values for sentence pairs, over which those of a preset take precedence."""
+FILE_ARGUMENTS = (
     "source",
     "target",
     "pairs",
@@ -58,8 +58,8 @@ FILES = (
     "valid_target",
     "valid_pairs",
 )
-"""Files of a request whose names are settings of the data table, too."""
-SIZES = (SMALLEST, "transformer-small", "transformer-base")
+"""Arguments of a request that name files; the data table has settings of the same names."""
+BUDGET_PRESETS = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
 
@@ -185,10 +185,10 @@ class RecipeComposer:
         if chosen is not None or not _names_a_model(values):
             data = override(merge(values, arguments), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
-            name = str(chosen or size or (CAPTIONS if images else TEXT))
+            name = str(chosen or size or (CAPTION_PRESET if images else TEXT_PRESET))
             preset_values = preset(name)
             if not images:
-                preset_values = merge(SENTENCES, preset_values)
+                preset_values = merge(SENTENCE_DEFAULTS, preset_values)
             is_text = isinstance(data, dict) and not images
             if chosen is None and is_text and not self.request.resume:
                 preset_values = merge(preset_values, self._suitable(data, name))
@@ -217,7 +217,7 @@ class RecipeComposer:
             or self.request.parent
         ):
             return {self.request.preset or "this model": recipe}
-        return {name: self.compose(size=name) for name in SIZES}
+        return {name: self.compose(size=name) for name in BUDGET_PRESETS}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
         """Describe the settings that `compose` chose for the corpus, and changed language codes."""
@@ -288,16 +288,16 @@ class RecipeComposer:
 def data_table(request: TrainArguments) -> dict[str, Any]:
     """Return the data table of a recipe. Raises UsageError for languages that are none."""
     table: dict[str, Any] = {}
-    for name in FILES:
+    for name in FILE_ARGUMENTS:
         path = getattr(request, name)
         if path is not None:
             table[name] = str(path)
-    cards = {
+    card_texts = {
         "licence": request.licence,
         "author": request.author,
         "origin": request.source_of_data,
     }
-    table |= {name: text for name, text in cards.items() if text is not None}
+    table |= {name: text for name, text in card_texts.items() if text is not None}
     if request.test is not None:
         test = str(request.test)
         if test.isdecimal():

@@ -21,7 +21,7 @@ from regard.training.auto_settings import (
     describe,
     suitable,
 )
-from regard.training.compose_recipe import SIZES, RecipeComposer
+from regard.training.compose_recipe import BUDGET_PRESETS, RecipeComposer
 
 RECURRENT = {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}
 
@@ -164,6 +164,8 @@ def test_every_size_of_a_budget_has_them(pairs: Path) -> None:
     composer = RecipeComposer(TrainArguments(pairs=pairs, budget="5m"))
     sizes = composer.sizes(composer.compose())
 
-    assert [*sizes] == [*SIZES]
+    assert [*sizes] == [*BUDGET_PRESETS]
     assert {recipe.batching.tokens for recipe in sizes.values()} == {1024}
-    assert len({recipe.model.encoder.size for recipe in sizes.values()}) == len(SIZES)
+    assert len({recipe.model.encoder.size for recipe in sizes.values()}) == len(
+        BUDGET_PRESETS
+    )

@@ -32,7 +32,7 @@ from regard.learn.samples.verbs import Verb
 
 FIRST_OF_TWO = (YOU, *NAMES, *PERSONS)
 SECOND_OF_TWO = (I, *NAMES, *PERSONS)
-TRIES = 8
+TRIES = 8  # to draw a person
 
 
 class Setting(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 INITIALS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
 VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 FINALS: list[str] = ["", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"]
-FIRST = 0xAC00
+FIRST_SYLLABLE = 0xAC00  # 가
 
 # Particles by role, each as (form after a final consonant, form after a vowel).
 PARTICLES = {
@@ -26,19 +26,19 @@ PARTICLES = {
 
 def decompose(syllable_block: str) -> tuple[str, str, str]:
     """Return the initial, vowel and final of a syllable: ㄱ, ㅏ, ㄴ for 간; ㄱ, ㅏ, "" for 가."""
-    number = ord(syllable_block) - FIRST
-    return INITIALS[number // (21 * 28)], VOWELS[number // 28 % 21], FINALS[number % 28]
+    index = ord(syllable_block) - FIRST_SYLLABLE
+    return INITIALS[index // (21 * 28)], VOWELS[index // 28 % 21], FINALS[index % 28]
 
 
 def syllable(initial: str, vowel: str, end: str = "") -> str:
     """Compose a syllable from its letters."""
     open_syllable = INITIALS.index(initial) * 21 + VOWELS.index(vowel)
-    return chr(FIRST + open_syllable * 28 + FINALS.index(end))
+    return chr(FIRST_SYLLABLE + open_syllable * 28 + FINALS.index(end))
 
 
 def final(word: str) -> str:
     """Return the consonant that ends a word, or "" after a vowel."""
-    return FINALS[(ord(word[-1]) - FIRST) % 28]
+    return FINALS[(ord(word[-1]) - FIRST_SYLLABLE) % 28]
 
 
 def without_final(word: str) -> str:

@@ -22,10 +22,11 @@ SIZES = {
     "length": 500,
 }
 SHORT = 12  # words of the longest short sentence
+COMMON = 6  # words of the most frequent short sentences
 TAIL = 20  # about the mean number of words beyond SHORT in long sentences, if there were no limit
 WELL_COVERED = 10_000
 """Number of training pairs from which on recombinations use only words that occur in training."""
-TRIES = 1000
+TRIES = 1000  # draws of a new pair until its split is given up
 
 Draw = Callable[[], Sentence | None]
 
@@ -152,7 +153,7 @@ class _Sampler:
         """Draw a length: short with probability `short`, else from an exponential tail."""
         if self.longest <= SHORT or rng.random() < self.short:
             longest = min(SHORT, self.longest)
-            most_frequent = min(6, self.longest)
+            most_frequent = min(COMMON, self.longest)
             return round(rng.triangular(SHORTEST, longest, most_frequent))
         words = self.longest + 1
         while words > self.longest:

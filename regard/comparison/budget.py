@@ -30,10 +30,10 @@ from regard.training.recipe import Recipe, presets, read_run_recipe
 
 PLAN = "plan.json"
 RUNS = "runs"
-VALIDATIONS = 10
+MIN_VALIDATIONS = 10
 """Smallest number of validations of a run, so that even short runs have learning curves."""
-WARMUP = 8
-"""Warm-up takes at most one in so many updates."""
+UPDATES_PER_WARMUP = 8
+"""The warm-up of the learning rate takes at most one of so many updates."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,13 @@ def model_plans(
     """
     models = dict[str, ModelPlan]()
     causes = list[str]()
-    for item in names:
-        path = Path(item)
+    for preset_or_file in names:
+        path = Path(preset_or_file)
         is_file = path.suffix == ".toml"
-        name = path.stem if is_file else str(item)
+        name = path.stem if is_file else str(preset_or_file)
         if name in models:
             causes.append(
-                f"{item}: is given twice; `seeds=` trains a model several times"
+                f"{preset_or_file}: is given twice; `seeds=` trains a model several times"
             )
         elif is_file and not path.is_file():
             causes.append(
@@ -199,7 +199,7 @@ def complete_plan(plan: Plan, environment: Environment) -> Plan:
             say(
                 environment.report, f"{name}: reading the data and timing a few updates"
             )
-            models[name] = _allow(
+            models[name] = _with_allowed_updates(
                 model,
                 plan.budget,
                 plan_training(environment.applied(arguments)),
@@ -214,13 +214,15 @@ def complete_plan(plan: Plan, environment: Environment) -> Plan:
     return replace(plan, models=models)
 
 
-def _allow(model: ModelPlan, budget: Budget, trial: TrainPlan) -> ModelPlan:
-    """Set the updates that the budget allows at the speed of the trial."""
+def _with_allowed_updates(
+    model: ModelPlan, budget: Budget, speed: TrainPlan
+) -> ModelPlan:
+    """Return the plan of a model with the updates that the budget allows at this speed."""
     if budget.tokens is not None:
-        updates = int(budget.tokens / trial.tokens_per_update)
+        updates = int(budget.tokens / speed.tokens_per_update)
         return replace(model, expected=updates, updates=updates)
     assert budget.minutes is not None, "checked before"
-    return replace(model, expected=int(budget.minutes * 60 / trial.seconds_per_update))
+    return replace(model, expected=int(budget.minutes * 60 / speed.seconds_per_update))
 
 
 def _arguments(
@@ -299,16 +301,18 @@ def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
     follow from the expected updates in the plan, so that all seeds of a model have the same recipe.
     """
     training = recipe.training
-    validate_every = max(1, min(training.validate_every, model.expected // VALIDATIONS))
+    validate_every = max(
+        1, min(training.validate_every, model.expected // MIN_VALIDATIONS)
+    )
     settings: dict[str, Any] = {}
     if model.updates is None:
         settings["training.minutes"] = budget.minutes
     else:
         settings["training.updates"] = model.updates
     settings["training.validate_every"] = validate_every
-    settings["training.patience"] = max(training.patience, 10 * VALIDATIONS)
+    settings["training.patience"] = max(training.patience, 10 * MIN_VALIDATIONS)
     settings["training.log_every"] = max(1, min(training.log_every, validate_every))
-    longest_warmup = max(1, model.expected // WARMUP)
+    longest_warmup = max(1, model.expected // UPDATES_PER_WARMUP)
     settings["schedule.warmup"] = min(recipe.schedule.warmup, longest_warmup)
     return settings
 

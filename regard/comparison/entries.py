@@ -157,7 +157,7 @@ def _shared_prefix(names: Sequence[str]) -> str:
 
 
 def open_hypotheses(
-    files: Iterable[tuple[str, Path]], lines: int, what: str
+    files: Iterable[tuple[str, Path]], lines: int, test_name: str
 ) -> list[Entry]:
     """Read files of outputs, one line for each of `lines` sentences. Raises DataError with all
     causes.
@@ -172,7 +172,7 @@ def open_hypotheses(
             continue
         if len(outputs) != lines:
             causes.append(
-                f"{path}: has {counted(len(outputs), 'line')}, and {what} has {lines:,}; "
+                f"{path}: has {counted(len(outputs), 'line')}, and {test_name} has {lines:,}; "
                 f"give an output for each, an empty line "
                 "if there is none"
             )

@@ -71,13 +71,13 @@ from regard.search import SearchOptions
 
 DATA = "data"
 """Folder within a comparison's folder for pairs held out of the training data."""
-UNKNOWN = 0.5
+UNKNOWN_SHARE = 0.5
 """A test line is not in a model's language if a larger share of its characters was never seen in
 training.
 """
 MAX_SHOWN = 12
 """If there are more runs, attention is shown only for the first seed of each system."""
-LONG = 80
+SLOW_TER_WORDS = 80
 """Words of an output line above which TER is slow."""
 SLOW_TER = "; outputs are long, so TER may take minutes"
 
@@ -209,6 +209,11 @@ class _Session:
     def _check_data(
         self, models: Mapping[str, ModelPlan], runs: list[Entry]
     ) -> tuple[Plan | None, ComparisonFiles, str, list[Entry], TestData]:
+        """Read the test set, check all that depends on it, and make the plan of the training, if
+        there are models to train.
+
+        Raises UsageError or DataError with all causes.
+        """
         request = self.request
         (files, note), causes = _collect(
             lambda: split_off_test(request, self.out / DATA), [], (None, "")
@@ -220,10 +225,10 @@ class _Session:
         )
         if data is None:
             raise DataError(*causes, *conflicts(runs, bool(request.images)))
-        what = f"the test set ({data.test.name})"
+        test_name = f"the test set ({data.test.name})"
         hypotheses = _paths(request.hypotheses or ())
         outputs, causes = _collect(
-            lambda: open_hypotheses(hypotheses, len(data.test.sources), what),
+            lambda: open_hypotheses(hypotheses, len(data.test.sources), test_name),
             causes,
             [],
         )
@@ -261,8 +266,8 @@ class _Session:
         begun = load_plan(self.out)
         if begun is not None:
             stripped = {
-                name: replace(item, expected=0, updates=None)
-                for name, item in begun.models.items()
+                name: replace(model, expected=0, updates=None)
+                for name, model in begun.models.items()
             }
             differing = [
                 name
@@ -320,7 +325,7 @@ class _Session:
             (len(line.split()) for lines in outputs.values() for line in lines),
             default=0,
         )
-        is_slow = tokenize is None and longest > LONG and request.ter
+        is_slow = tokenize is None and longest > SLOW_TER_WORDS and request.ter
         say(
             self.request.report,
             f"scoring, with paired bootstrap tests{SLOW_TER if is_slow else ''}",
@@ -335,8 +340,8 @@ class _Session:
             name: sentence_scores(data.test, lines, tokenize)
             for name, lines in outputs.items()
         }
-        firsts = {name: runs[0] for name, runs in systems.items()}
-        timed = [entry for entry in firsts.values() if entry.is_run]
+        first_runs = {name: runs[0] for name, runs in systems.items()}
+        timed = [entry for entry in first_runs.values() if entry.is_run]
         times, unmeasured = self._times(data, timed)
         results = {
             entry.name: _result(
@@ -373,7 +378,7 @@ class _Session:
             breakdowns=breakdowns(
                 data.test, output_lines, caption_scores, training, baseline
             ),
-            examples=self._examples(data, results, entries, firsts),
+            examples=self._examples(data, results, entries, first_runs),
             budget=str(plan.budget) if plan is not None else "",
             notes=(*notes, *(f"{cause}." for cause in unmeasured)),
             facts=self._facts(),
@@ -412,16 +417,17 @@ class _Session:
         data: TestData,
         results: Mapping[str, RunResult],
         entries: Sequence[Entry],
-        firsts: Mapping[str, Entry],
+        first_runs: Mapping[str, Entry],
     ) -> tuple[Example, ...]:
         """Choose examples by the first run of each system; show the attention of all runs, or only
         of these first runs if there are many.
         """
         scores = {
-            name: results[entry.name].sentence_scores for name, entry in firsts.items()
+            name: results[entry.name].sentence_scores
+            for name, entry in first_runs.items()
         }
         chosen = most_different(scores)
-        shown = entries if len(entries) <= MAX_SHOWN else list(firsts.values())
+        shown = entries if len(entries) <= MAX_SHOWN else list(first_runs.values())
         pipelines = (
             (entry.name, load(entry.path, self.device))
             for entry in shown
@@ -466,7 +472,7 @@ def _wrong_language(entry: Entry, data: TestData) -> list[str]:
     causes = []
     for vocabulary, lines, name in sides:
         unknown = sum(
-            vocabulary.unknown_share(line) > UNKNOWN for line in lines if line
+            vocabulary.unknown_share(line) > UNKNOWN_SHARE for line in lines if line
         )
         if unknown > len(lines) / 2:
             causes.append(

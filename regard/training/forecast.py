@@ -66,12 +66,12 @@ def forecast(
     before = torch.get_num_threads()
     threads = max(1, before // processes)
     with torch_threads(threads):
-        share = trial(recipe, batches, vocabularies, device, processes)
+        timed = trial(recipe, batches, vocabularies, device, processes)
     # More processes than cores take turns.
     queueing = max(1.0, processes * threads / before) if is_cpu else 1.0
     communication = 0.0
     if processes > 1 and is_cpu:
-        sent_bytes = 2 * (processes - 1) / processes * 4 * share.weights
+        sent_bytes = 2 * (processes - 1) / processes * 4 * timed.weights
         if recipe.training.sharded:
             sent_bytes *= 1.5
         communication = sent_bytes * processes / 2 / loopback_speed()
@@ -79,11 +79,11 @@ def forecast(
     if memory is not None and recipe.training.sharded:
         copies = SHARDED_COPIES[recipe.training.sharded]
         # The other processes hold their shares of the copies.
-        memory -= copies * (1 - 1 / processes) * 4 * share.weights / 2**20
+        memory -= copies * (1 - 1 / processes) * 4 * timed.weights / 2**20
     return Forecast(
         processes,
         threads,
-        share.seconds * queueing + communication,
+        timed.seconds * queueing + communication,
         communication,
         memory,
     )

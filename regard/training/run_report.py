@@ -20,7 +20,7 @@ from regard.training.budget import Trial, trial
 from regard.training.forecast import Forecast, forecast
 from regard.training.recipe import Recipe
 
-COPIES = 5
+WEIGHT_COPIES = 5
 """Tensors as large as the weights: they, gradients, two moments of Adam, the moving average."""
 MEBI = 2**20
 
@@ -39,7 +39,7 @@ def report_run(
     trials never take the same time, and the updates that it chose follow from that trial.
     """
     yield from _parts(model, recipe.model)
-    memory = 4 * COPIES * count_parameters(model) / MEBI
+    memory = 4 * WEIGHT_COPIES * count_parameters(model) / MEBI
     source_tokens = 0
     if recipe.model.encoder.reads != "images":
         source_tokens = model.encoder.embedding.weight.shape[0]
@@ -60,8 +60,8 @@ def report_run(
     )
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])
     if processes > 1:
-        needs = forecast(recipe, batches, vocabularies, device, processes, peak)
-        yield _processes(needs, result)
+        together = forecast(recipe, batches, vocabularies, device, processes, peak)
+        yield _processes(together, result)
     yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer.joint)}"
 
 
@@ -81,12 +81,12 @@ def _parts(model: Model, settings: ModelSettings) -> Iterator[str]:
 
 
 def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) -> str:
-    s = recipe.training
-    updates = s.updates
-    if updates is None and s.minutes is not None:
-        updates = int(s.minutes * 60 / seconds)
+    training = recipe.training
+    updates = training.updates
+    if updates is None and training.minutes is not None:
+        updates = int(training.minutes * 60 / seconds)
     if updates is None:
-        end = f"ends after {counted(s.patience, 'validation')} without a better score"
+        end = f"ends after {counted(training.patience, 'validation')} without a better score"
         return (
             f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
         )
@@ -96,12 +96,14 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
     return f"time: {counted(updates, 'update')}, about {about} minutes, {epochs:.1f} epochs"
 
 
-def _processes(needs: Forecast, alone: Trial) -> str:
-    memory = "" if needs.mebibytes is None else f"{needs.mebibytes:,.0f} MiB each, "
-    threads = f"{needs.threads} thread{'s' if needs.threads > 1 else ''} each"
-    speed = f"{needs.seconds:.2f} s an update ({needs.communication:.2f} of it to add up gradients)"
-    gain = f"{alone.seconds / needs.seconds:.2f} times as fast as one"
-    return f"{needs.processes} processes on this machine: {memory}{threads}; {speed}, {gain}"
+def _processes(together: Forecast, alone: Trial) -> str:
+    memory = (
+        "" if together.mebibytes is None else f"{together.mebibytes:,.0f} MiB each, "
+    )
+    threads = f"{together.threads} thread{'s' if together.threads > 1 else ''} each"
+    speed = f"{together.seconds:.2f} s an update ({together.communication:.2f} of it to add up gradients)"
+    gain = f"{alone.seconds / together.seconds:.2f} times as fast as one"
+    return f"{together.processes} processes on this machine: {memory}{threads}; {speed}, {gain}"
 
 
 def _peak_memory(device: str) -> float | None:

@@ -26,8 +26,8 @@ from regard.training.recipe import preset
 from regard.visualisation import save
 
 # Required on the test split: the share of true captions, and the accuracy of the pointing game.
-TRUE = 0.9
-POINTING = 0.8
+REQUIRED_TRUE = 0.9
+REQUIRED_POINTING = 0.8
 EXAMPLES = 3  # number of test images to draw, and of wrong captions to print
 SPLITS = {"valid": "combined as in training", "test": "combined as never in training"}
 
@@ -79,7 +79,10 @@ def demo_images(
     output.result(f"done in {(time.perf_counter() - start) / 60:.1f} minutes")
     output.result(f"true {100 * judgement.share:.1f} %")
     output.result(f"pointing {100 * judgement.pointing.accuracy:.1f} %")
-    return judgement.share >= TRUE and judgement.pointing.accuracy >= POINTING
+    return (
+        judgement.share >= REQUIRED_TRUE
+        and judgement.pointing.accuracy >= REQUIRED_POINTING
+    )
 
 
 def demo_recipe(data: Path, language: str, seed: int) -> Recipe:

@@ -30,8 +30,8 @@ CHOICES = (
     *[verb for verb in VERBS if verb.copula] * 4,
 )
 
-SHORTEST = 2
-LONGEST_CLAUSE = 14
+SHORTEST = 2  # words of the shortest sentence
+LONGEST_CLAUSE = 14  # words
 ATTEMPTS = 100  # to draw a sentence
 TRIES = 40  # to draw a clause
 TEMPORAL = ("when", "after", "before", "while")

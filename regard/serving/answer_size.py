@@ -28,8 +28,8 @@ class AnswerLimit:
     `heads`: number of attention heads of each role, summed over the layers of the model.
     """
 
-    def __init__(self, most: int, heads: Mapping[str, int]) -> None:
-        self.most = most
+    def __init__(self, max_bytes: int, heads: Mapping[str, int]) -> None:
+        self.max_bytes = max_bytes
         self.heads = heads
         self._taken = 0
         self._changed = threading.Condition()
@@ -61,10 +61,10 @@ class AnswerLimit:
 
     def check(self, size: int) -> None:
         """Raise UsageError if an answer of `size` bytes is too large."""
-        if size > self.most:
+        if size > self.max_bytes:
             raise UsageError(
                 f"the answer would have about {size:,} bytes, and the server's `answer_limit` is "
-                f"{self.most:,}; ask for fewer hypotheses (`nbest`), less attention or no trace, "
+                f"{self.max_bytes:,}; ask for fewer hypotheses (`nbest`), less attention or no trace, "
                 "or send less text at once"
             )
 
@@ -77,7 +77,7 @@ class AnswerLimit:
         self.check(size)
         stop = STOP_EVENT.get()
         with self._changed:
-            while self._taken + size > self.most:
+            while self._taken + size > self.max_bytes:
                 check_stop(stop)
                 self._changed.wait(PATIENCE)
             self._taken += size

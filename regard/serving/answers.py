@@ -17,13 +17,11 @@ PIECE = 1 << 16
 
 
 class AnswersInPieces:
-    """Send bodies in pieces, and cancel the oldest large answers if all together exceed `most`
-    bytes.
-    """
+    """Send bodies in pieces. If the large answers exceed `max_bytes` together, cancel the oldest."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self.app = app
-        self.most = most
+        self.max_bytes = max_bytes
         self._sizes = dict[asyncio.Task[None], int]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +59,7 @@ class AnswersInPieces:
     def _register(self, task: asyncio.Task[None], size: int) -> None:
         """Register the size of a large answer, and cancel the oldest ones until all fit."""
         self._sizes[task] = size
-        while sum(self._sizes.values()) > self.most:
+        while sum(self._sizes.values()) > self.max_bytes:
             oldest = next(iter(self._sizes))
             if oldest is task:
                 break

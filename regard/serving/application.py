@@ -109,7 +109,7 @@ def _add_middlewares(
             expose_headers=["Retry-After", "X-Request-Id"],
         )
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED, compresslevel=1)
-    app.add_middleware(AnswersInPieces, most=4 * settings.answer_limit)
+    app.add_middleware(AnswersInPieces, max_bytes=4 * settings.answer_limit)
     app.add_middleware(FairStarts)
     if settings.proxies:
         app.add_middleware(

@@ -179,13 +179,13 @@ _OrderedSet = dict[Connection, None]
 class Connections:
     """All open connections, and among them those that wait for their clients.
 
-    At most `most` are open, and at most `waiting_connections` (a setting) wait for the clients at
+    At most `max_open` are open, and at most `waiting_connections` (a setting) wait for the clients at
     one address, unless it is that of a proxy. If there are more, the one that has waited longest is
     closed.
     """
 
-    def __init__(self, most: int, settings: ServerSettings) -> None:
-        self.most = most
+    def __init__(self, max_open: int, settings: ServerSettings) -> None:
+        self.max_open = max_open
         self._settings = settings
         self.write_seconds = settings.write_timeout
         self._open = set[Connection]()
@@ -205,7 +205,7 @@ class Connections:
     def add(self, connection: Connection) -> None:
         """Add a connection. If there are too many, close the one that has waited longest."""
         self._open.add(connection)
-        if len(self._open) > self.most and self._waiting:
+        if len(self._open) > self.max_open and self._waiting:
             self._end(next(iter(self._waiting)))
 
     def set_waiting(self, connection: Connection, is_waiting: bool) -> None:

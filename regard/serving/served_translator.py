@@ -212,7 +212,9 @@ class ServedFile(ServedTranslator):
         # Unless the request says how many hypotheses it needs, return as many as fit.
         weight_bytes = _PACKED_BYTES if options.packed else _PLAIN_BYTES
         size = self._size(text, search, len(prefix), weight_bytes)
-        while size > self._limit.most and options.nbest is None and search.nbest > 1:
+        while (
+            size > self._limit.max_bytes and options.nbest is None and search.nbest > 1
+        ):
             search.nbest -= 1
             size = self._size(text, search, len(prefix), weight_bytes)
 

@@ -101,7 +101,10 @@ def _processes(together: Forecast, alone: Trial) -> str:
         "" if together.mebibytes is None else f"{together.mebibytes:,.0f} MiB each, "
     )
     threads = f"{together.threads} thread{'s' if together.threads > 1 else ''} each"
-    speed = f"{together.seconds:.2f} s an update ({together.communication:.2f} of it to add up gradients)"
+    speed = (
+        f"{together.seconds:.2f} s an update ({together.communication:.2f} of it to add up "
+        "gradients)"
+    )
     gain = f"{alone.seconds / together.seconds:.2f} times as fast as one"
     return f"{together.processes} processes on this machine: {memory}{threads}; {speed}, {gain}"
 

@@ -64,8 +64,8 @@ class AnswerLimit:
         if size > self.max_bytes:
             raise UsageError(
                 f"the answer would have about {size:,} bytes, and the server's `answer_limit` is "
-                f"{self.max_bytes:,}; ask for fewer hypotheses (`nbest`), less attention or no trace, "
-                "or send less text at once"
+                f"{self.max_bytes:,}; ask for fewer hypotheses (`nbest`), less attention or no "
+                "trace, or send less text at once"
             )
 
     @contextmanager

@@ -17,7 +17,9 @@ PIECE = 1 << 16
 
 
 class AnswersInPieces:
-    """Send bodies in pieces. If the large answers exceed `max_bytes` together, cancel the oldest."""
+    """Send bodies in pieces, and cancel the oldest large answers if all together exceed
+    `max_bytes`.
+    """
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self.app = app

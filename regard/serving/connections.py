@@ -179,9 +179,9 @@ _OrderedSet = dict[Connection, None]
 class Connections:
     """All open connections, and among them those that wait for their clients.
 
-    At most `max_open` are open, and at most `waiting_connections` (a setting) wait for the clients at
-    one address, unless it is that of a proxy. If there are more, the one that has waited longest is
-    closed.
+    At most `max_open` are open, and at most `waiting_connections` (a setting) wait for the clients
+    at one address, unless it is that of a proxy. If there are more, the one that has waited longest
+    is closed.
     """
 
     def __init__(self, max_open: int, settings: ServerSettings) -> None:

@@ -316,9 +316,7 @@ class _Summary:
     facts: dict[str, CorpusFacts]
     held_out: dict[str, tuple[Pair, ...]]
     evaluation_hashes: Any  # hashes of the evaluation files; compared, never used
-    overlap_lines: list[
-        str
-    ]  # on what the evaluation corpora share with the training text
+    overlap_lines: list[str]  # report lines on what valid and test share with train
 
 
 def _read_summary(folder: Path) -> _Summary:

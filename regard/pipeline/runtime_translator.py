@@ -395,7 +395,9 @@ class LibraryDecoder(Decoder):
                 notes = _notes(hypothesis, constraints)
                 ranked.append(self._result(line, hypothesis, readings, notes))
         readings = self._readings(line, best) if self._wanted.readings else None
-        notes = (*line.notes, *_notes(best, constraints))
+        notes = line.notes
+        if constraints.terms:
+            notes = (*notes, *_notes(best, constraints))
         return self._result(line, best, readings, notes, tuple(ranked), parts)
 
     def _result(
@@ -466,7 +468,5 @@ def _refuse_unsupported(settings: SearchSettings) -> None:
 
 
 def _notes(hypothesis: RuntimeHypothesis, constraints: Constraints) -> tuple[str, ...]:
-    """Return a note if words that had to appear do not."""
-    if not constraints.terms:
-        return ()
+    """Return a note if terms are missing."""
     return missing_terms(hypothesis.is_complete, constraints, "translation")

@@ -280,6 +280,7 @@ report(ready=True)"""
 
 def test_a_process_is_not_taken_for_one_that_hangs_because_the_supervisor_was_stopped(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As by Ctrl-Z, or when a machine sleeps: much time has passed when it looks again."""
     now = [0.0]
@@ -289,7 +290,8 @@ for number in range(10**6):
     Path({str(beats)!r}).write_text(str(number))
     report(beat=number)
     time.sleep(0.02)"""
-    with supervised(tmp_path, code, clock=lambda: now[0]):
+    monkeypatch.setattr(Supervisor, "clock", lambda _: now[0])
+    with supervised(tmp_path, code):
         for _ in range(3):
             wait_until(beats.exists, "it beats")
             now[0] += 1000.0

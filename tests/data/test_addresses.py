@@ -38,7 +38,7 @@ def bucket(tmp_path: Path) -> str:
         data = path.read_bytes()
         if path.stem == "train":
             name = f"{name}.gz"
-            data = gzip.compress(data)
+            data = gzip.compress(data, mtime=0)
         data_path(f"memory://bucket/{name}").write_bytes(data)
     return "memory://bucket"
 
@@ -82,7 +82,7 @@ def test_lines_come_from_a_web_server_line_by_line(tmp_path: Path) -> None:
     )
     text = "".join(f"line {number}\n" for number in range(1000))
     (tmp_path / "train.ko").write_text(text, encoding="utf-8")
-    (tmp_path / "train.ko.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "train.ko.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -75,7 +75,7 @@ def kind(folder: Path, name: str, text: str) -> str:
     zipped = folder / f"{name}.gz"
     for data in (text.encode(), text.encode("utf-8-sig")):
         plain.write_bytes(data)
-        zipped.write_bytes(gzip.compress(data))
+        zipped.write_bytes(gzip.compress(data, mtime=0))
         for path in (plain, zipped):
             try:
                 kinds.add(input_kind(path))

@@ -130,7 +130,7 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
         label = f"{' '.join(arguments)}: {length} of {text[:12]!r}"
         if not packed:
             return _case(label, arguments, material, stdin=data, double=double)
-        files = {"in.gz": gzip.compress(data)}
+        files = {"in.gz": gzip.compress(data, mtime=0)}
         return _case(label, [*arguments, "in.gz"], material, files, double=double)
 
     return case(text, case(text + text) if length >= 3_000 else None)

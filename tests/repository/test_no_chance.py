@@ -88,6 +88,10 @@ def _problem_of_call(call: ast.Call) -> str:
     is_seeded = function in SEEDED and bool(call.args)
     if module in ("random", "np.random", "numpy.random") and not is_seeded:
         return f"{name}: draw from a generator with a seed, such as random.Random(1)"
+    if name == "gzip.compress" and not any(
+        word.arg == "mtime" for word in call.keywords
+    ):
+        return f"{name}: give mtime=0, as the time would be in its bytes"
     if name in ("uuid.uuid1", "uuid.uuid4", "os.urandom") or module == "secrets":
         return f"{name}: use a number that is the same in each run"
     return ""

@@ -44,9 +44,8 @@ def expected(
 ) -> bytes:
     """Translate with one process."""
     output = tmp_path_factory.mktemp("expected") / "lines.en"
-    command = module_command(
-        "regard", "translate", str(model), str(lines), "--output", str(output)
-    )
+    arguments = ["translate", str(model), str(lines), "--output", str(output)]
+    command = module_command("regard.translate_stdin", *arguments)
     subprocess.run([*command, *map(str, SEARCH)], check=True)
     return output.read_bytes()
 

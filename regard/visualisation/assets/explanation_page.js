@@ -240,6 +240,7 @@ const explanationPage = (() => {
   }
 
   function show(choice) {
+    if (!data) return; // the pointer leaves what has just been hidden
     const state = JSON.stringify([choice, pinned]);
     if (state === lastShown) return;
     lastShown = state;

@@ -519,6 +519,8 @@ class _Session:
                 # If only config.json was lost, the run keeps its id.
                 run_id = weights_id(self.out) if self.resume else ""
                 settings = self._make_folder(recipe, data, run_id)
+            # A run that was killed when it had only just made its folder has none.
+            if not (self.out / LANGUAGES).exists():
                 self.say(*_learn_languages(settings.languages, data.sample, self.out))
         self.world.barrier()
         if not self.world.is_main:

@@ -20,6 +20,7 @@ from regard.requests.shared_fields import (
     Run,
     Seed,
     With,
+    with_seed,
 )
 
 
@@ -61,4 +62,4 @@ class CaptionCommand:
     @property
     def settings(self) -> dict[str, Any]:
         """The search options that are set, and the seed."""
-        return dict(self.search) | ({} if self.seed is None else {"seed": self.seed})
+        return with_seed(self.search, self.seed)

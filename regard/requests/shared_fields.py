@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from regard.common.arguments import MAX_THREADS, TextField, ThreadsField, WholeField
 from regard.common.requests import Option
@@ -63,3 +64,8 @@ With = Annotated[
         is_repeated=True,
     ),
 ]
+
+
+def with_seed(search: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+    """Return the search options that are set, and the seed if there is one."""
+    return dict(search) if seed is None else {**search, "seed": seed}

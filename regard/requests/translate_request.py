@@ -22,6 +22,7 @@ from regard.requests.shared_fields import (
     ThreadCount,
     TranslatorFile,
     With,
+    with_seed,
 )
 
 
@@ -119,4 +120,4 @@ class TranslateCommand:
     @property
     def settings(self) -> dict[str, Any]:
         """The search options that are set, and the seed."""
-        return dict(self.search) | ({} if self.seed is None else {"seed": self.seed})
+        return with_seed(self.search, self.seed)

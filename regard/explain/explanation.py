@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ import torch
 from regard.attention.alignment import Readings
 from regard.common.errors import RegardError
 from regard.common.shapes import Tensor
-from regard.data.vocabulary import BOS, Vocabulary
+from regard.data.vocabulary import BOS
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.models import Batch, Decoder, Model, State
 from regard.models.recurrent import (
@@ -33,21 +32,17 @@ from regard.pipeline import (
     Translation,
     last_layer,
 )
-from regard.search.search_steps import Candidate, SearchStep
+from regard.search.search_steps import SearchStep
 from regard.visualisation import Overlay, SourceImage
 from regard.visualisation.explanation_data import (
     Attributions,
     ExplanationData,
-    SearchNode,
     ShownHead,
-    TreeStep,
-    layer_weights,
+    TokenAttention,
 )
 from regard.visualisation.language import words
 from regard.visualisation.states import States
-
-MAX_PRUNED = 2  # pruned hypotheses that are shown at each step of the search
-MAX_OPTIONS = 6  # candidates for the next token that are shown besides the chosen one
+from regard.visualisation.translation_json import Role, step_json
 
 
 @dataclass(frozen=True)
@@ -129,15 +124,41 @@ def _data(
     if layers:
         choice = alignment_choice(pipeline, readings)
         shown = ShownHead(layers.index(choice.layer), choice.head, choice.shifted)
+    vocabulary = pipeline.tokenizer.target
+    search = [
+        step_json(
+            step.prefixes,
+            step.candidates,
+            vocabulary.tokens([candidate.token for candidate in step.candidates]),
+        )
+        for step in steps
+    ]
     return ExplanationData(
         source=source,
         target=readings.target_text,
-        tokens=readings.target,
+        source_words=readings.source_words,
         target_words=readings.target_words,
-        layers=layer_weights(readings),
+        tokens=readings.target,
+        attention=token_attention(readings),
         shown_head=shown,
-        steps=_steps(pipeline.tokenizer.target, readings.target, steps),
+        ids=tuple(vocabulary.ids(readings.target)),
+        search=tuple(search),
         **fields,
+    )
+
+
+def token_attention(readings: Readings) -> tuple[TokenAttention, ...]:
+    """Return the attention of every layer, cross-attention first.
+
+    Self-attention between the cells of an image is left out.
+    """
+    roles: tuple[Role, ...] = ("cross", "encoder", "decoder")
+    if readings.grid is not None:
+        roles = ("cross", "decoder")
+    return tuple(
+        TokenAttention(name, role, readings.weights[name], readings.scores.get(name))
+        for role in roles
+        for name in readings.layers(role)
     )
 
 
@@ -253,73 +274,3 @@ def _top_state(decoder: Decoder, state: State, features: Tensor) -> Tensor:
     if isinstance(decoder, NoAttentionDecoder | RecurrentDecoder):
         return state.tensors["states"][0, len(decoder.cells) - 1]
     return features[0, 0].clamp(-1, 1)
-
-
-def _steps(
-    vocabulary: Vocabulary, tokens: Sequence[str], trace: Sequence[SearchStep]
-) -> tuple[TreeStep, ...]:
-    """Return the steps that the player shows: one for each output token, end of sentence last.
-
-    A node's parent is the index, among the nodes of the step before, of the hypothesis that it
-    extends.
-    """
-    output = tuple(vocabulary.ids(tokens))
-    steps = list[TreeStep]()
-    parents: dict[tuple[int, ...], int] = {(): -1}
-    for length, step in enumerate(trace[: len(output)], 1):
-        output_prefix = output[:length]
-        prefixes = [(*step.prefixes[c.beam], c.token) for c in step.candidates]
-        shown = [
-            (candidate, prefix)
-            for candidate, prefix in _shown(step.candidates, prefixes, output_prefix)
-            if prefix[:-1] in parents
-        ]
-        shown_tokens = vocabulary.tokens([candidate.token for candidate, _ in shown])
-        nodes = list[SearchNode]()
-        for (candidate, prefix), token in zip(shown, shown_tokens, strict=True):
-            node = SearchNode(
-                parent=parents[prefix[:-1]],
-                token=token,
-                probability=exp(candidate.log_prob),
-                total=candidate.total_log_prob,
-                fate=candidate.fate,
-                wins=prefix == output_prefix,
-            )
-            nodes.append(node)
-        options = _options(step, output_prefix, vocabulary)
-        steps.append(TreeStep(tuple(nodes), options))
-        parents = {prefix: index for index, (_, prefix) in enumerate(shown)}
-    return tuple(steps)
-
-
-def _shown(
-    candidates: Sequence[Candidate],
-    prefixes: Sequence[tuple[int, ...]],
-    output: tuple[int, ...],
-) -> list[tuple[Candidate, tuple[int, ...]]]:
-    """Return the candidates to show, with their prefixes: all that were not pruned, the best
-    MAX_PRUNED that were, and the one that is a prefix of the output.
-    """
-    shown = []
-    pruned = 0
-    for candidate, prefix in zip(candidates, prefixes, strict=True):
-        pruned += candidate.fate == "pruned"
-        if candidate.fate != "pruned" or pruned <= MAX_PRUNED or prefix == output:
-            shown.append((candidate, prefix))
-    return shown
-
-
-def _options(
-    step: SearchStep, output: tuple[int, ...], vocabulary: Vocabulary
-) -> tuple[tuple[str, float, bool], ...]:
-    """Return the most probable candidates that continue the output's prefix, and the chosen one."""
-    *prefix, chosen = output
-    candidates = [c for c in step.candidates if step.prefixes[c.beam] == tuple(prefix)]
-    candidates.sort(key=lambda candidate: -candidate.log_prob)
-    options = []
-    for rank, candidate in enumerate(candidates):
-        is_chosen = candidate.token == chosen
-        if rank < MAX_OPTIONS or is_chosen:
-            token = vocabulary.tokens([candidate.token])[0]
-            options.append((token, exp(candidate.log_prob), is_chosen))
-    return tuple(options)

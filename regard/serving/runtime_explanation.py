@@ -1,6 +1,4 @@
-"""Explanations of a runtime file, in the format of the JavaScript module (js/regard.d.ts) that the
-pages read.
-"""
+"""Explanations of a runtime file as JSON, in the types of `js/regard.d.ts`."""
 
 from __future__ import annotations
 
@@ -9,9 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from regard.runtime.model import (
     Options,
@@ -23,25 +18,29 @@ from regard.runtime.model import (
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.visualisation.translation_json import (
+    Attention,
+    States,
+    Step,
+    Words,
+    attention_json,
+    states_json,
+    step_json,
+)
 
 MOST_NBEST = 5
 """Default number of hypotheses of an explanation, unless the beam is narrower."""
 _EOS = 3
 """Id of the end-of-sentence token."""
-_WEIGHT_SCALE = 65_535
-"""Packed value of the attention weight 1."""
-_STATE_UNITS = 64
-"""Units of a recurrent state that are shown, as in `regard.visualisation.states`."""
-_STATE_SCALE = 127
-"""Packed value of the state 1, as in `regard.visualisation.states`."""
+_FASTEST = 1
+"""Level of compression by zlib."""
 
 
 @dataclass(frozen=True)
 class Explainer:
-    """Converts the results of a model to explanations; msgspec encodes bytes as Base64.
+    """Converts the results of a model to explanations.
 
-    `is_packed`: return weights as bytes of 16-bit numbers, and those of the encoder only for the
-    first hypothesis.
+    `is_packed`: return weights packed, and those of the encoder only for the first hypothesis.
     """
 
     model: RuntimeModel
@@ -92,7 +91,7 @@ class Explainer:
             "targetWords": self._words((*hypothesis.ids, _EOS), True),
             "alignments": hypothesis.links,
             "attention": attention,
-            "states": _packed_states(hypothesis.states),
+            "states": _states(hypothesis.states),
             "repetition": repetition
             and {"text": repetition[0], "times": repetition[1]},
             "isComplete": hypothesis.is_complete,
@@ -100,47 +99,24 @@ class Explainer:
 
     def _attention(
         self, hypothesis: RuntimeHypothesis, name: str, role: str
-    ) -> dict[str, Any]:
-        weights = hypothesis.weights[name]
-        scores = hypothesis.scores[name]
-        heads, rows, columns = weights.shape
-        values: Any
-        if self.is_packed:
-            scaled = (weights * _WEIGHT_SCALE).round().clip(0, _WEIGHT_SCALE)
-            values = scaled.astype("<u2").tobytes()
-        else:
-            values = weights_json(weights.ravel())
-
-        attention = {
-            "name": name,
-            "role": role,
-            "heads": heads,
-            "rows": rows,
-            "columns": columns,
-            "weights": values,
-        }
-        if role == "cross":
-            log_sums = np.logaddexp.reduce(scores, -1)
-            attention["logSums"] = log_sums.ravel().tolist()
+    ) -> Attention:
+        scores = hypothesis.scores[name] if role == "cross" else None
+        attention = attention_json(
+            name,
+            role,
+            hypothesis.weights[name],
+            scores,
+            level=_FASTEST if self.is_packed else None,
+        )
+        if not self.is_packed:
+            attention["weights"] = weights_json(attention["weights"])
         return attention
 
-    def _step(self, step: SearchStep) -> dict[str, Any]:
+    def _step(self, step: SearchStep) -> Step:
         ids = [candidate.token for candidate in step.candidates]
-        tokens = self.model.tokens(ids, True)
-        candidates = [
-            {
-                "beam": candidate.beam,
-                "id": candidate.token,
-                "token": token,
-                "fate": candidate.fate,
-                "logProb": candidate.log_prob,
-                "total": candidate.total_log_prob,
-            }
-            for candidate, token in zip(step.candidates, tokens, strict=True)
-        ]
-        return {"prefixes": step.prefixes, "candidates": candidates}
+        return step_json(step.prefixes, step.candidates, self.model.tokens(ids, True))
 
-    def _words(self, ids: tuple[int, ...], is_target: bool) -> dict[str, Any]:
+    def _words(self, ids: tuple[int, ...], is_target: bool) -> Words:
         indices = self.model.word_indices(ids, is_target) if ids else []
         return {
             "texts": self.model.word_texts(ids, indices, is_target),
@@ -148,26 +124,13 @@ class Explainer:
         }
 
 
-def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
-    """Return the first units of each state as signed bytes, or None if the encoder is not
-    recurrent.
-    """
+def _states(states: RuntimeStates | None) -> States | None:
+    """Return the states as JSON values, or None if the encoder is not recurrent."""
     if states is None or states.encoder is None:
         return None
-    encoder = states.encoder[..., :_STATE_UNITS]
-    decoder = states.decoder[..., :_STATE_UNITS]
-    return {
-        "directions": encoder.shape[1],
-        "encoderSize": encoder.shape[2],
-        "decoderSize": decoder.shape[1],
-        "encoder": _signed_bytes(encoder),
-        "decoder": _signed_bytes(decoder),
-        "attendsFirst": states.attends_first,
-    }
-
-
-def _signed_bytes(numbers: npt.NDArray[np.float32]) -> bytes:
-    return (numbers.clip(-1, 1) * _STATE_SCALE).round().astype("i1").tobytes()
+    return states_json(
+        states.encoder, states.decoder, states.initial, states.attends_first
+    )
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:

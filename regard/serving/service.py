@@ -166,8 +166,7 @@ class ExplanationRequest(pydantic.BaseModel, frozen=True):
     trace: bool = Field(False, description="record the search")
     packed: bool = Field(
         False,
-        description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the "
-        "encoder's once",
+        description="weights as pages hold them (zlib, Base64); the encoder's once",
     )
 
 

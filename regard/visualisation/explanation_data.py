@@ -1,35 +1,63 @@
-"""Data of an explanation: attention weights of every layer and head, search trace and attributions.
+"""Data of an explanation: a translation or a caption with its attention weights, states, search and
+attributions.
 
-The page and the animation both draw an `ExplanationData`; `page_data` converts it to the JSON that
-the page and the server use. Axes: T target words, P target tokens including the end of the
-sentence, S source words or cells of an image, H heads.
+An `ExplanationData` holds what a model tells, token by token. Figures draw words (`layers`) and a
+tree of hypotheses (`steps`); `page_data` converts the data to the JSON that pages and the server
+use, of which `assets/explanation_data.js` makes the same words and the same tree. Axes: T target
+words, P target tokens including the end of the sentence, S source words or cells of an image, H
+heads.
 """
 
 from __future__ import annotations
 
 import base64
-import unicodedata
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from math import exp
+from typing import Any
 
 import numpy as np
 
-from regard.attention.alignment import Readings
+from regard.attention.alignment import merge_words
 from regard.common.errors import UsageError
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.language import words
 from regard.visualisation.overlay import SourceImage
-from regard.visualisation.states import States, states_data
-from regard.visualisation.text import clean, is_korean
+from regard.visualisation.states import States
+from regard.visualisation.text import clean
+from regard.visualisation.translation_json import (
+    Attention,
+    Candidate,
+    Fate,
+    Role,
+    Step,
+    attention_json,
+    states_json,
+)
 
-Role = Literal["cross", "encoder", "decoder", "attribution"]
-# Version of a page's data. Version 1 had neither `format` nor `log_sums`; pages still draw it.
-FORMAT = 2
-FINE = 1000  # quantisation steps of a weight
-COARSE = 250  # quantisation steps that fit in a byte
-MAX_FINE = 2_000_000  # if there are more weights, they are quantised coarsely
+FORMAT = 3
+"""Version of a page's data."""
+MAX_PRUNED = 2
+"""Pruned hypotheses that are shown at each step of the search."""
+MAX_OPTIONS = 6
+"""Candidates for the next token that are shown besides the chosen one."""
+_SMALLEST = 9
+"""Level of compression by zlib."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenAttention:
+    """Attention of one layer between tokens: `weights` and, if known, `scores` (H, rows, columns).
+
+    `title`: its name in menus, by default its number among the layers of its role.
+    """
+
+    name: str
+    role: Role
+    weights: np.ndarray
+    scores: np.ndarray | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +99,7 @@ class SearchNode:
     token: str
     probability: float
     total: float  # log-probability of the whole prefix
-    fate: Literal["kept", "ended", "pruned"]
+    fate: Fate
     wins: bool  # whether it is a prefix of the output
 
 
@@ -104,16 +132,18 @@ class ExplanationData:
     """Explanation of one translation or caption; the source words of a caption are the cells of
     `image`.
 
-    A model without attention has no `layers`; a recurrent model has `states`.
+    A model without attention has no `attention`; a recurrent model has `states`.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
+    source_words: tuple[int, ...]  # index of the word of each source token, −1 for none
+    target_words: tuple[int, ...]  # P; the same of each target token
     tokens: tuple[str, ...]  # P; the last one is the end of the sentence
-    target_words: tuple[int, ...]  # P; index of the word of each token, −1 for the end
-    layers: tuple[LayerWeights, ...]
+    attention: tuple[TokenAttention, ...]  # cross-attention first
     shown_head: ShownHead = ShownHead(0)
-    steps: tuple[TreeStep, ...] = ()
+    ids: tuple[int, ...] = ()  # P; of the tokens, if the search is known
+    search: tuple[Step, ...] = ()
     attributions: Attributions | None = None
     links: frozenset[tuple[int, int]] = frozenset()
     facts: dict[str, str] = field(default_factory=dict)
@@ -125,7 +155,7 @@ class ExplanationData:
             raise UsageError(
                 f"an image of {self.image.grid} cells does not have {len(self.source)} source words"
             )
-        if not (self.source and self.target and (self.layers or self.steps)):
+        if not (self.source and self.target and (self.attention or self.search)):
             raise UsageError(
                 "a page needs a source word, a target word, and a layer with attention or a search"
             )
@@ -145,17 +175,86 @@ class ExplanationData:
                 raise UsageError(
                     f"a page shows one pair of sentences; alignment {number} has other words"
                 )
-        layers = tuple(
-            _layer(alignment, number) for number, alignment in enumerate(alignments, 1)
+        attention = tuple(
+            _attention(alignment, number)
+            for number, alignment in enumerate(alignments, 1)
         )
         return cls(
             source=first.source,
             target=first.target,
-            tokens=first.target,
+            source_words=(*range(len(first.source)), -1),
             target_words=tuple(range(len(first.target))),
-            layers=layers,
+            tokens=first.target,
+            attention=attention,
             links=first.links or frozenset(),
         )
+
+    @cached_property
+    def layers(self) -> tuple[LayerWeights, ...]:
+        """The attention of each layer between words."""
+        layers = []
+        for role in ("cross", "encoder", "decoder"):
+            of_role = [layer for layer in self.attention if layer.role == role]
+            for number, layer in enumerate(of_role, 1):
+                layers.append(self._between_words(layer, layer.title or str(number)))
+        return tuple(layers)
+
+    def _between_words(self, layer: TokenAttention, name: str) -> LayerWeights:
+        """Sum weights over the tokens of a column's word, and average them over those of a row's;
+        the rows of cross-attention stay tokens.
+        """
+        columns = self.source_words
+        rows = self.target_words
+        if layer.role == "cross":
+            rows = tuple(range(layer.weights.shape[1]))
+        elif layer.role == "encoder":
+            rows = self.source_words
+        else:
+            columns = (-1, *self.target_words[:-1])
+        heads = [merge_words(weights, columns, rows) for weights in layer.weights]
+        log_sums = None
+        if layer.scores is not None and layer.role == "cross":
+            log_sums = np.logaddexp.reduce(layer.scores, -1)
+        return LayerWeights(
+            name,
+            layer.role,
+            np.stack([head.weights for head in heads]),
+            np.stack([head.special_weights for head in heads]),
+            log_sums,
+        )
+
+    @cached_property
+    def steps(self) -> tuple[TreeStep, ...]:
+        """The search, one step for each output token, end of sentence last.
+
+        A node's parent is the index, among the nodes of the step before, of the hypothesis that it
+        extends.
+        """
+        steps = list[TreeStep]()
+        parents: dict[tuple[int, ...], int] = {(): -1}
+        for length, step in enumerate(self.search[: len(self.ids)], 1):
+            output = self.ids[:length]
+            prefixes = [tuple(prefix) for prefix in step["prefixes"]]
+            shown = [
+                (candidate, prefix)
+                for candidate, prefix in _shown(step["candidates"], prefixes, output)
+                if prefix[:-1] in parents
+            ]
+            nodes = tuple(
+                SearchNode(
+                    parent=parents[prefix[:-1]],
+                    token=candidate["token"],
+                    probability=exp(candidate["logProb"]),
+                    total=candidate["total"],
+                    fate=candidate["fate"],
+                    wins=prefix == output,
+                )
+                for candidate, prefix in shown
+            )
+            options = _options(step["candidates"], prefixes, output)
+            steps.append(TreeStep(nodes, options))
+            parents = {prefix: index for index, (_, prefix) in enumerate(shown)}
+        return tuple(steps)
 
     @property
     def has_cross_attention(self) -> bool:
@@ -184,116 +283,115 @@ class ExplanationData:
         return shown
 
 
-def _layer(alignment: Alignment, number: int) -> LayerWeights:
+def _attention(alignment: Alignment, number: int) -> TokenAttention:
     special = alignment.special_weights
     if special is None:
         special = np.zeros(len(alignment.target))
-    name = alignment.caption or alignment.title or str(number)
-    return LayerWeights(name, "cross", alignment.weights[None], special[None])
+    return TokenAttention(
+        str(number),
+        "cross",
+        np.column_stack([alignment.weights, special])[None],
+        title=alignment.caption or alignment.title or str(number),
+    )
 
 
-def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
-    """Return the weights of every layer and head between words, cross-attention first.
-
-    Self-attention between the cells of an image is left out.
+def _shown(
+    candidates: Sequence[Candidate],
+    prefixes: Sequence[tuple[int, ...]],
+    output: tuple[int, ...],
+) -> list[tuple[Candidate, tuple[int, ...]]]:
+    """Return the candidates to show, with the hypotheses that they make: all that were not pruned,
+    the best MAX_PRUNED that were, and the one that is a prefix of the output.
     """
-    roles: tuple[Role, ...] = ("cross", "encoder", "decoder")
-    if readings.grid is not None:
-        roles = ("cross", "decoder")
-    layers = []
-    for role in roles:
-        for number, name in enumerate(readings.layers(role), 1):
-            log_sums = None
-            if role == "cross":
-                weights, special = _cross_attention(readings, name)
-                if name in readings.scores:
-                    log_sums = np.logaddexp.reduce(readings.scores[name], -1)
-            else:
-                weights, special = _self_attention(readings, name)
-            layer = LayerWeights(str(number), role, weights, special, log_sums)
-            layers.append(layer)
-    return tuple(layers)
+    shown = []
+    pruned = 0
+    for candidate in candidates:
+        prefix = (*prefixes[candidate["beam"]], candidate["id"])
+        is_pruned = candidate["fate"] == "pruned"
+        pruned += is_pruned
+        if not is_pruned or pruned <= MAX_PRUNED or prefix == output:
+            shown.append((candidate, prefix))
+    return shown
 
 
-def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights (H, P, S), summed over the tokens of each source word, and weights on special
-    tokens (H, P).
-    """
-    weights = readings.weights[layer]
-    token_words = np.asarray(readings.source_words)
-    is_of_word = np.arange(token_words.max(initial=-1) + 1)[:, None] == token_words
-    special = weights[:, :, token_words < 0].sum(-1)
-    return weights @ is_of_word.T.astype(weights.dtype), special
-
-
-def _self_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights between words (H, words, words), and weights on special tokens (H, words)."""
-    count = len(readings.weights[layer])
-    heads = [readings.words(layer, head) for head in range(count)]
-    weights = np.stack([head.weights for head in heads])
-    special = np.stack([head.special_weights for head in heads])
-    return weights, special
+def _options(
+    candidates: Sequence[Candidate],
+    prefixes: Sequence[tuple[int, ...]],
+    output: tuple[int, ...],
+) -> tuple[tuple[str, float, bool], ...]:
+    """Return the most probable candidates that continue the output's prefix, and the chosen one."""
+    *before, chosen = output
+    following = [c for c in candidates if prefixes[c["beam"]] == tuple(before)]
+    following.sort(key=lambda candidate: -candidate["logProb"])
+    options = []
+    for rank, candidate in enumerate(following):
+        is_chosen = candidate["id"] == chosen
+        if rank < MAX_OPTIONS or is_chosen:
+            options.append((candidate["token"], exp(candidate["logProb"]), is_chosen))
+    return tuple(options)
 
 
 def page_data(
     data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")
 ) -> dict[str, Any]:
-    """Convert an explanation to the JSON values that explanation_page.js reads;
-    `docs/visualisation.md` lists the keys.
+    """Convert an explanation to the JSON values of a page; `docs/visualisation.md` lists the keys.
+
+    `translation` has the types of `js/regard.d.ts`.
     """
-    layers = [*data.layers, *_attribution_layers(data.attributions)]
-    size = sum(layer.weights.size for layer in layers)
-    steps = FINE if size < MAX_FINE else COARSE
-    source_lang, target_lang = langs
-    state_tokens = data.states.tokens if data.states else ()
-    state_labels = ["" if t == "▁" else token_label(t) for t in state_tokens]
+    layers = [
+        *data.attention,
+        *_attribution_layers(data.attributions),
+    ]
+    has_end = data.target_words[-1] < 0
+    states = data.states
+    translation = {
+        "sourceTokens": states.tokens if states else [],
+        "sourceWords": {"texts": data.source, "ofTokens": data.source_words},
+        "tokens": data.tokens[:-1] if has_end else data.tokens,
+        "ids": data.ids[:-1],
+        "targetWords": {"texts": data.target, "ofTokens": data.target_words},
+        "alignments": sorted(data.links),
+        "attention": [_layer_json(layer) for layer in layers],
+        "states": states
+        and states_json(
+            states.encoder,
+            states.decoder,
+            states.initial,
+            states.order == "bahdanau",
+        ),
+        "steps": data.search,
+    }
     return {
         "format": FORMAT,
         "title": clean(title) or " ".join(data.target if data.image else data.source),
+        "languages": langs,
         "image": _image(data.image),
-        "source": data.source,
-        "target": data.target,
-        "langs": {
-            "source": _languages(data.source, source_lang),
-            "target": _languages(data.target, target_lang),
-        },
-        "rtl": {
-            "source": _is_right_to_left(data.source),
-            "target": _is_right_to_left(data.target),
-        },
-        "tokens": [_token_text(token) for token in data.tokens],
-        "target_words": data.target_words,
-        "layers": [_layer_values(layer) for layer in layers],
-        "weight_steps": steps,
-        "weights": _packed(layers, steps),
-        "shown_head": [
-            data.shown_head.layer,
-            data.shown_head.head,
-            data.shown_head.shifted,
-        ],
-        "steps": [_step(step) for step in data.steps],
-        "states": states_data(data.states, state_labels),
+        "alignment": _shown_head(data),
         "agreement": _agreement(data.attributions),
-        "links": sorted(data.links),
         "facts": {clean(name): clean(value) for name, value in data.facts.items()},
+        "translation": translation,
     }
 
 
-def _languages(texts: Sequence[str], language: str) -> list[str]:
-    """Return the language of each word; Hangul is Korean if no language is given."""
-    if language:
-        return [language] * len(texts)
-    return ["ko" if is_korean(word) else "" for word in texts]
-
-
-def _layer_values(layer: LayerWeights) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "role": layer.role,
-        "name": layer.name,
-        "shape": layer.weights.shape,
+def _shown_head(data: ExplanationData) -> dict[str, Any] | None:
+    """Return the head that is shown first, in the format of a runtime file's card."""
+    if not data.attention:
+        return None
+    shown = data.shown_head
+    return {
+        "layer": data.attention[shown.layer].name,
+        "head": shown.head,
+        "shifted": shown.shifted,
     }
-    if layer.log_sums is not None:
-        values["log_sums"] = layer.log_sums.astype(float).round(2).tolist()
+
+
+def _layer_json(layer: TokenAttention) -> Attention:
+    scores = layer.scores if layer.role == "cross" else None
+    values = attention_json(
+        layer.name, layer.role, layer.weights, scores, level=_SMALLEST
+    )
+    if layer.title:
+        values["title"] = layer.title
     return values
 
 
@@ -319,7 +417,7 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
     }
 
 
-def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]:
+def _attribution_layers(attributions: Attributions | None) -> list[TokenAttention]:
     """Return the attributions of each measure as weights whose rows sum to one; negative ones count
     as zero.
     """
@@ -329,46 +427,8 @@ def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]
     for name, weights in zip(attributions.names, attributions.weights, strict=True):
         positive = np.clip(weights, 0, None)
         shares = positive / np.maximum(positive.sum(1, keepdims=True), 1e-12)
-        layers.append(
-            LayerWeights(name, "attribution", shares[None], np.zeros((1, len(shares))))
-        )
+        layers.append(TokenAttention(name, "attribution", shares[None], title=name))
     return layers
-
-
-def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
-    """Quantise all weights and pack them: each row is followed by its special weight; all low bytes
-    come before all high bytes; compressed by zlib and in base64.
-    """
-    weights = [np.zeros(0)]
-    for layer in layers:
-        rows = [layer.weights, layer.special_weights[..., None]]
-        weights.append(np.concatenate(rows, -1).reshape(-1))
-    shares = np.clip(np.concatenate(weights), 0, 1)
-    numbers = np.rint(shares * steps).astype(np.uint16)
-    planes = [numbers & 255]
-    if steps > 255:
-        planes.append(numbers >> 8)
-    content = np.concatenate(planes).astype(np.uint8).tobytes()
-    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
-
-
-def _step(step: TreeStep) -> dict[str, Any]:
-    nodes = [
-        [
-            node.parent,
-            _token_text(node.token),
-            round(node.probability, 4),
-            round(node.total, 3),
-            node.fate,
-            int(node.wins),
-        ]
-        for node in step.nodes
-    ]
-    candidates = [
-        [_token_text(token), round(probability, 4), int(is_chosen)]
-        for token, probability, is_chosen in step.candidates
-    ]
-    return {"nodes": nodes, "candidates": candidates}
 
 
 def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
@@ -384,15 +444,6 @@ def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
 def _token_text(token: str) -> str:
     """Replace SentencePiece's mark for a space by a space."""
     return clean(token).replace("▁", " ")
-
-
-def _is_right_to_left(texts: Sequence[str]) -> bool:
-    """Return whether most letters of these words are written from right to left."""
-    directions = [
-        unicodedata.bidirectional(character) for text in texts for character in text
-    ]
-    leftward = directions.count("R") + directions.count("AL")
-    return leftward > directions.count("L")
 
 
 def token_label(token: str) -> str:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from regard.common.errors import UsageError
 from regard.visualisation.text import clean
-
-DRAWN = 64  # numbers of a state vector, of each direction, that a page draws
-SCALE = 127  # quantisation steps between 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +50,3 @@ class States:
     def directions(self) -> int:
         """Number of directions in which the encoder reads."""
         return int(self.encoder.shape[1])
-
-
-def states_data(
-    states: States | None, token_texts: Sequence[str]
-) -> dict[str, Any] | None:
-    """Convert states to JSON values: sizes, and the first numbers of each vector as signed bytes,
-    compressed by zlib and in base64.
-    """
-    if states is None:
-        return None
-    parts = [states.encoder[..., :DRAWN], states.decoder[..., :DRAWN]]
-    if states.initial is not None:
-        parts.append(states.initial[:DRAWN])
-    quantised = [
-        np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts
-    ]
-    numbers = np.concatenate(quantised)
-    return {
-        "tokens": list(token_texts),
-        "directions": states.directions,
-        "drawn": [part.shape[-1] for part in parts[:2]],
-        "sizes": [states.encoder.shape[-1], states.decoder.shape[-1]],
-        "values": base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode("ascii"),
-        "initial": states.initial is not None,
-        "is_all": states.is_all,
-        "words": list(states.token_words),
-        "order": states.order,
-    }

@@ -28,6 +28,7 @@ def test_the_python_of_the_page_runs(
     assert "gradient × input" in capsys.readouterr().out
 
     answered = json.loads(json.dumps(names["answer"]("나는 집에 간다")))
-    assert answered["source"] == ["나는", "집에", "간다"], (
+    source = answered["translation"]["sourceWords"]["texts"]
+    assert source == ["나는", "집에", "간다"], (
         "what the served page asks for is there, and is JSON"
     )

@@ -18,6 +18,7 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
+from helpers.packed_weights import unpacked_weights
 from helpers.small_models import SENTENCES, captioner_folder, folder
 from helpers.system_marks import linux
 from helpers.time_limits import wait_until_async
@@ -340,7 +341,7 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
 
     best, second = packed["nbest"]
     for layer in best["attention"]:
-        check_layer(layer, unpacked(layer["weights"], "<u2") / 65535, readings)
+        check_layer(layer, unpacked_weights(layer).ravel(), readings)
     assert {layer["role"] for layer in best["attention"]} == {
         "encoder",
         "cross",
@@ -354,10 +355,6 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     assert kept == [
         candidate.token for candidate in step.candidates if candidate.fate == "kept"
     ]
-
-
-def unpacked(text: str, kind: str) -> Any:
-    return np.frombuffer(base64.b64decode(text), kind)
 
 
 def check_layer(layer: dict[str, Any], weights: Any, readings: Any) -> None:
@@ -387,9 +384,18 @@ def test_states_of_a_recurrent_model_are_packed(tmp_path: Path) -> None:
     assert expected is not None
     assert expected.encoder is not None
 
-    for name, part in (("encoder", expected.encoder), ("decoder", expected.decoder)):
-        numbers = unpacked(states[name], "i1") / 127
+    assert expected.initial is not None
+
+    parts = {
+        "encoder": expected.encoder,
+        "decoder": expected.decoder,
+        "initial": expected.initial,
+    }
+    for name, part in parts.items():
+        numbers = np.frombuffer(base64.b64decode(states[name]), "i1") / 127
         np.testing.assert_allclose(numbers, part[..., :64].ravel(), atol=0.005)
+
+    for name, part in (("encoder", expected.encoder), ("decoder", expected.decoder)):
         assert states[f"{name}Size"] == min(part.shape[-1], 64)
 
     assert states["directions"] == expected.encoder.shape[1]

@@ -3,20 +3,18 @@ caption.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.traced_searches import ids_of, search_of
 
 from regard.visualisation import Alignment, ExplanationData, SourceImage
 from regard.visualisation.explanation_data import (
     Attributions,
-    LayerWeights,
-    SearchNode,
     ShownHead,
-    TreeStep,
+    TokenAttention,
 )
 from regard.visualisation.states import States
 
@@ -62,20 +60,6 @@ def korean(count: int) -> tuple[str, ...]:
 def softmax(scores: np.ndarray) -> np.ndarray:
     powers = np.exp(scores)
     return np.asarray(powers / powers.sum(-1, keepdims=True))
-
-
-def search_of(tokens: Sequence[str]) -> tuple[TreeStep, ...]:
-    """Return a search of two hypotheses, of which one is pruned at every step."""
-    steps = []
-    for t, token in enumerate(tokens):
-        parent = -1 if t == 0 else 0
-        fate: Any = "ended" if t == len(tokens) - 1 else "kept"
-        kept = SearchNode(parent, token, 0.75, -0.3 * t, fate, True)
-        pruned = SearchNode(parent, "▁lost", 0.125, -3.0 - t, "pruned", False)
-        candidates = ((token, 0.75, True), ("▁lost", 0.125, False))
-        steps.append(TreeStep((kept, pruned), candidates))
-
-    return tuple(steps)
 
 
 def tokens_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -129,19 +113,13 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
     one token.
     """
     rng = np.random.default_rng(1)
-    sizes: dict[Any, tuple[int, int]] = {
-        "cross": (words + 1, words),
-        "encoder": (words, words),
-        "decoder": (words, words),
-    }
-    layers_ = []
-    for role, (rows, columns) in sizes.items():
+    roles: tuple[Any, ...] = ("cross", "encoder", "decoder")
+    attention = []
+    for role in roles:
         for number in range(layers):
-            weights = softmax(rng.normal(size=(heads, rows, columns + 1), scale=3))
-            name = str(number + 1)
-            layers_.append(
-                LayerWeights(name, role, weights[..., :-1], weights[..., -1])
-            )
+            weights = softmax(rng.normal(size=(heads, words + 1, words + 1), scale=3))
+            name = f"{role} {number + 1}"
+            attention.append(TokenAttention(name, role, weights))
 
     attributions = Attributions(
         ("gradient × input", "word erasure"),
@@ -152,14 +130,16 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
     tokens = tokens_of(target)
 
     return ExplanationData(
-        english(words),
-        target,
-        tokens,
-        (*range(words), -1),
-        tuple(layers_),
-        ShownHead(layers - 1, 0),
-        search_of(tokens),
-        attributions,
+        source=english(words),
+        target=target,
+        source_words=(*range(words), -1),
+        target_words=(*range(words), -1),
+        tokens=tokens,
+        attention=tuple(attention),
+        shown_head=ShownHead(layers - 1, 0),
+        ids=ids_of(tokens),
+        search=search_of(tokens),
+        attributions=attributions,
     )
 
 
@@ -178,15 +158,16 @@ def without_attention() -> ExplanationData:
     decoder = rng.uniform(-1, 1, (3, 7)).astype(np.float32)
     states = States(("▁나는", "▁간다", "</s>"), encoder, decoder, is_all=True)
     tokens = tokens_of(("I", "go"))
-    steps = search_of(tokens)
 
     return ExplanationData(
-        ("나는", "간다"),
-        ("I", "go"),
-        tokens,
-        (0, 1, -1),
-        (),
-        steps=steps,
+        source=("나는", "간다"),
+        target=("I", "go"),
+        source_words=(0, 1, -1),
+        target_words=(0, 1, -1),
+        tokens=tokens,
+        attention=(),
+        ids=ids_of(tokens),
+        search=search_of(tokens),
         states=states,
     )
 
@@ -207,22 +188,25 @@ def _caption_explanation(language: str = "en") -> ExplanationData:
         weights = rng.random((2, T + 1, rows * columns)) + 0.1
         weights[layer, :, columns] += 6  # row 2, column 1 of the grid
         weights /= weights.sum(-1, keepdims=True)
-        on_end = np.zeros((2, T + 1))
-        layers.append(LayerWeights(str(layer + 1), "cross", weights, on_end))
+        layers.append(TokenAttention(f"cross {layer + 1}", "cross", weights))
 
-    weights = softmax(rng.random((2, T, T)))
-    layers.append(LayerWeights("1", "decoder", weights, np.zeros((2, T))))
+    weights = softmax(rng.random((2, T + 1, T + 1)))
+    layers.append(TokenAttention("decoder", "decoder", weights))
     tokens = tokens_of(target)
-    steps = [replace(step, nodes=step.nodes[:1]) for step in search_of(tokens)]
+    search = search_of(tokens)
+    for step in search:
+        del step["candidates"][1]
 
     return ExplanationData(
-        image.cells(),
-        target,
-        tokens,
-        (*range(T), -1),
-        tuple(layers),
-        ShownHead(0, 0),
-        tuple(steps),
+        source=image.cells(),
+        target=target,
+        source_words=tuple(range(rows * columns)),
+        target_words=(*range(T), -1),
+        tokens=tokens,
+        attention=tuple(layers),
+        shown_head=ShownHead(0, 0),
+        ids=ids_of(tokens),
+        search=search,
         image=image,
     )
 

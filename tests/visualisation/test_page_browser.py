@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers.browser import assert_accessible_and_narrow
+from helpers.traced_searches import ids_of, search_of
 from PIL import Image
 
 from regard.visualisation import (
@@ -215,29 +216,19 @@ def test_the_player_steps_by_buttons_and_keys(
 
 def with_pieces(explained: ExplanationData) -> ExplanationData:
     """Divide the first of two target words into three tokens, each as likely as before."""
-    first, second, end = explained.steps
     tokens = ("▁bu", "ild", "ing", "▁b", "</s>")
-    steps = []
-    for token, step in zip(tokens, (first, second, second, second, end), strict=True):
-        kept, pruned = step.nodes
-        _, lost = step.candidates
-        nodes = (replace(kept, token=token), pruned)
-        steps.append(replace(step, nodes=nodes, candidates=((token, 0.75, True), lost)))
+    cross = explained.attention[0]
+    cross = replace(cross, weights=cross.weights[:, [0, 1, 1, 1, 2]])
 
-    cross = explained.layers[0]
-    rows = [0, 1, 1, 1, 2]
-    cross = replace(
-        cross,
-        weights=cross.weights[:, rows],
-        special_weights=cross.special_weights[:, rows],
+    return replace(
+        explained,
+        target=("building", "b"),
+        target_words=(0, 0, 0, 1, -1),
+        tokens=tokens,
+        attention=(cross,),
+        ids=ids_of(tokens),
+        search=search_of(tokens),
     )
-    words = {
-        "target": ("building", "b"),
-        "tokens": tokens,
-        "target_words": (0, 0, 0, 1, -1),
-    }
-
-    return replace(explained, steps=tuple(steps), layers=(cross,), **words)  # type: ignore[arg-type]
 
 
 def test_the_player_goes_by_words_and_by_pieces_on_demand(
@@ -284,7 +275,7 @@ def test_a_model_without_attention_is_played_with_its_states(
     assert page.inner_text("#source-line") == "나는 간다"
 
     status = "#step-status"
-    first = "Step 1 of 6: the encoder reads 나는 and, from the end, (끝)"
+    first = "Step 1 of 6: the encoder reads 나는 and, from the end, ⟨end⟩"
     assert page.inner_text(status) == first
 
     painted = "() => document.querySelectorAll('#mechanism .lit rect[fill]').length"

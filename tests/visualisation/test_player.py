@@ -131,12 +131,12 @@ def test_the_cells_that_a_word_attends_to_are_drawn(
     assert any(name.startswith("cells") for name in names)
     assert not any(name.startswith("words") for name in names)
 
-    layer = explained.layers[0]
+    cross, *others = explained.attention
     cells = [11, 4, 8, 0]
-    weights = np.full_like(layer.weights, 0.01)
+    weights = np.full_like(cross.weights, 0.01)
     weights[:, range(4), cells] = 0.89
-    layers = (replace(layer, weights=weights), *explained.layers[1:])
-    diagram = Diagram(replace(explained, layers=layers))
+    attention = (replace(cross, weights=weights), *others)
+    diagram = Diagram(replace(explained, attention=attention))
     for t, cell in enumerate(cells):
         texts = {getattr(mark, "text", "") for mark in diagram.marks(0, t)}
         assert explained.source[cell] in texts
@@ -275,10 +275,14 @@ def test_recorded_scores_are_written_as_they_are(explanation: Explain) -> None:
     """
     explained = explanation(5, 2, 1)
     sums = np.arange(12.0).reshape(2, 6) - 5
+    cross, *others = explained.attention
     for log_sums in (sums, None):
-        layer = replace(explained.layers[0], log_sums=log_sums)
-        layers = (layer, *explained.layers[1:])
-        data = replace(explained, layers=layers, shown_head=ShownHead(0, 1))
+        scores = None
+        if log_sums is not None:
+            scores = np.log(cross.weights) + log_sums[..., None]
+        attention = (replace(cross, scores=scores), *others)
+        data = replace(explained, attention=attention, shown_head=ShownHead(0, 1))
+        layer = data.layers[0]
         frame = layout_frames(data)[1 + STAGES + 1]
         diagram = Diagram(data)
         texts = texts_of(frame, "mechanism")
@@ -320,7 +324,7 @@ def test_explanation_without_a_search_trace_cannot_be_animated(
     explanation: Explain, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="nothing to play"):
-        save(replace(explanation(2, 1, 1), steps=()), tmp_path / "a.gif")
+        save(replace(explanation(2, 1, 1), search=()), tmp_path / "a.gif")
     with pytest.raises(UsageError, match=r"\.html, \.gif or \.svg; got 'a.png'"):
         save(explanation(2, 1, 1), tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []

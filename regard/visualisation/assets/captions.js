@@ -68,9 +68,9 @@ const captionPage = (() => {
       const { caption: text, hypotheses } = await serverClient.request("v1/caption", form(image, { model, nbest: NBEST }), signal);
       say({ kind: "done", text, hypotheses });
       const { explanation } = await serverClient.request("v1/explain_image", form(image, { model }), signal);
-      await explanationPage.unpack(explanation);
+      const unpacked = await explanationPage.unpack(explanation);
       if (signal.aborted) return;
-      explained = explanation;
+      explained = unpacked;
       showExplanation();
     } catch (problem) {
       if (signal.aborted) return;

@@ -120,44 +120,14 @@ const explanationPage = (() => {
 
   // --- weights
 
-  async function decodeImage(answer) {
-    if (!answer.image) return;
-    answer.bitmap = element("img", "", { src: answer.image.url });
-    await answer.bitmap.decode();
-  }
-
-  async function inflate(text) {
-    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-
-  async function unpackStates(states) { // the inverse of `states_data` in states.py
-    if (!states) return;
-    const numbers = new Int8Array((await inflate(states.values)).buffer), { directions: K, tokens: { length: S }, drawn: [N, M] } = states;
-    const largest = (part) => part.reduce((top, value) => Math.max(top, Math.abs(value)), 1);
-    const encoder = numbers.subarray(0, S * K * N), decoder = numbers.subarray(S * K * N);
-    states.encoder = (s, k) => ({ numbers: encoder.subarray((s * K + k) * N, (s * K + k + 1) * N), largest: largest(encoder) });
-    states.decoder = (p) => ({ numbers: decoder.subarray(p * M, (p + 1) * M), largest: largest(decoder) });
-    if (states.initial) states.initial = states.decoder(decoder.length / M - 1);
-  }
-
-  async function unpack(answer) { // the inverse of `_packed` in explanation_data.py
-    const { weights, layers, weight_steps: steps } = answer;
-    await decodeImage(answer);
-    await unpackStates(answer.states);
-    const bytes = await inflate(weights);
-    const fine = steps > 255, count = fine ? bytes.length / 2 : bytes.length;
-    let start = 0;
-    for (const layer of layers) {
-      const [H, R, C] = layer.shape, from = start, sums = layer.log_sums;
-      if (sums) layer.logSum = (h, r) => sums[h][r];
-      layer.get = (h, r, c) => {
-        const i = from + (h * R + r) * (C + 1) + c;
-        return (fine ? bytes[i] + 256 * bytes[count + i] : bytes[i]) / steps;
-      };
-      start += H * R * (C + 1);
+  /** The data of a page or of an answer: its numbers unpacked, its image decoded. */
+  async function unpack(answer) {
+    const unpacked = await explanationData.ofPage(answer);
+    if (unpacked.image) {
+      unpacked.bitmap = element("img", "", { src: unpacked.image.url });
+      await unpacked.bitmap.decode();
     }
+    return unpacked;
   }
 
   function attentionRow(layer, head, r) { // columns, then the weight on special tokens
@@ -1069,10 +1039,10 @@ const explanationPage = (() => {
       const response = await fetch(endpoint, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }) });
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error || response.statusText);
-      await unpack(answer);
+      const shown = await unpack(answer);
       find("status").textContent = "";
-      versions = [data, answer];
-      showData(answer);
+      versions = [data, shown];
+      showData(shown);
     } catch (problem) {
       find("status").textContent = `${labels.failed} ${problem.message}`;
     }
@@ -1169,7 +1139,7 @@ const explanationPage = (() => {
   }
 
   async function start() {
-    if (!isLive) await unpack(initial);
+    const unpacked = isLive ? null : await unpack(initial);
     find("language").hidden = false;
     if (endpoint && !initial.image && location.protocol.startsWith("http")) {
       find("edit").hidden = false;
@@ -1182,7 +1152,7 @@ const explanationPage = (() => {
       if (!isLive) compare();
     };
     if (isLive) updateLabels();
-    else showData(initial);
+    else showData(unpacked);
     const again = () => { if (data) { lastShown = undefined; choose({}); } };
     dark.addEventListener("change", again);
     let room = innerWidth;

@@ -265,14 +265,14 @@ const livePage = (() => {
     find("notes").textContent = [...more, ...notes.filter((note) => !note.startsWith("the translation repeats "))].join(" ");
     find("undo").hidden = !result?.past.length;
     find("open-player").hidden = parts.length !== 1;
-    const data = liveData.explanation(explained, chosen, models[direction]);
+    const data = explanationData.explanation(explained, chosen, models[direction]);
     if (data) explanationPage.show(data);
     else explanationPage.hide();
   }
 
   function chooseRanked(hypothesis) { // another one of the beam: it is explained already
     const focused = [...find("ranked").querySelectorAll("button")].indexOf(document.activeElement);
-    replace({ text: hypothesis.text, ...liveData.words(hypothesis), prefix: kept.get(keyOf(current))?.choice?.prefix });
+    replace({ text: hypothesis.text, ...explanationData.words(hypothesis), prefix: kept.get(keyOf(current))?.choice?.prefix });
     showAlternatives();
     find("ranked").querySelectorAll("button")[focused]?.focus();
   }

@@ -75,7 +75,7 @@ const serverClient = (() => {
 
   const texts = ({ text, log_probs: logProbs, words }) => {
     const own = text.split(" "), fits = logProbs && own.length === Math.max(-1, ...words) + 1;
-    return { text, ...(fits ? liveData.words({ text, targetWords: { texts: own, ofTokens: words }, logProbs }) : { words: [], shares: [] }) };
+    return { text, ...(fits ? explanationData.words({ text, targetWords: { texts: own, ofTokens: words }, logProbs }) : { words: [], shares: [] }) };
   };
 
   const shown = ({ text, lines }) => (lines?.length === 1 ? texts(lines[0].hypotheses[0]) : { text, words: [], shares: [] });
@@ -90,18 +90,9 @@ const serverClient = (() => {
     return all;
   }
 
-  function numbers(packed) { // 16-bit numbers, little end first, 65,535 being 1
-    const bytes = atob(packed), weights = new Float32Array(bytes.length / 2);
-    for (let i = 0; i < weights.length; i++) weights[i] = (bytes.charCodeAt(2 * i) + 256 * bytes.charCodeAt(2 * i + 1)) / 65535;
-    return weights;
-  }
-
-  const signed = (packed) => Float32Array.from(atob(packed), (byte) => ((byte.charCodeAt(0) << 24) >> 24) / 127);
-
-  function unpacked(explanation) { // as the module regard.js returns it
-    const read = (layers) => layers.map((layer) => ({ ...layer, weights: numbers(layer.weights) }));
-    const stated = (states) => states && { ...states, encoder: signed(states.encoder), decoder: signed(states.decoder) };
-    const [first, ...others] = explanation.nbest.map((hypothesis) => ({ ...hypothesis, score: hypothesis.score ?? NaN, attention: read(hypothesis.attention), states: stated(hypothesis.states) }));
+  async function unpacked(explanation) { // as the module regard.js returns it; the encoder's attention comes with the first hypothesis
+    const hypotheses = explanation.nbest.map((hypothesis) => explanationData.unpacked({ ...hypothesis, score: hypothesis.score ?? NaN }));
+    const [first, ...others] = await Promise.all(hypotheses);
     const encoder = first.attention.filter(({ role }) => role === "encoder");
     return { ...explanation, ...first, nbest: [first, ...others.map((hypothesis) => ({ ...hypothesis, attention: [...encoder, ...hypothesis.attention] }))] };
   }
@@ -145,7 +136,8 @@ const serverClient = (() => {
         if (signal.aborted) return;
         try {
           const { explanation } = await request("v1/explain", { text: sentence, ...languages(direction), prefix, trace, packed: true }, signal, 0);
-          send({ kind: "explained", direction, sentence, translation: unpacked(explanation) });
+          const translation = await unpacked(explanation);
+          if (!signal.aborted) send({ kind: "explained", direction, sentence, translation });
         } catch (problem) {
           if (signal.aborted || !(problem instanceof Problem)) throw problem;
           send({ kind: "explained", direction, sentence, error: describe(problem) });

@@ -58,7 +58,7 @@ const answers = {
     const translator = await translatorOf(direction);
     try {
       const [{ steps }] = translator.translate(sentence, { prefix: before, beam: 1, nbest: 1, trace: true, minLength: 0, maxLength: before.length + 1 });
-      const likely = (steps[before.length]?.candidates ?? []).filter((candidate) => candidate.id !== liveData.EOS).sort((a, b) => b.logProb - a.logProb).slice(0, MOST_CONTINUATIONS);
+      const likely = (steps[before.length]?.candidates ?? []).filter((candidate) => candidate.id !== explanationData.EOS).sort((a, b) => b.logProb - a.logProb).slice(0, MOST_CONTINUATIONS);
       const prefixes = likely.map((candidate) => [...before, candidate.id]);
       const translations = translator.translate(likely.map(() => sentence), { prefixes, nbest: 1, attention: "none", alignments: false });
       const options = translations.map((translation, i) => ({ ...shown(translation), prefix: prefixes[i], share: Math.exp(likely[i].logProb) }));
@@ -69,7 +69,7 @@ const answers = {
   },
 };
 
-const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, notes: translation.notes, ...liveData.words(translation) });
+const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, notes: translation.notes, ...explanationData.words(translation) });
 
 function translated(translator, sentence) {
   try {

@@ -15,7 +15,7 @@ from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.data.text import nfc, read_lines
 from regard.model_folder import FolderSettings, load_settings
-from regard.training.journal import read
+from regard.training.journal import JournalEvent, read
 from regard.training.recipe import read_run_recipe
 from regard.training.run_lock import is_locked
 
@@ -245,5 +245,5 @@ def has_ended(folder: Path) -> bool:
     )
 
 
-def _was_stopped(event: Mapping[str, Any]) -> bool:
+def _was_stopped(event: JournalEvent) -> bool:
     return str(event.get("reason", "")).startswith("stopped by")

@@ -13,6 +13,7 @@ from sacrebleu.metrics.ter import TER
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
+from regard.training.journal import ValidationScores
 
 MAX_TER_WORDS = 200
 
@@ -60,7 +61,7 @@ def scores(
 
 def chrf_and_bleu(
     outputs: Sequence[str], references: Sequence[str], tokenizer: BleuTokenizer = "13a"
-) -> dict[str, float]:
+) -> ValidationScores:
     """Return the scores that are logged when a translator is validated during training."""
     chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
     bleu = (

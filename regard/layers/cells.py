@@ -31,7 +31,7 @@ class Cell(nn.Module):
 
     gates: int
     states: int
-    fused: Callable[..., Any]  # PyTorch's kernel for a whole sequence
+    fused: Callable[..., tuple[Tensor, ...]]  # PyTorch's kernel for a whole sequence
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class _GRU(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rz, n, hidden_n, h = ctx.saved_tensors
         E = h.shape[-1]
         r = rz[:, :E]

@@ -16,6 +16,7 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
+from regard.layers.module_list import ModuleList
 from regard.layers.positional_encoding import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
 from regard.models.interface import (
@@ -102,7 +103,7 @@ class ConvolutionalEncoder(Encoder):
         self.dropout = Dropout(s.dropout)
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
-        self.layers = nn.ModuleList(
+        self.layers = ModuleList(
             GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers)
         )
         # Arguments of F.pad: no padding of the size, then the positions before and after.
@@ -190,7 +191,7 @@ class ConvolutionalDecoder(Decoder):
         self.max_target = s.max_positions
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
-        self.layers = nn.ModuleList(
+        self.layers = ModuleList(
             ConvolutionalDecoderLayer(s, source) for _ in range(s.layers)
         )
         self.fit_target = _fit(s.embedding, source.size)
@@ -212,7 +213,7 @@ class ConvolutionalDecoder(Decoder):
         values = to_autocast(sums * SQRT_HALF)
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
-            layer.cross_attention.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_attention.prepare(outputs, values, encoded.keep)
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)

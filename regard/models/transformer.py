@@ -15,6 +15,7 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout, layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
+from regard.layers.module_list import ModuleList
 from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
 from regard.models.interface import (
@@ -260,9 +261,7 @@ class TransformerEncoder(Encoder):
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         self.input_embedding = InputEmbedding(vocabulary, settings)
-        self.layers = nn.ModuleList(
-            EncoderLayer(settings) for _ in range(settings.layers)
-        )
+        self.layers = ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.sizes = EncoderSizes(settings.size, 1, settings.size)
@@ -294,7 +293,7 @@ class TransformerDecoder(Decoder):
     ) -> None:
         super().__init__()
         self.input_embedding = InputEmbedding(vocabulary, settings)
-        self.layers = nn.ModuleList(
+        self.layers = ModuleList(
             DecoderLayer(settings, source) for _ in range(settings.layers)
         )
         self.layer_dropout = settings.layer_dropout
@@ -311,7 +310,7 @@ class TransformerDecoder(Decoder):
     def prepare(self, encoded: Encoded) -> Source:
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
-            layer.cross_attention.prepare(outputs, outputs, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_attention.prepare(outputs, outputs, encoded.keep)
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)
@@ -321,7 +320,7 @@ class TransformerDecoder(Decoder):
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
         memories = {}
         for i, layer in enumerate(self.layers):
-            memories[str(i)] = layer.self_attention.empty(B)  # type: ignore[operator, union-attr]
+            memories[str(i)] = layer.self_attention.empty(B)
         return State(position, {}, memories)
 
     def step(

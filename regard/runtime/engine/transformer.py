@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import Attention
 from regard.layers.feedforward import FeedForward, swiglu
 from regard.layers.residual import Residual
-from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.models.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 from regard.runtime.engine.attention_ops import (
     emit_cross_attention,
     emit_embedding,
@@ -22,7 +25,7 @@ from regard.runtime.engine.attention_ops import (
 )
 from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program
 
-ACTIVATIONS: dict[Any, str] = {
+ACTIVATIONS: dict[object, str] = {
     F.relu: "relu",
     F.gelu: "gelu",
     F.silu: "silu",
@@ -60,8 +63,7 @@ def encoder_program(
     projected = builder.register(3 * D)
     context = builder.register(D)
     builder.add("copy", x, embedded, offset=0, column=0, size=D)
-    layers: Any = encoder.layers
-    for layer in layers:
+    for layer in encoder.layers:
         z = _before(builder, layer.self_attention_residual, x, y)
         emit_self_projections(builder, layer.self_attention, z, projected)
         fields = _score_fields(layer.self_attention)
@@ -96,10 +98,8 @@ def memory_program(
     Returns also the size of a memory entry in numbers.
     """
     builder = Builder(precision)
-    layers: Any = decoder.layers
-    entry = emit_memories(
-        builder, (layer.cross_attention for layer in layers), builder.register(size)
-    )
+    attentions = (layer.cross_attention for layer in decoder.layers)
+    entry = emit_memories(builder, attentions, builder.register(size))
     return builder.build(), entry
 
 
@@ -120,8 +120,7 @@ def step_program(
     projected = builder.register(3 * D)
     context = builder.register(D)
     offset = 0
-    layers: Any = decoder.layers
-    for i, layer in enumerate(layers):
+    for i, layer in enumerate(decoder.layers):
         z = _before(builder, layer.self_attention_residual, x, y)
         emit_self_projections(builder, layer.self_attention, z, projected)
         builder.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
@@ -168,22 +167,25 @@ def _last_norm(
         builder.norm(x, side.norm, x)
 
 
-def _before(builder: Builder, residual: Any, x: int, y: int) -> int:
+def _before(builder: Builder, residual: Residual, x: int, y: int) -> int:
     """Normalise x into y if the sublayer is pre-norm; return the input of the sublayer."""
     return builder.norm(x, residual.norm, y) if residual.pre else x
 
 
 def _after(
-    builder: Builder, residual: Any, x: int, change: int, layer: nn.Linear
+    builder: Builder, residual: Residual, x: int, change: int, layer: nn.Module
 ) -> None:
     """Add the output projection of a sublayer to x, and normalise the sum if it is post-norm."""
+    assert isinstance(layer, nn.Linear), "the output of a sublayer is projected"
     builder.linear(change, layer.weight, layer.bias, plus=x, target=x)
     if not residual.pre:
         builder.norm(x, residual.norm, x)
 
 
-def _feedforward(builder: Builder, layer: Any, x: int, y: int) -> None:
-    network: FeedForward = layer.feedforward
+def _feedforward(
+    builder: Builder, layer: EncoderLayer | DecoderLayer, x: int, y: int
+) -> None:
+    network = layer.feedforward
     z = _before(builder, layer.feedforward_residual, x, y)
     inner = builder.linear(
         z,
@@ -198,5 +200,5 @@ def _feedforward(builder: Builder, layer: Any, x: int, y: int) -> None:
     _after(builder, layer.feedforward_residual, x, inner, network.narrow)
 
 
-def _score_fields(attention: Attention) -> dict[str, Any]:
+def _score_fields(attention: Attention) -> dict[str, float]:
     return {"heads": attention.heads, "scale": scale(attention)}

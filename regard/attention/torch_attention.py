@@ -47,7 +47,7 @@ def torch_attention_recorded(
     # With the id of the thread, as several threads may run the model.
     called = set[tuple[int, nn.Module]]()
 
-    def before_forward(module: nn.Module, _: Any) -> None:
+    def before_forward(module: nn.Module, _: object) -> None:
         if _is_encoder_layer(module):
             # An earlier call of the attention by itself must not count as a call by this layer.
             called.discard((get_ident(), module.get_submodule("self_attn")))
@@ -83,7 +83,9 @@ def _is_encoder_layer(module: nn.Module) -> bool:
     return is_layer and type(module).forward is nn.TransformerEncoderLayer.forward
 
 
-def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+def _attention_of_layer(
+    layer: Any, *args: Any, **kwargs: object
+) -> tuple[Tensor, Tensor]:
     """Return the weights and scores of an encoder layer's self-attention, from its arguments."""
     signature = inspect.signature(nn.TransformerEncoderLayer.forward)
     arguments = signature.bind(layer, *args, **kwargs).arguments

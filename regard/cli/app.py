@@ -30,7 +30,7 @@ from regard.common.requests import Option
 from regard.common.version import __version__
 from regard.requests.shared_fields import Seed, ThreadCount
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _shared_options(
@@ -82,7 +82,7 @@ class App(typer.Typer):
 
 def _as_command(
     function: Callable[..., Any], request: type | None, sets: Sequence[str]
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Return the function that typer calls with the values of all options of a command."""
     described = described_fields(request or function)
     declared = {field.name: field.parameter() for field in described}

@@ -42,7 +42,7 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[SearchComm
     return Command
 
 
-def search_options(context: typer.Context) -> dict[str, Any]:
+def search_options(context: typer.Context) -> dict[str, object]:
     """Return the search settings of the command line by name."""
     values = context.meta[_OPTIONS_KEY]
     return {name: value for name, value in values.items() if value is not None}

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Literal, TextIO, cast
 
 import typer
 
@@ -141,7 +141,7 @@ def translate(command: TranslateCommand) -> None:
     model.keep_export()
 
 
-def _conditions(command: TranslateCommand) -> dict[str, Any]:
+def _conditions(command: TranslateCommand) -> dict[str, object]:
     """Return the options, besides those of the search, on which results depend."""
     conditions = {name: getattr(command, name) for name in CONDITIONS}
     return {name: value or None for name, value in conditions.items()}
@@ -543,7 +543,7 @@ def _link_target(output: Path) -> Path:
 
 @contextmanager
 def _open_output(
-    command: TranslateCommand, conditions: dict[str, Any]
+    command: TranslateCommand, conditions: dict[str, object]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
     """Open the output.
 

@@ -75,7 +75,7 @@ def measure_speed(
     runs: Mapping[str, Path],
     sources: Sequence[str],
     device: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return tokens_per_second, latency in seconds and memory in MiB of each run.
 
@@ -119,7 +119,7 @@ def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @contextmanager
-def _start(run: Path, device: str, options: Mapping[str, Any]) -> Iterator[_Worker]:
+def _start(run: Path, device: str, options: Mapping[str, object]) -> Iterator[_Worker]:
     values = (str(run), device, json.dumps(dict(options)))
     command = module_command(
         "regard.evaluation.speed", *values, call="serve(*sys.argv[1:])"

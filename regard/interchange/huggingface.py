@@ -371,14 +371,14 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
     )
 
 
-def _parse(path: Path, text: bytes) -> Any:
+def _parse(path: Path, text: bytes) -> object:
     try:
         return parse_json(text)
     except ValueError as problem:
         raise ExportError(f"{path}: damaged, not JSON ({problem})") from None
 
 
-def _read_table(path: Path) -> dict[str, Any]:
+def _read_table(path: Path) -> dict[str, object]:
     values = _parse(path, _read(path))
     if not isinstance(values, dict):
         raise ExportError(
@@ -408,5 +408,5 @@ def _model_card(folder: Path, imported: ModelFolder) -> str:
 """
 
 
-def _json(values: Any) -> str:
+def _json(values: object) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2) + "\n"

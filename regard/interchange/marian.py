@@ -68,7 +68,7 @@ _BIAS = "final_logits_bias"
 
 def config_of(
     settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the `config.json` of a model for which `huggingface_obstacles` finds none.
 
     Every field is set.
@@ -128,7 +128,7 @@ def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any
 
 
 def search_settings(
-    generation: Mapping[str, Any], config: Mapping[str, Any]
+    generation: Mapping[str, object], config: Mapping[str, Any]
 ) -> SearchSettings:
     """Return the search settings of an imported model."""
     values = {**config, **generation}

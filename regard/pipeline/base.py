@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -118,7 +117,7 @@ class BasePipeline:
         """
         folder_settings = self.settings.search
         defaults = folder_settings.model_dump()
-        overrides: dict[str, Any] = {
+        overrides: dict[str, object] = {
             name: value for name, value in options.items() if value is not None
         }
         requested = SearchSettings.parse({**defaults, **overrides}, "search")

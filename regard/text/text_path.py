@@ -85,7 +85,7 @@ class PathRules:
     wanted: Wanted = BEST_TEXT
 
     @property
-    def user_patterns(self) -> Any:
+    def user_patterns(self) -> object:
         """The compiled patterns of the user's spans; None if there are none."""
         return None if isinstance(self.keep, bool) else own_pattern(tuple(self.keep))
 
@@ -258,7 +258,7 @@ class _Outcome(NamedTuple):
     note: str | None
 
 
-def _line_path(line: str, rules: PathRules, patterns: Any) -> _LinePath:
+def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     """Translate one line, and translate it again as long as its spans differ.
 
     Retries leave numbers, keys and symbols unprotected, and at last use word links instead of copy
@@ -308,7 +308,7 @@ def _try(
     line: str,
     protected: ProtectedLine | None,
     reader: CaseReader,
-    patterns: Any,
+    patterns: object,
     is_retry: bool,
 ) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
     """Translate the parts of a line, in letters that the model knows; return None if there is no
@@ -360,7 +360,7 @@ def first_reading(
 
 
 def _protected(
-    line: str, copies: str, patterns: Any, kinds: Collection[str]
+    line: str, copies: str, patterns: object, kinds: Collection[str]
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if there are none.
 
@@ -386,7 +386,7 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
     return not INVISIBLE.search(line)
 
 
-def _note(line: str, result: Translation, patterns: Any) -> str | None:
+def _note(line: str, result: Translation, patterns: object) -> str | None:
     """Return a note on spans that a translation has lost or invented; None if there are none."""
     if (
         patterns is None

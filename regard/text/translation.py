@@ -101,7 +101,7 @@ class Translation:
         return result_html(self.text, self.score, self.readings)
 
 
-def as_texts(texts: Any) -> list[str]:
+def as_texts(texts: object) -> list[str]:
     """Return a text or several texts as a list. Raises UsageError, with all causes, for other
     objects.
     """

@@ -108,7 +108,7 @@ def loopback_speed() -> float:
 def take_part(rank: int, port: int) -> list[float]:
     """All-reduce a few messages with the other process, and return the seconds of each."""
     gloo: Any = dist.ProcessGroupGloo
-    store: Any = dist.TCPStore("127.0.0.1", port, is_master=False)
+    store: object = dist.TCPStore("127.0.0.1", port, is_master=False)
     options = gloo._Options()
     seconds = []
     options._devices = [gloo.create_device(hostname="127.0.0.1")]

@@ -137,7 +137,7 @@ class GradientWorkers:
 def _replica(objective: Objective) -> Objective:
     """Return a copy that shares the memory of the weights and has its own gradients."""
     # `deepcopy` takes these parameters in place of copies.
-    shared: dict[int, Any] = {
+    shared: dict[int, object] = {
         id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()
     }
     return copy.deepcopy(objective, shared)

@@ -339,7 +339,7 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive: list[Tensor] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
@@ -357,7 +357,7 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _tensors(tree: Any) -> list[Tensor]:
+def _tensors(tree: object) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 

@@ -476,7 +476,7 @@ def load_settings(folder: Path) -> FolderSettings:
     return settings
 
 
-def _read_settings(folder: Path) -> dict[str, Any]:
+def _read_settings(folder: Path) -> dict[str, object]:
     path = folder / CONFIG
     check_links(folder, *READ)
     if is_runtime_file(folder):

@@ -53,7 +53,7 @@ def torch_attention_recorded(
             called.discard((get_ident(), module.get_submodule("self_attn")))
 
     def after_forward(
-        module: nn.Module, args: Any, kwargs: dict[str, Any], _: Any
+        module: nn.Module, args: Any, kwargs: dict[str, object], _: object
     ) -> None:
         if is_torch_attention(module) and module in modules:
             called.add((get_ident(), module))
@@ -84,7 +84,7 @@ def _is_encoder_layer(module: nn.Module) -> bool:
 
 
 def _attention_of_layer(
-    layer: Any, *args: Any, **kwargs: object
+    layer: Any, *args: object, **kwargs: object
 ) -> tuple[Tensor, Tensor]:
     """Return the weights and scores of an encoder layer's self-attention, from its arguments."""
     signature = inspect.signature(nn.TransformerEncoderLayer.forward)
@@ -104,7 +104,7 @@ def _attention_of_layer(
 
 
 def _attention_of(
-    module: Any, *args: Any, **kwargs: Any
+    module: Any, *args: object, **kwargs: object
 ) -> tuple[Float[Tensor, "N H T S"], Float[Tensor, "N H T S"]]:
     """Return the weights (before dropout) and scores of one forward pass, from its arguments.
 

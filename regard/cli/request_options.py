@@ -122,7 +122,7 @@ def _text_type(field: DescribedField) -> Any:
     return types[0]
 
 
-def _alternatives(field_type: Any) -> Iterator[object]:
+def _alternatives(field_type: object) -> Iterator[object]:
     """Yield the types of which a field may be one, and the types of the items of lists."""
     origin = get_origin(field_type)
     if origin is None or origin is Literal:

@@ -105,7 +105,7 @@ def score_with_intervals(
 
 def _tested(
     names: Mapping[str, str],
-    signatures: Mapping[str, Any],
+    signatures: Mapping[str, object],
     results: Mapping[str, Any],
     number: int,
 ) -> Iterator[TestedScore]:

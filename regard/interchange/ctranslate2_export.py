@@ -203,7 +203,7 @@ def _spec(model: ModelFolder) -> Any:
     return spec
 
 
-def _shape(settings: Any) -> dict[str, Any]:
+def _shape(settings: Any) -> dict[str, object]:
     from ctranslate2.specs.common_spec import Activation
 
     activations = {

@@ -271,8 +271,8 @@ def _check(parity: Parity) -> None:
 
 
 def _tokenizer_config(
-    tokenizer: Tokenizer, config: dict[str, Any], languages: Languages
-) -> dict[str, Any]:
+    tokenizer: Tokenizer, config: dict[str, object], languages: Languages
+) -> dict[str, object]:
     codes = {"source_lang": languages.source, "target_lang": languages.target}
     return {
         **{name: code for name, code in codes.items() if code},
@@ -345,7 +345,7 @@ def _vocabulary(path: Path, model: bytes) -> Vocabulary:
     )
 
 
-def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
+def _different_ids(config: dict[str, object], tokenizer: Tokenizer) -> list[str]:
     """Return an error for each special token whose id in the configuration is not the
     tokenizer's.
     """

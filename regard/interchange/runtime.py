@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.atomic import atomic_file
@@ -171,7 +171,7 @@ def card(
     precision: Precision,
     choice: AlignmentChoice | None,
     languages: Languages,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the card of the file, which describes the model."""
     readme = folder / "README.md"
     return {

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.common.errors import MissingKernels
 
@@ -339,7 +339,7 @@ def declare(
     name: str,
     result: CType | None,
     *arguments: CType,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Declare the types of a function of the library; return it."""
     function: ctypes._NamedFuncPointer = getattr(library, f"regard_{name}")
     function.restype = result

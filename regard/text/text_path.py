@@ -501,7 +501,7 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
     """
     source_words = copies.restored_words(source)
 
-    def links(hypothesis: Translation) -> Any:
+    def links(hypothesis: Translation) -> object:
         if not hypothesis.alignments:
             return hypothesis.alignments
         target_words = copies.restored_words(hypothesis.text)

@@ -132,7 +132,7 @@ def as_texts(texts: object) -> list[str]:
     return items
 
 
-def as_text(text: Any, name: str = "") -> str:
+def as_text(text: object, name: str = "") -> str:
     """Return one text. Raises UsageError for other objects.
 
     `name` is the name of the argument if it is not the source.
@@ -142,7 +142,7 @@ def as_text(text: Any, name: str = "") -> str:
     return as_texts([text])[0]
 
 
-def as_token_ids(ids: Any, vocabulary: Sized, name: str = "target") -> list[int]:
+def as_token_ids(ids: object, vocabulary: Sized, name: str = "target") -> list[int]:
     """Return token ids as integers. Raises UsageError for ids that the vocabulary does not have."""
     wanted = f"`{name}=`: wanted a text, or token ids from 0 to {len(vocabulary) - 1:,}"
     if (
@@ -178,7 +178,7 @@ def check_nbest(nbest: Any, beam: int) -> None:
         )
 
 
-def check_readings(readings: Any) -> None:
+def check_readings(readings: object) -> None:
     """Raise UsageError unless the argument is attention readings."""
     from regard.attention.alignment import Readings
 

@@ -231,7 +231,7 @@ class RecipeComposer:
             lines += describe_code(str(requested or ""), getattr(recipe.data, name))
         return lines
 
-    def _suitable(self, data: Any, name: str) -> dict[str, Any]:
+    def _suitable(self, data: Any, name: str) -> dict[str, object]:
         """Return values that suit the corpus better than those of a preset.
 
         The corpus is read once. If it cannot be read, there are no such values.
@@ -362,7 +362,7 @@ def _inherit(parent: ParentRun) -> dict[str, object]:
     return values
 
 
-def _parent_setting(values: Mapping[str, Any]) -> Path | None:
+def _parent_setting(values: Mapping[str, object]) -> Path | None:
     training = values.get("training")
     if isinstance(training, dict) and training.get("parent"):
         return Path(str(training["parent"]))
@@ -370,7 +370,7 @@ def _parent_setting(values: Mapping[str, Any]) -> Path | None:
 
 
 def _without_other_end(
-    values: dict[str, Any], overrides: Mapping[str, Any]
+    values: dict[str, object], overrides: Mapping[str, object]
 ) -> dict[str, object]:
     """Return a run's values without its updates if minutes are set now, and vice versa.
 

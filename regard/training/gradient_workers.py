@@ -11,8 +11,7 @@ import copy
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -143,7 +142,7 @@ def _replica(objective: Objective) -> Objective:
     return copy.deepcopy(objective, shared)
 
 
-def autocast(precision: str, device: torch.device) -> Any:
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Return a context for matrix products in this precision; weights stay in float32."""
     if precision == "bfloat16":
         return torch.autocast(device.type, torch.bfloat16)

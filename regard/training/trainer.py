@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -85,7 +85,7 @@ class Progress:
         return values
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Progress:
+    def from_json(cls, values: Mapping[str, object]) -> Progress:
         """Read the values that `as_json` returned.
 
         Raises ValueError, KeyError or TypeError if they are no state of a run.
@@ -96,12 +96,12 @@ class Progress:
             if not isinstance(values[name], types) or isinstance(values[name], bool):
                 raise TypeError(f"its state has {name} = {values[name]!r:.40}")
         # None stands for an infinite number, which is the default of its field.
-        fields = {
+        fields: dict[str, Any] = {
             name: value
             for name, value in values.items()
             if value is not None or name == "updates"
         }
-        fields["position"] = Position.from_json(values["position"])
+        fields["position"] = Position.from_json(fields["position"])
         return cls(**fields)
 
 

@@ -340,7 +340,7 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    ) -> object:
         result = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
         depth = max(

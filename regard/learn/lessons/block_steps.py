@@ -659,7 +659,7 @@ def array(tensor: Tensor) -> Array:
     return numbers
 
 
-def _worded(key: str, **values: Any) -> tuple[Text, Text]:
+def _worded(key: str, **values: object) -> tuple[Text, Text]:
     """Return the title and the description of a kind of step."""
     title = TEXTS[f"steps.{key}.title"].fill(**values)
     description = TEXTS[f"steps.{key}.text"].fill(**values)

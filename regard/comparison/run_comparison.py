@@ -58,7 +58,7 @@ from regard.comparison.test_data import (
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
 from regard.evaluation.speed import measure_speed
-from regard.evaluation.text_metrics import MAX_TER_WORDS
+from regard.evaluation.text_metrics import MAX_TER_WORDS, longest_line
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
 from regard.pipeline import load
@@ -364,10 +364,7 @@ class _Session:
             for entry in entries
         }
         ter = self.request.ter
-        longest = max(
-            (len(line.split()) for lines in outputs.values() for line in lines),
-            default=0,
-        )
+        longest = longest_line(outputs.values())
         is_slow = tokenize is None and longest > SLOW_TER_WORDS and ter
         say(
             self.request.report,

@@ -16,6 +16,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.common.counting import counted
 from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
+from regard.evaluation.text_metrics import corpus_chrf
 from regard.training.journal import JournalEvent, of_kind
 from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
@@ -108,7 +109,7 @@ def make_report(
 def _corpus_chrf(pairs: Sequence[TranslatedPair]) -> float:
     outputs = [pair.output for pair in pairs]
     references = [pair.reference for pair in pairs]
-    return float(CHRF().corpus_score(outputs, [references]).score)
+    return corpus_chrf(outputs, references)
 
 
 def _meaning(pairs: Sequence[TranslatedPair]) -> str:

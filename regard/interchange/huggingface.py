@@ -31,7 +31,14 @@ from regard.data.vocabulary import (
 )
 from regard.interchange import marian
 from regard.interchange.checksums import check_sums, write_sums
-from regard.interchange.parity import Parity, best_targets, check_new
+from regard.interchange.parity import (
+    GREEDY,
+    TOKENS,
+    Parity,
+    best_targets,
+    check_new,
+    encode,
+)
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import (
     WEIGHTS,
@@ -70,8 +77,6 @@ MAX_DIFFERENCE = 1e-4
 MAX_TOKENS = 60
 """Largest number of tokens in a translation that is compared."""
 BATCH_SIZE = 16
-TOKENISATION = "tokenisation"
-GREEDY = "greedy search"
 
 
 def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
@@ -187,10 +192,10 @@ def compare(
     tokenizer = model.tokenizer
     source = marian.rows(tokenizer.source)
     target = marian.rows(tokenizer.target)
-    rows = [[*tokenizer.source.encode(text), EOS] for text in sentences]
+    rows = encode(model, sentences)
     pairs = zip(sentences, rows, strict=True)
     mismatches = {
-        TOKENISATION: sum(
+        TOKENS: sum(
             their_tokenizer(text).input_ids != [source[i] for i in ids]
             for text, ids in pairs
         )

@@ -28,7 +28,7 @@ from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.runtime.native import declare, kernels, typed
-from regard.text.translation import TranslatedPart
+from regard.text.translation import TranslatedPart, group_by_word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -793,11 +793,7 @@ class RuntimeModel:
         """Return the text of each word, decoded from its tokens; `words` is the result of
         `word_indices`.
         """
-        count = max(words, default=-1) + 1
-        ids_of_words: list[list[int]] = [[] for _ in range(count)]
-        for token_id, word in zip(ids, words, strict=True):
-            if word >= 0:
-                ids_of_words[word].append(token_id)
+        ids_of_words = group_by_word(ids, words)
         return tuple(self.decode(word_ids, is_target) for word_ids in ids_of_words)
 
     @property

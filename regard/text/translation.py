@@ -169,6 +169,15 @@ def as_rows_of_ids(rows: Any, vocabulary: Sized) -> list[list[int]]:
     return [as_token_ids(target, vocabulary, "targets") for target in targets]
 
 
+def group_by_word(ids: Sequence[int], words: Sequence[int]) -> list[list[int]]:
+    """Return the token ids of each word, given the word index of each token (−1: of none)."""
+    ids_of_words: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
+    for token_id, word in zip(ids, words, strict=True):
+        if word >= 0:
+            ids_of_words[word].append(token_id)
+    return ids_of_words
+
+
 def check_nbest(nbest: Any, beam: int) -> None:
     """Raise UsageError unless a search with this beam has `nbest` hypotheses."""
     if not (WHOLE.holds(nbest) and 1 <= nbest <= beam):

@@ -33,6 +33,16 @@ STATE = "state.json"
 """File with the trainer's state and the checksums of all other files."""
 BEST = "best.safetensors"
 """Copy of the best weights so far."""
+_UNREADABLE = (
+    OSError,
+    SafetensorError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
+"""Errors that a damaged checkpoint raises when it is read."""
 # Names of the files of tensors, of all processes or of one.
 FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")
 
@@ -262,14 +272,7 @@ def _unseal(folder: Path, world: World) -> Seal:
             if file_sha256(_regular(folder, name)) != files[name]:
                 raise DamagedCheckpoint(f"{name} does not match its checksum")
         return Seal(folder, state, files)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as problem:
+    except _UNREADABLE as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 
@@ -293,15 +296,7 @@ def _read(
     try:
         check_state(seal.state)
         read_parts([seal.folder / name for name in seal.files if name != BEST], own)
-    except (
-        OSError,
-        SafetensorError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as problem:
+    except _UNREADABLE as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 

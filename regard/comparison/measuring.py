@@ -43,6 +43,7 @@ from regard.pipeline import Captioner, FolderTranslator, load
 from regard.search import SearchOptions
 from regard.training.journal import (
     cross_attention_entropy,
+    last_update,
     of_kind,
     read,
     scores_of,
@@ -274,7 +275,7 @@ def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cos
     return Cost(
         weights=measured.weights,
         operations=measured.operations,
-        updates=max((event.get("update", 0) for event in events), default=0) or None,
+        updates=last_update(events) or None,
         training_tokens=int(with_tokens[-1]["tokens"]) if with_tokens else None,
         training_seconds=float(timed[-1]["seconds"]) if timed else None,
         tokens_per_second=times.get("tokens_per_second"),

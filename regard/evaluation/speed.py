@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import torch
 
@@ -125,14 +125,16 @@ def _start(run: Path, device: str, options: Mapping[str, object]) -> Iterator[_W
         "regard.evaluation.speed", *values, call="serve(*sys.argv[1:])"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    pipes: dict[str, Any] = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "text": True,
-    }
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(command, **pipes, stderr=errors, env=environment) as process,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        ) as process,
     ):
         yield _Worker(process, errors)
 

@@ -157,6 +157,11 @@ def of_kind(events: Iterable[JournalEvent], kind: str) -> list[JournalEvent]:
     return [event for event in events if event["event"] == kind]
 
 
+def last_update(events: Iterable[JournalEvent]) -> int:
+    """Return the highest update of the events; 0 if there are none."""
+    return max((event.get("update", 0) for event in events), default=0)
+
+
 def scores_of(event: JournalEvent) -> dict[str, float]:
     """Return the loss and the scores of a validation."""
     return {name: value for name in VALIDATED if (value := event.get(name)) is not None}

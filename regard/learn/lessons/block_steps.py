@@ -7,10 +7,9 @@ keep them; score, mask and softmax are those of the model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import torch
@@ -227,7 +226,10 @@ class BlockSteps:
             self._last = "output"
 
     def prediction(
-        self, output: OutputProjection, targets: Sequence[Sequence[int]], tokens: Any
+        self,
+        output: OutputProjection,
+        targets: Sequence[Sequence[int]],
+        tokens: Callable[[Sequence[int]], list[str]],
     ) -> None:
         """Append logits, softmax and cross-entropy of the target ids.
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field
-from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
 from regard.common.monkey_patches import as_defined
 from regard.common.settings import LENGTH, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
-from regard.layers.dropout import Dropout, layer_drop
+from regard.layers.dropout import layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
+from regard.layers.input_embedding import InputEmbedding
 from regard.layers.module_list import ModuleList
 from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
@@ -149,30 +149,15 @@ class TransformerDecoderSettings(TransformerSettings):
             yield "causal = false (no causal mask: training sees the answers)"
 
 
-@as_defined
-class InputEmbedding(nn.Module):
-    """Token embedding plus positional embedding, with dropout."""
-
-    def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
-        super().__init__()
-        self.embedding = Embedding(vocabulary, settings.size, settings.scale_embedding)
-        self.dropout = Dropout(settings.dropout)
-        self.word_dropout = Dropout(settings.word_dropout, per_position=True)
-        self.position_embedding: LearnedPositions | SinusoidalPositions | None = None
-        if settings.positions == "learned":
-            self.position_embedding = LearnedPositions(
-                settings.max_positions, settings.size
-            )
-        elif settings.positions == "sinusoidal":
-            self.position_embedding = SinusoidalPositions(settings.size)
-
-    def forward(
-        self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
-    ) -> Float[Tensor, "N T D"]:
-        x = self.word_dropout(self.embedding(tokens))
-        if self.position_embedding is not None:
-            x = x + self.position_embedding(positions)
-        return self.dropout(x)  # type: ignore[no-any-return]
+def _input_embedding(vocabulary: int, settings: TransformerSettings) -> InputEmbedding:
+    s = settings
+    embedding = Embedding(vocabulary, s.size, s.scale_embedding)
+    positions: LearnedPositions | SinusoidalPositions | None = None
+    if s.positions == "learned":
+        positions = LearnedPositions(s.max_positions, s.size)
+    elif s.positions == "sinusoidal":
+        positions = SinusoidalPositions(s.size)
+    return InputEmbedding(embedding, positions, s.dropout, s.word_dropout)
 
 
 @as_defined
@@ -260,7 +245,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
-        self.input_embedding = InputEmbedding(vocabulary, settings)
+        self.input_embedding = _input_embedding(vocabulary, settings)
         self.layers = ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = make_norm(settings.size, settings.kind_of_final_norm)
@@ -292,7 +277,7 @@ class TransformerDecoder(Decoder):
         source: EncoderSizes,
     ) -> None:
         super().__init__()
-        self.input_embedding = InputEmbedding(vocabulary, settings)
+        self.input_embedding = _input_embedding(vocabulary, settings)
         self.layers = ModuleList(
             DecoderLayer(settings, source) for _ in range(settings.layers)
         )

@@ -26,10 +26,11 @@ from regard.data.batch import pad
 from regard.data.vocabulary import PAD
 from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
+from regard.layers.input_embedding import InputEmbedding
 from regard.layers.positional_encoding import LearnedPositions, interleaved
 from regard.layers.residual import Residual
 from regard.learn.lessons.recording import Calls
-from regard.models.transformer import DecoderLayer, EncoderLayer, InputEmbedding
+from regard.models.transformer import DecoderLayer, EncoderLayer
 from regard.visualisation.number_boxes import Step, Term
 
 TEXTS = read_texts(

@@ -19,7 +19,7 @@ from regard.attention.scores import (
     ScaledDot,
 )
 from regard.common.shapes import Array
-from regard.layers.embedding import Embedding
+from regard.layers.input_embedding import InputEmbedding
 from regard.runtime.engine.program import Builder
 
 DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed, CosinePlain)
@@ -35,10 +35,10 @@ def why_not_emitted(attention: Attention) -> str | None:
     return f"attends with {attention.heads} heads by {kind.__name__}"
 
 
-def emit_embedding(
-    builder: Builder, embedding: Embedding, positions: nn.Module | None
-) -> int:
+def emit_embedding(builder: Builder, inputs: InputEmbedding) -> int:
     """Embed the input tokens, and add position embeddings if there are any; return the register."""
+    embedding = inputs.embedding
+    positions = inputs.position_embedding
     if positions is None:
         return builder.embed(embedding.weight, embedding.scale)
     frozen = copy.deepcopy(positions)

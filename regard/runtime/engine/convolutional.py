@@ -27,9 +27,7 @@ def encoder_program(
 ) -> EncoderProgram:
     """Build the program of the encoder, whose input is sentences laid end to end."""
     builder = Builder(precision)
-    embedded = emit_embedding(
-        builder, encoder.embedding, encoder.input_embedding.position_embedding
-    )
+    embedded = emit_embedding(builder, encoder.input_embedding)
     x = builder.linear(embedded, encoder.widen.weight, encoder.widen.bias)
     before = encoder.padding[2]
     D = builder.widths[x]
@@ -72,9 +70,7 @@ def step_program(
     """
     builder = Builder(precision)
     offset = 0
-    embedded = emit_embedding(
-        builder, decoder.embedding, decoder.input_embedding.position_embedding
-    )
+    embedded = emit_embedding(builder, decoder.input_embedding)
     x = builder.linear(embedded, decoder.widen.weight, decoder.widen.bias)
     target = _fitted(builder, decoder.fit_target, embedded)
     D = builder.widths[x]

@@ -54,9 +54,7 @@ def encoder_program(
 ) -> EncoderProgram:
     """Build the program of the encoder, whose input is sentences laid end to end."""
     builder = Builder(precision)
-    x = emit_embedding(
-        builder, encoder.embedding, encoder.input_embedding.position_embedding
-    )
+    x = emit_embedding(builder, encoder.input_embedding)
     D = builder.widths[x]
     embedded = builder.register(D)
     y = builder.register(D)
@@ -64,24 +62,7 @@ def encoder_program(
     context = builder.register(D)
     builder.add("copy", x, embedded, offset=0, column=0, size=D)
     for layer in encoder.layers:
-        z = _before(builder, layer.self_attention_residual, x, y)
-        emit_self_projections(builder, layer.self_attention, z, projected)
-        fields = _score_fields(layer.self_attention)
-        builder.add(
-            "encoder_attention",
-            projected,
-            context,
-            extent=layer.window or 0,
-            size=D,
-            **fields,
-        )
-        _after(
-            builder,
-            layer.self_attention_residual,
-            x,
-            context,
-            layer.self_attention.output,
-        )
+        _self_attention(builder, layer, (x, y, projected, context))
         _feedforward(builder, layer, x, y)
     _last_norm(builder, encoder, x)
     return EncoderProgram(builder.build(), x, embedded)
@@ -112,36 +93,14 @@ def step_program(
     self-attention keys and values of each layer, which are one position of the KV cache.
     """
     builder = Builder(precision)
-    x = emit_embedding(
-        builder, decoder.embedding, decoder.input_embedding.position_embedding
-    )
+    x = emit_embedding(builder, decoder.input_embedding)
     D = builder.widths[x]
     y = builder.register(D)
     projected = builder.register(3 * D)
     context = builder.register(D)
     offset = 0
     for i, layer in enumerate(decoder.layers):
-        z = _before(builder, layer.self_attention_residual, x, y)
-        emit_self_projections(builder, layer.self_attention, z, projected)
-        builder.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
-        fields = _score_fields(layer.self_attention)
-        window = layer.window or 0
-        builder.add(
-            "cached_attention",
-            projected,
-            context,
-            extent=window,
-            size=D,
-            offset=2 * D * i,
-            **fields,
-        )
-        _after(
-            builder,
-            layer.self_attention_residual,
-            x,
-            context,
-            layer.self_attention.output,
-        )
+        _self_attention(builder, layer, (x, y, projected, context), 2 * D * i)
         z = _before(builder, layer.cross_attention_residual, x, y)
         query = emit_query(builder, layer.cross_attention, z, 0, D)
         emit_cross_attention(
@@ -182,6 +141,35 @@ def _after(
         builder.norm(x, residual.norm, x)
 
 
+def _self_attention(
+    builder: Builder,
+    layer: EncoderLayer | DecoderLayer,
+    registers: tuple[int, int, int, int],
+    offset: int | None = None,
+) -> None:
+    """Attend to the input, or to the KV cache, whose part of this layer begins at `offset`."""
+    x, y, projected, context = registers
+    attention = layer.self_attention
+    size = builder.widths[x]
+    z = _before(builder, layer.self_attention_residual, x, y)
+    emit_self_projections(builder, attention, z, projected)
+    kind = "encoder_attention"
+    if offset is not None:
+        kind = "cached_attention"
+        builder.add("store_block", projected, column=size, size=2 * size, offset=offset)
+    builder.add(
+        kind,
+        projected,
+        context,
+        extent=layer.window or 0,
+        size=size,
+        offset=offset or 0,
+        heads=attention.heads,
+        scale=scale(attention),
+    )
+    _after(builder, layer.self_attention_residual, x, context, attention.output)
+
+
 def _feedforward(
     builder: Builder, layer: EncoderLayer | DecoderLayer, x: int, y: int
 ) -> None:
@@ -198,7 +186,3 @@ def _feedforward(
         inner = builder.register(builder.widths[inner] // 2)
         builder.add("glu", both, inner, size=builder.widths[inner], activation="silu")
     _after(builder, layer.feedforward_residual, x, inner, network.narrow)
-
-
-def _score_fields(attention: Attention) -> dict[str, float]:
-    return {"heads": attention.heads, "scale": scale(attention)}

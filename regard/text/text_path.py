@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
@@ -29,6 +29,8 @@ Keep = bool | Sequence[str]
 """True keeps spans that are not language, False keeps nothing; a list of patterns keeps their
 matches, too.
 """
+Links = tuple[tuple[int, int], ...] | None
+"""Pairs of a source word and a target word; None if they were not asked for."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
@@ -414,7 +416,7 @@ def _mapped(
     text: Callable[[str], str],
     tokens: Callable[[Sequence[str]], Iterable[str]],
     source: Callable[[Sequence[str]], Iterable[str]],
-    links: Callable[[Translation], Any] = lambda hypothesis: hypothesis.alignments,
+    links: Callable[[Translation], Links] = lambda hypothesis: hypothesis.alignments,
 ) -> Translation:
     """Return a translation with its texts and tokens mapped, also in its hypotheses and
     readings.
@@ -501,7 +503,7 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
     """
     source_words = copies.restored_words(source)
 
-    def links(hypothesis: Translation) -> object:
+    def links(hypothesis: Translation) -> Links:
         if not hypothesis.alignments:
             return hypothesis.alignments
         target_words = copies.restored_words(hypothesis.text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from regard.cli.app import app, warn
 from regard.cli.progress import LineReporter
 from regard.cli.request_options import given_flags
 from regard.cli.search_options import search_command
-from regard.cli.translate_input import InputKind, read_input
+from regard.cli.translate_input import InputKind, find_input, read_input
 from regard.cli.translate_model import TranslateModel, open_model
 from regard.cli.translate_output import open_output
 from regard.common.errors import LineError, UsageError
@@ -71,7 +72,7 @@ def translate(command: TranslateCommand) -> None:
     file = "/dev/stdin" if command.file == "-" else command.file
     options.check_output(command.output, file, *command.runs)
 
-    model = open_model(command)
+    model = open_model(command, partial(find_input, command))
     constraints = Constraints(command.prefix, command.term, command.forbid)
     lines, parser, kind = read_input(command, model, constraints)
     total = lines.checked(parser)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 from regard.cli import options
 from regard.cli.app import say, setup_torch
-from regard.cli.translate_input import find_input
 from regard.common.errors import RegardError, UsageError
 from regard.common.reading import is_runtime_file
 from regard.requests.translate_request import TranslateCommand
@@ -63,8 +62,13 @@ class TranslateModel:
         keep_export(self.folder, self.export_name, model, translator.engine.precision)
 
 
-def open_model(command: TranslateCommand) -> TranslateModel:
-    """Return the model: a runtime file, the cached export of a model folder, or model folders."""
+def open_model(
+    command: TranslateCommand, find_kind: Callable[[], str]
+) -> TranslateModel:
+    """Return the model: a runtime file, the cached export of a model folder, or model folders.
+
+    `find_kind` returns the kind of the input, or raises RegardError.
+    """
     runs = command.runs
     workers = command.workers
     if workers is not None and command.cluster is None:
@@ -79,7 +83,7 @@ def open_model(command: TranslateCommand) -> TranslateModel:
 
     name = ""
     export = None
-    if _supports_export(command):
+    if _supports_export(command, find_kind):
         name, export = find_export(
             runs[0], command.decoding_precision, command.device, command.threads
         )
@@ -97,7 +101,7 @@ def open_model(command: TranslateCommand) -> TranslateModel:
     return model
 
 
-def _supports_export(command: TranslateCommand) -> bool:
+def _supports_export(command: TranslateCommand, find_kind: Callable[[], str]) -> bool:
     """Return whether the export of a model folder supports all options of the call, so that PyTorch
     is not needed.
     """
@@ -109,7 +113,7 @@ def _supports_export(command: TranslateCommand) -> bool:
         return False
     # An error of the input is raised again later, after errors of the model.
     with suppress(RegardError):
-        kind = find_input(command)
+        kind = find_kind()
         # PyTorch reads alignments in float32, whatever the precision of the search.
         needs_alignments = command.alignments or kind in ("html", "xml")
         return command.decoding_precision == "float32" or not needs_alignments

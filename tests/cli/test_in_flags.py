@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli.app import _status_and_causes, flags_of, in_flags
-from regard.cli.translate_output import open_output
+from regard.cli.translate import _open_output
 from regard.common.errors import UsageError
 from regard.requests.translate_request import TranslateCommand
 
@@ -46,6 +46,6 @@ def test_an_output_that_links_to_itself_is_refused(tmp_path: Path) -> None:
     command = TranslateCommand(run=tmp_path, output=tmp_path / "loop")
     with (
         pytest.raises(UsageError, match="leads to itself"),
-        open_output(command, {}),
+        _open_output(command, {}),
     ):
         pass

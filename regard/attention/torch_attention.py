@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,7 @@ Record = Callable[[nn.Module, Tensor, Tensor], None]
 """Callback that takes a module, its weights and its scores, both (N, H, T, S)."""
 
 
-def is_torch_attention(module: nn.Module) -> bool:
+def is_torch_attention(module: nn.Module) -> TypeGuard[nn.MultiheadAttention]:
     """Return whether a module is PyTorch's own attention and keeps PyTorch's forward pass."""
     return (
         isinstance(module, nn.MultiheadAttention)
@@ -78,13 +78,15 @@ def torch_attention_recorded(
         before.remove()
 
 
-def _is_encoder_layer(module: nn.Module) -> bool:
+def _is_encoder_layer(
+    module: nn.Module,
+) -> TypeGuard[nn.TransformerEncoderLayer]:
     is_layer = isinstance(module, nn.TransformerEncoderLayer)
     return is_layer and type(module).forward is nn.TransformerEncoderLayer.forward
 
 
 def _attention_of_layer(
-    layer: Any, *args: object, **kwargs: object
+    layer: nn.TransformerEncoderLayer, *args: object, **kwargs: object
 ) -> tuple[Tensor, Tensor]:
     """Return the weights and scores of an encoder layer's self-attention, from its arguments."""
     signature = inspect.signature(nn.TransformerEncoderLayer.forward)
@@ -104,7 +106,7 @@ def _attention_of_layer(
 
 
 def _attention_of(
-    module: Any, *args: object, **kwargs: object
+    module: nn.MultiheadAttention, *args: object, **kwargs: object
 ) -> tuple[Float[Tensor, "N H T S"], Float[Tensor, "N H T S"]]:
     """Return the weights (before dropout) and scores of one forward pass, from its arguments.
 

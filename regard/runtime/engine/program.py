@@ -159,7 +159,7 @@ class Builder:
         kind: str,
         source: int = -1,
         target: int = -1,
-        **fields: float | str | torch.Tensor,
+        **fields: int | float | str | torch.Tensor,
     ) -> None:
         """Add an operation of any other kind; tensors among its fields are copied."""
         values = dict[str, float]()
@@ -231,7 +231,7 @@ class Builder:
         kind: str,
         source: int = -1,
         target: int = -1,
-        **fields: float,
+        **fields: int | float,
     ) -> None:
         fields.setdefault("extra", -1)
         operation = Operation(

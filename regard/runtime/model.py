@@ -10,7 +10,7 @@ import os
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -873,7 +873,7 @@ class RuntimeModel:
         index: int,
         rank: int,
         item: _Hypothesis,
-        parts: Iterable[_Part],
+        parts: ctypes.Array[_Part],
     ) -> RuntimeHypothesis:
         links = None
         if item.links:

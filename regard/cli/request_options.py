@@ -32,8 +32,8 @@ class DescribedField:
     """A field of a request, or a parameter of a function, that is an option of a command."""
 
     name: str
-    type: Any
-    default: Any
+    type: object
+    default: object
     option: Option
 
     @property
@@ -61,7 +61,7 @@ class DescribedField:
             annotation=Annotated[text_type, self._described(default)],
         )
 
-    def _described(self, default: Any) -> Any:
+    def _described(self, default: object) -> object:
         option = self.option
         if option.is_argument:
             return typer.Argument(help=option.help, metavar=option.name or None)
@@ -90,7 +90,7 @@ def described_fields(described: Any) -> Iterator[DescribedField]:
                 yield DescribedField(name, field_type, value, option)
 
 
-def parse_request(request: Callable[..., R], values: Mapping[str, Any]) -> R:
+def parse_request(request: Callable[..., R], values: Mapping[str, object]) -> R:
     """Create the request of a command from the values of its options. Raises UsageError."""
     parsed = {"search": values["search"]} if "search" in values else {}
     for field in described_fields(request):
@@ -102,7 +102,7 @@ def parse_request(request: Callable[..., R], values: Mapping[str, Any]) -> R:
     return make_request(request, parsed)
 
 
-def given_flags(request: Any, names: Iterable[str]) -> list[str]:
+def given_flags(request: object, names: Iterable[str]) -> list[str]:
     """Return the flags of the fields among `names` whose values differ from their defaults."""
     options = {field.name: field for field in described_fields(type(request))}
     return [
@@ -122,7 +122,7 @@ def _text_type(field: DescribedField) -> Any:
     return types[0]
 
 
-def _alternatives(field_type: Any) -> Iterator[Any]:
+def _alternatives(field_type: object) -> Iterator[object]:
     """Yield the types of which a field may be one, and the types of the items of lists."""
     origin = get_origin(field_type)
     if origin is None or origin is Literal:

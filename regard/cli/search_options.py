@@ -42,7 +42,7 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[SearchComm
     return Command
 
 
-def search_options(context: typer.Context) -> dict[str, Any]:
+def search_options(context: typer.Context) -> dict[str, object]:
     """Return the search settings of the command line by name."""
     values = context.meta[_OPTIONS_KEY]
     return {name: value for name, value in values.items() if value is not None}
@@ -81,7 +81,7 @@ class SearchCommand(TyperCommand):
             params = [*params, *self.search_params]
         return params
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         """Move the search options to the metadata of the context, and call the function."""
         options = [] if ctx.meta.get(_UNUSED_KEY) else self.search_params
         ctx.meta[_OPTIONS_KEY] = {
@@ -91,8 +91,8 @@ class SearchCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the help of arguments, options and search options, in sections."""
-        arguments = list[Any]()
-        options = list[Any]()
+        arguments = list[object]()
+        options = list[object]()
         for param in super().get_params(ctx):
             if param.param_type_name == "argument":
                 arguments.append(param)
@@ -108,11 +108,11 @@ class SearchCommand(TyperCommand):
                 formatter.write_dl([param.get_help_record(ctx) for param in params])
 
 
-def _options(fields: dict[str, FieldInfo]) -> list[Any]:
+def _options(fields: dict[str, FieldInfo]) -> list[object]:
     """Create an option for each field, which typer derives from the signature of a function."""
     parameters = [_parameter(name, field) for name, field in fields.items()]
 
-    def command(**_: Any) -> None: ...
+    def command(**_: object) -> None: ...
 
     command.__annotations__ = {item.name: item.annotation for item in parameters}
     vars(command)["__signature__"] = inspect.Signature(parameters)

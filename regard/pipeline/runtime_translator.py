@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.common.arguments import PATH, THREADS, problems_of_types
 from regard.common.errors import UsageError, repetition_note
@@ -281,7 +281,7 @@ class RuntimeTranslator(Translator):
         settings.
         """
         options = self._default_options.copy()
-        chosen: dict[str, Any] = {
+        chosen: dict[str, object] = {
             name: value for name, value in search.items() if value is not None
         }
         # Usual numbers are left to the library, since SearchSettings takes long to load.
@@ -452,7 +452,7 @@ class LibraryDecoder(Decoder):
         )
 
 
-def _set_options(options: Options, values: Mapping[str, Any]) -> None:
+def _set_options(options: Options, values: Mapping[str, object]) -> None:
     for name, value in values.items():
         setattr(options, name, _ABSENT[name] if value is None else value)
 

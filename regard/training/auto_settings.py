@@ -86,7 +86,7 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
 
 def suitable(
     size: CorpusSize, preset: str, seconds: float = math.inf
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return values that replace those of a preset for a corpus of this size.
 
     `seconds` is the time budget in processor seconds. A small corpus needs small updates, because
@@ -101,7 +101,7 @@ def suitable(
         UPDATE_TOKENS[-1],
     )
     two_epochs = int(round(2 * epoch_tokens / tokens, -2))
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "batching": {"tokens": tokens},
         "training": {"validate_every": min(500, max(100, two_epochs))},
     }

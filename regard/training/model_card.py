@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from regard.common.atomic import write_bytes
 from regard.common.counting import counted
@@ -14,6 +13,7 @@ from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
 from regard.data.languages import english_name
+from regard.training.journal import JournalEvent, of_kind
 from regard.training.journal import read as read_journal
 from regard.training.recipe import Recipe
 from regard.training.trainer import Outcome
@@ -26,9 +26,7 @@ def write(
 ) -> None:
     """Write `README.md` from the recipe, the journal and the corpora of a run."""
     events = read_journal(folder / "journal.jsonl")
-    validations = {
-        event["update"]: event for event in events if event["event"] == "valid"
-    }
+    validations = {event["update"]: event for event in of_kind(events, "valid")}
     best = validations.get(outcome.progress.best_update)
     model = recipe.model
     images = recipe.data.images is not None
@@ -71,7 +69,7 @@ Use it: {_usage(folder.name, images)} in Python.
 
 
 def _in_short(
-    recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[str, Any] | None
+    recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: JournalEvent | None
 ) -> str:
     """Return a paragraph for people who use the model: its purpose, training data and score."""
     images = recipe.data.images is not None
@@ -123,7 +121,7 @@ def _command() -> str:
     return "called from Python"
 
 
-def _scores(best: Mapping[str, Any] | None, language: str) -> str:
+def _scores(best: JournalEvent | None, language: str) -> str:
     if best is None:
         return "The run ended before its first validation: there are no scores."
     signature = f"(sacreBLEU's defaults, tok:{bleu_tokenizer(language)})"
@@ -153,9 +151,9 @@ def _rights(recipe: Recipe) -> str:
     return "\n".join(lines)
 
 
-def _test(events: Sequence[Mapping[str, Any]]) -> str:
+def _test(events: Sequence[JournalEvent]) -> str:
     """Return the line on the test scores, if the run had test pairs and was not stopped."""
-    tests = [event for event in events if event["event"] == "test"]
+    tests = of_kind(events, "test")
     if not tests:
         return ""
     scores = ", ".join(

@@ -363,5 +363,5 @@ def preset(name: str) -> dict[str, Any]:
     return by_name[name]
 
 
-def _presets() -> dict[str, dict[str, Any]]:
+def _presets() -> dict[str, dict[str, object]]:
     return package_toml("regard.training", "presets.toml")

@@ -4,7 +4,6 @@ vocabulary is learnt on the way.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -15,12 +14,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError
-from regard.common.reading import file_bytes, parse_json, reason_of
+from regard.common.reading import reason_of
 from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
@@ -56,6 +52,7 @@ from regard.data.provenance import (
     refuse_changed_files,
     write_fingerprints,
 )
+from regard.data.shard_summary import ShardSummary, TextSample
 from regard.data.shards import REMEDY, Shards, write_shards
 from regard.data.streamed_corpus import scan
 from regard.data.text import data_path
@@ -64,7 +61,6 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 
 IMAGES, SHARDS = "images", "shards"  # subfolders of a run
-SUMMARY = "summary.json"  # in the folder of shards
 
 SHARD_BYTES = 1_000_000_000
 """Bytes of training text above which `shards = "auto"` uses shards."""
@@ -75,11 +71,6 @@ byte of text takes 18 bytes in memory, and half of the memory is left free.
 GZIP_RATIO = 4
 """Approximate size of text relative to its .gz."""
 
-TextSample = tuple[list[str], list[str]]
-"""Source lines and target lines of training pairs, taken evenly from the whole text.
-
-With images there are only target lines, the captions; with reused shards there are none.
-"""
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
 """Callback that inspects both sides of the training text."""
 
@@ -279,7 +270,7 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
     """Open the shards of this run. Raises DataError if they are damaged or hold other data."""
     folder = request.run / SHARDS
     cache_key = _cache_key(request, tokenizer)
-    summary = _read_summary(folder)
+    summary = ShardSummary.read(folder)
     changed = {_subject(key) for key in differences(summary.cache_key, cache_key)}
     if changed:
         raise DataError(
@@ -292,9 +283,9 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
     # The training text is in the shards, so that only the evaluation corpora are read.
     _, evaluation = read_corpora(request.data, _ignore)
     files = [pair_files.names for pair_files in request.data.training_files.values()]
-    for name, pairs in summary.held_out.items():
-        report = held_out_report(files, len(pairs), name)
-        evaluation[name] = Corpus(pairs, report)
+    for name, rows in summary.held_out.items():
+        report = held_out_report(files, len(rows), name)
+        evaluation[name] = Corpus(tuple(Pair(*row) for row in rows), report)
 
     overlap_lines = summary.overlap_lines
     if summary.evaluation_hashes != _evaluation_hashes(request.fingerprints):
@@ -302,66 +293,10 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
             "what valid and test share with train was not compared again: the shards hold no text"
         ]
     lines = [*summary.report, *_report_lines(evaluation.values()), *overlap_lines]
-    no_sample: TextSample = ([], [])
-    corpora = _TokenizedCorpora(shards, {}, lines, evaluation, summary.facts, no_sample)
+    corpora = _TokenizedCorpora(
+        shards, {}, lines, evaluation, summary.facts, summary.sample
+    )
     return _prepared(request, tokenizer, corpora)
-
-
-@dataclass(frozen=True)
-class _Summary:
-    """Content of the summary in a folder of shards."""
-
-    cache_key: dict[str, Any]
-    report: list[str]
-    facts: dict[str, CorpusFacts]
-    held_out: dict[str, tuple[Pair, ...]]
-    evaluation_hashes: Any  # hashes of the evaluation files; compared, never used
-    overlap_lines: list[str]  # report lines on what valid and test share with train
-
-
-def _read_summary(folder: Path) -> _Summary:
-    """Read the summary in a folder of shards. Raises DataError if it is missing or damaged."""
-    try:
-        summary = parse_json(file_bytes(folder / SUMMARY))
-        facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
-        rows = TypeAdapter(dict[str, list[tuple[str, str, int]]]).validate_python(
-            summary["held_out"]
-        )
-        held_out = {
-            name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()
-        }
-        sentences = TypeAdapter(list[str])
-        return _Summary(
-            report=sentences.validate_python(summary["report"]),
-            overlap_lines=sentences.validate_python(summary["shared"]),
-            evaluation_hashes=summary["compared_with"],
-            cache_key=dict(summary["cache_key"]),
-            facts=facts,
-            held_out=held_out,
-        )
-    except FileNotFoundError:
-        raise DataError(f"{folder}: there are no complete shards{REMEDY}") from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(
-            f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}"
-        ) from None
-
-
-def _write_summary(folder: Path, summary: _Summary) -> None:
-    """Write the summary; it comes last, because shards without a summary are not reused."""
-    held_out_rows = {
-        name: [(pair.source, pair.target, pair.line) for pair in pairs]
-        for name, pairs in summary.held_out.items()
-    }
-    values = {
-        "cache_key": summary.cache_key,
-        "report": summary.report,
-        "facts": {name: asdict(facts) for name, facts in summary.facts.items()},
-        "held_out": held_out_rows,
-        "compared_with": summary.evaluation_hashes,
-        "shared": summary.overlap_lines,
-    }
-    write_text(folder / SUMMARY, json.dumps(values, indent=1))
 
 
 def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
@@ -410,15 +345,20 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
         line for name, overlap in overlaps.items() for line in overlap.lines(name)
     ]
     if on_disk:
-        summary = _Summary(
+        held_out_rows = {
+            name: [(pair.source, pair.target, pair.line) for pair in corpus]
+            for name, corpus in held_out.items()
+        }
+        summary = ShardSummary(
             cache_key=cache_key,
             report=report,
             facts=facts,
-            held_out={name: corpus.pairs for name, corpus in held_out.items()},
+            held_out=held_out_rows,
             evaluation_hashes=_evaluation_hashes(request.fingerprints),
             overlap_lines=overlap_lines,
+            sample=sample,
         )
-        _write_summary(folder, summary)
+        summary.write(folder)
     lines = [*report, *_report_lines(evaluation.values()), *overlap_lines]
     corpora = _TokenizedCorpora(examples, links, lines, evaluation, facts, sample)
     return _prepared(request, tokenizer, corpora)

@@ -69,7 +69,7 @@ def first_updates(prepared: PreparedData) -> list[Any]:
 
 def assert_same(expected: PreparedData, actual: PreparedData) -> None:
     """Assert that everything a run uses is the same."""
-    for name in ("report", "pairs", "longest_source", "facts", "valid"):
+    for name in ("report", "pairs", "longest_source", "facts", "valid", "sample"):
         assert getattr(expected, name) == getattr(actual, name)
     assert expected.tokenizer.fingerprint == actual.tokenizer.fingerprint
     assert expected.batches.padding() == actual.batches.padding()

@@ -24,7 +24,8 @@ from regard.common.errors import (
     RegardError,
     UsageError,
 )
-from regard.data.corpus import PairFiles, read_corpus
+from regard.data.corpus import read_corpus
+from regard.data.pair_filters import PairFiles
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.validation import make_validator

@@ -23,7 +23,7 @@ from regard.data.given_words import GivenWords, given_words
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, clean, data_path
 
 CHUNK = 1 << 14
-"""Pairs that are filtered, tokenised and written at once; a multiple of eight."""
+"""Pairs that are filtered, tokenised and written at once."""
 _EXAMPLES = 5  # excerpts per reason
 _NUMBERS = 20  # line numbers in one sentence
 _SHORT = 30

@@ -20,19 +20,11 @@ from regard.common.reading import reason_of
 from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
-from regard.data.corpus import (
-    EVALUATION,
-    Corpus,
-    CorpusDigest,
-    CorpusFacts,
-    CorpusSettings,
-    Overlap,
-    Read,
-    read_corpora,
-    read_corpus,
-)
+from regard.data.corpus import Corpus, read_corpora
+from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
+from regard.data.corpus_settings import EVALUATION, CorpusSettings
 from regard.data.examples import encode_pairs, pair_variation, resampler
-from regard.data.holdout import TrainingCorpus, held_out_report, hold_out
+from regard.data.holdout import held_out_report, hold_out
 from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
@@ -54,7 +46,6 @@ from regard.data.provenance import (
 )
 from regard.data.shard_summary import ShardSummary, TextSample
 from regard.data.shards import REMEDY, Shards, write_shards
-from regard.data.streamed_corpus import scan
 from regard.data.text import data_path
 from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
@@ -95,7 +86,7 @@ class PreparedData:
 
 
 def _ignore(*_: object) -> None:
-    """Do nothing: the default callback, and the reader of training corpora that are not read."""
+    """Do nothing: the default callback."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +224,7 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
 
 
 def _read_links(
-    data: CorpusSettings, train: Mapping[str, TrainingCorpus]
+    data: CorpusSettings, train: Mapping[str, Corpus]
 ) -> dict[str, WordLinks]:
     """Read the word links of each corpus that has a file of them.
 
@@ -281,7 +272,7 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
 
     # The training text is in the shards, so that only the evaluation corpora are read.
-    _, evaluation = read_corpora(request.data, _ignore)
+    evaluation = read_corpora(request.data, request.data.evaluation_files)
     files = [pair_files.names for pair_files in request.data.training_files.values()]
     for name, rows in summary.held_out.items():
         report = held_out_report(files, len(rows), name)
@@ -308,8 +299,8 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     folder = request.run / SHARDS
     log = request.log if on_disk else _ignore
     log("reading the training text, which stays on disk")
-    read: Read[TrainingCorpus] = scan if on_disk else read_corpus
-    train, evaluation = read_corpora(data, read)
+    train = read_corpora(data, data.pair_files, on_disk)
+    evaluation = {name: train.pop(name) for name in data.evaluation_files}
     if on_disk:
         # Old shards are removed only after the text was read, so that missing text loses nothing.
         shutil.rmtree(folder, ignore_errors=True)
@@ -365,7 +356,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
 
 
 def _fit_tokenizer(
-    request: DataRequest, corpora: Sequence[TrainingCorpus], log: Log
+    request: DataRequest, corpora: Sequence[Corpus], log: Log
 ) -> tuple[Tokenizer, TextSample]:
     """Inspect the training text, and learn the vocabulary unless the run has one.
 
@@ -381,7 +372,7 @@ def _fit_tokenizer(
     return tokenizer, (spread(sources), spread(targets))
 
 
-def _report_lines(corpora: Iterable[TrainingCorpus]) -> list[str]:
+def _report_lines(corpora: Iterable[Corpus]) -> list[str]:
     return [line for corpus in corpora for line in corpus.report.lines()]
 
 
@@ -453,7 +444,7 @@ def _longest_source(examples: Sequence[Example]) -> int:
     return max(len(example.source) for example in examples)
 
 
-def _sample(corpora: Sequence[TrainingCorpus]) -> tuple[list[str], list[str]]:
+def _sample(corpora: Sequence[Corpus]) -> tuple[list[str], list[str]]:
     """Return both sides of pairs spread evenly over all corpora, with the stride of
     `Tokenizer.train`.
     """

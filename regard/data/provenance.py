@@ -14,7 +14,7 @@ from typing import Any
 from regard.common.atomic import file_sha256, write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.text import data_path
 
 DATA_FILE = "data.json"  # in a run folder

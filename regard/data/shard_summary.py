@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from regard.common.atomic import write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json, reason_of
-from regard.data.corpus import CorpusFacts
+from regard.data.corpus_facts import CorpusFacts
 from regard.data.shards import REMEDY
 
 SUMMARY = "summary.json"  # in the folder of shards

@@ -16,7 +16,7 @@ from typing import Any
 from regard.common.counting import counted
 from regard.common.errors import RegardError
 from regard.common.reading import package_toml
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.pair_filters import PairReader
 from regard.training.recipe import Recipe
 

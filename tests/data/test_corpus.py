@@ -13,13 +13,10 @@ import pytest
 from helpers.text_table import rows
 
 from regard.common.errors import ConfigurationError, DataError, RegardError, UsageError
-from regard.data.corpus import (
-    CorpusSettings,
-    Filters,
-    Overlap,
-    PairFiles,
-    read_corpus,
-)
+from regard.data.corpus import read_corpus
+from regard.data.corpus_facts import Overlap
+from regard.data.corpus_settings import CorpusSettings
+from regard.data.pair_filters import Filters, PairFiles
 from regard.data.text import clean, read_lines, write_lines
 
 GERMAN = ["Ein Hund läuft.", "Zwei Männer reden.", "Ein roter Ball."]

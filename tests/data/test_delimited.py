@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from regard.common.errors import DataError
-from regard.data.corpus import PairFiles, read_corpus
+from regard.data.corpus import read_corpus
 from regard.data.delimited import HEAD
-from regard.data.pair_filters import Filters
-from regard.data.streamed_corpus import scan
+from regard.data.pair_filters import Filters, PairFiles
 
 QUOTES = "fields stood in quotation marks"
 NAMES = "line 1 names the columns"
@@ -25,7 +24,7 @@ def _read(path: Path, lines: list[str]) -> tuple[Rows, str]:
     data = ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     corpus = read_corpus(PairFiles(pairs=path))
-    streamed = scan(PairFiles(pairs=path))
+    streamed = read_corpus(PairFiles(pairs=path), on_disk=True)
     assert (tuple(streamed), streamed.report) == (corpus.pairs, corpus.report)
     return [(pair.line, pair.source, pair.target) for pair in corpus.pairs], "\n".join(
         corpus.report.lines()

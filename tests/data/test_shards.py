@@ -16,8 +16,9 @@ from material import corpus, sentences
 from regard.common.errors import DataError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings
-from regard.data.corpus import Corpus, Pair
+from regard.data.corpus import Corpus
 from regard.data.examples import encode_pairs, resampler
+from regard.data.pair_filters import Pair
 from regard.data.shards import Shards, write_shards
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, UNK

@@ -25,7 +25,7 @@ from regard.common.errors import (
     UsageError,
 )
 from regard.data.corpus import read_corpus
-from regard.data.pair_filters import PairFiles
+from regard.data.file_formats import PairFiles
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.validation import make_validator

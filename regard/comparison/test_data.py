@@ -12,10 +12,10 @@ from pathlib import Path
 from regard.common.errors import DataError, UsageError
 from regard.comparison.result import TestSet
 from regard.data.caption_files import Problems, read_captions
-from regard.data.corpus import Corpus, read_corpora, read_corpus
+from regard.data.corpus import read_corpora, read_corpus
 from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
 from regard.data.holdout import hold_out
-from regard.data.pair_filters import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words
@@ -141,13 +141,13 @@ def split_off_test(files: ComparisonFiles, folder: Path) -> tuple[ComparisonFile
         raise UsageError(
             "there is nothing to test on: give `test_captions=`, or `valid_captions=`"
         )
-    codes = _training_settings(files).languages.pair
+    codes = _training(files).languages.pair
     sides = codes if len({*codes} - {""}) == 2 else ("source", "target")
     train, test = (
         [str(folder / f"{part}.{side}") for side in sides] for part in ("train", "test")
     )
     if not all(Path(path).is_file() for path in (*train, *test)):
-        corpora, held_out = hold_out(_read_training(files), seed=1)
+        corpora, held_out = hold_out(read_corpora(_training(files)), seed=1)
         folder.mkdir(parents=True, exist_ok=True)
         for (source, target), corpus in ((test, held_out), (train, corpora["train"])):
             write_lines(source, corpus.sources)
@@ -156,12 +156,7 @@ def split_off_test(files: ComparisonFiles, folder: Path) -> tuple[ComparisonFile
     return replace(split, test_source=test[0], test_target=test[1]), HELD_OUT
 
 
-def _read_training(files: ComparisonFiles) -> dict[str, Corpus]:
-    settings = _training_settings(files)
-    return read_corpora(settings, settings.training_files)
-
-
-def _training_settings(files: ComparisonFiles) -> CorpusSettings:
+def _training(files: ComparisonFiles) -> CorpusSettings:
     names = ("source", "target", "pairs")
     values = {name: path for name, path in files.training.items() if name in names}
     return CorpusSettings.parse(values, "the arguments")
@@ -176,7 +171,7 @@ def read_training_words(files: ComparisonFiles) -> TrainingWords:
             Path(files.captions or ""), Path(files.images), Problems(True), "train"
         )
         return TrainingWords(None, count_words(captions.captions))
-    corpora = _read_training(files).values()
+    corpora = read_corpora(_training(files)).values()
     sources = count_words(line for corpus in corpora for line in corpus.sources)
     return TrainingWords(
         sources, count_words(line for corpus in corpora for line in corpus.targets)

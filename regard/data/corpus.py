@@ -15,15 +15,9 @@ import numpy.typing as npt
 from regard.common.errors import DataError
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
-from regard.data.pair_filters import (
-    CorpusReport,
-    Filters,
-    Pair,
-    PairFiles,
-    PairFilter,
-    PairReader,
-    chunks,
-)
+from regard.data.file_formats import PairFiles, PairReader
+from regard.data.pair_filters import Filters, PairFilter
+from regard.data.pairs import CorpusReport, Pair, chunks
 
 Mask = npt.NDArray[np.bool_]
 
@@ -91,12 +85,16 @@ class Corpus:
 
 
 def read_corpora(
-    settings: CorpusSettings, files: Mapping[str, PairFiles], on_disk: bool = False
+    settings: CorpusSettings,
+    files: Mapping[str, PairFiles] | None = None,
+    on_disk: bool = False,
 ) -> dict[str, Corpus]:
-    """Read corpora of the settings by name; if `on_disk`, training pairs stay in their files.
+    """Read all corpora of the settings, or those of `files`; if `on_disk`, training pairs stay in
+    their files.
 
     Raises DataError with all causes at once.
     """
+    files = settings.pair_files if files is None else files
     corpora: dict[str, Corpus] = {}
     causes: list[str] = []
     for name, pair_files in files.items():

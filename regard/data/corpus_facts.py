@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from regard.common.counting import counted
-from regard.data.pair_filters import Pair, format_lines
+from regard.data.pairs import Pair, format_lines
 
 _COMPARED = {
     "pairs": attrgetter("source", "target"),

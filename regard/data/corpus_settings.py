@@ -12,6 +12,7 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from regard.common.settings import COUNT, FACTOR, Settings
+from regard.data.file_formats import PairFiles
 from regard.data.images import ImageSettings
 from regard.data.languages import (
     AUTO,
@@ -21,8 +22,8 @@ from regard.data.languages import (
     languages_of_name,
     only,
 )
-from regard.data.pair_filters import Filters, PairFiles
-from regard.data.text import MAX_LINE
+from regard.data.pair_filters import Filters
+from regard.data.text import MAX_LINE, data_path
 
 EVALUATION = ("valid", "test")
 """Names of the evaluation corpora; all other corpora are for training."""
@@ -233,12 +234,14 @@ class CorpusSettings(Settings):
 
     @property
     def paths(self) -> dict[str, Path]:
-        """All text files by corpus and role, such as "train.source"."""
+        """All files by corpus and role, such as "train.source"."""
         paths = {
             f"{name}.{role}": path
             for name, files in self.pair_files.items()
             for role, path in files.paths.items()
         }
+        for name, path in self.alignment_files.items():
+            paths[f"{name}.alignments"] = data_path(path)
         return paths | (self.images.paths if self.images is not None else {})
 
     @property

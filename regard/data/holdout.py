@@ -15,7 +15,7 @@ import numpy.typing as npt
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.corpus import Corpus
-from regard.data.pair_filters import CorpusReport, Pair
+from regard.data.pairs import CorpusReport, Pair
 
 MAX_HELD_OUT = 1000
 """Pairs that are held out for validation, at most."""

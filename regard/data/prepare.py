@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -29,7 +29,7 @@ from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
 from regard.data.mixture import Mixture
-from regard.data.pair_filters import Pair, chunks
+from regard.data.pairs import Pair, chunks
 from regard.data.prepare_captions import (
     CaptionCorpus,
     caption_batches,
@@ -46,7 +46,6 @@ from regard.data.provenance import (
 )
 from regard.data.shard_summary import ShardSummary, TextSample
 from regard.data.shards import REMEDY, Shards, write_shards
-from regard.data.text import data_path
 from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
@@ -159,8 +158,7 @@ def prepare_data(request: DataRequest) -> PreparedData:
 def _check_rereadable(data: CorpusSettings) -> None:
     """Raise DataError, with all causes, for pipes and for addresses that cannot be read."""
     causes = []
-    alignments = [data_path(path) for path in data.alignment_files.values()]
-    for path in (*data.paths.values(), *alignments):
+    for path in data.paths.values():
         is_address = not isinstance(path, Path)
         try:
             if is_address:
@@ -278,16 +276,12 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
         report = held_out_report(files, len(rows), name)
         evaluation[name] = Corpus(tuple(Pair(*row) for row in rows), report)
 
-    overlap_lines = summary.overlap_lines
     if summary.evaluation_hashes != _evaluation_hashes(request.fingerprints):
-        overlap_lines = [
-            "what valid and test share with train was not compared again: the shards hold no text"
-        ]
-    lines = [*summary.report, *_report_lines(evaluation.values()), *overlap_lines]
-    corpora = _TokenizedCorpora(
-        shards, {}, lines, evaluation, summary.facts, summary.sample
-    )
-    return _prepared(request, tokenizer, corpora)
+        unknown = "what valid and test share with train was not compared again"
+        summary = replace(
+            summary, overlap_lines=[f"{unknown}: the shards hold no text"]
+        )
+    return _prepared(request, tokenizer, shards, evaluation, summary, {})
 
 
 def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
@@ -299,7 +293,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     folder = request.run / SHARDS
     log = request.log if on_disk else _ignore
     log("reading the training text, which stays on disk")
-    train = read_corpora(data, data.pair_files, on_disk)
+    train = read_corpora(data, on_disk=on_disk)
     evaluation = {name: train.pop(name) for name in data.evaluation_files}
     if on_disk:
         # Old shards are removed only after the text was read, so that missing text loses nothing.
@@ -314,7 +308,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     evaluation.update(held_out)
     links = _read_links(data, train)
 
-    tokenizer, sample = _fit_tokenizer(request, [*train.values()], log)
+    tokenizer, sample = _fit_tokenizer(request, train.values(), log)
     cache_key = _cache_key(request, tokenizer)
     overlaps = {name: Overlap(corpus) for name, corpus in evaluation.items()}
     examples = dict[str, Sequence[Example]]()
@@ -331,94 +325,86 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
             examples[name] = encode_pairs(*_sides(pairs), tokenizer, links.get(name))
         facts[name] = digest.facts()
 
-    report = _report_lines(train.values())
-    overlap_lines = [
-        line for name, overlap in overlaps.items() for line in overlap.lines(name)
-    ]
-    if on_disk:
-        held_out_rows = {
+    summary = ShardSummary(
+        cache_key=cache_key,
+        report=_report_lines(train),
+        facts=facts,
+        held_out={
             name: [(pair.source, pair.target, pair.line) for pair in corpus]
             for name, corpus in held_out.items()
-        }
-        summary = ShardSummary(
-            cache_key=cache_key,
-            report=report,
-            facts=facts,
-            held_out=held_out_rows,
-            evaluation_hashes=_evaluation_hashes(request.fingerprints),
-            overlap_lines=overlap_lines,
-            sample=sample,
-        )
+        },
+        evaluation_hashes=_evaluation_hashes(request.fingerprints),
+        overlap_lines=[
+            line for name, overlap in overlaps.items() for line in overlap.lines(name)
+        ],
+        sample=sample,
+    )
+    if on_disk:
         summary.write(folder)
-    lines = [*report, *_report_lines(evaluation.values()), *overlap_lines]
-    corpora = _TokenizedCorpora(examples, links, lines, evaluation, facts, sample)
-    return _prepared(request, tokenizer, corpora)
+    return _prepared(request, tokenizer, examples, evaluation, summary, links)
 
 
 def _fit_tokenizer(
-    request: DataRequest, corpora: Sequence[Corpus], log: Log
+    request: DataRequest, corpora: Collection[Corpus], log: Log
 ) -> tuple[Tokenizer, TextSample]:
-    """Inspect the training text, and learn the vocabulary unless the run has one.
+    """Inspect pairs spread evenly over all corpora, with the stride of `Tokenizer.train`, and learn
+    the vocabulary unless the run has one.
 
     Returns the tokenizer and a sample of the text.
     """
     tokenizer = request.tokenizer
     learns = isinstance(tokenizer, TokenizerSettings)
     log("learning the vocabulary" if learns else "inspecting the text")
-    sources, targets = _sample(corpora)
+    stride = sampling_stride(sum(map(len, corpora)))
+    sources, targets = _sides(islice(chain.from_iterable(corpora), 0, None, stride))
     request.inspect(sources, targets)
     if isinstance(tokenizer, TokenizerSettings):
         tokenizer = Tokenizer.train(sources, targets, tokenizer)
     return tokenizer, (spread(sources), spread(targets))
 
 
-def _report_lines(corpora: Iterable[Corpus]) -> list[str]:
-    return [line for corpus in corpora for line in corpus.report.lines()]
-
-
-@dataclass(frozen=True)
-class _TokenizedCorpora:
-    """The corpora of a run: tokenised training text, and validation and test text."""
-
-    examples: Mapping[str, Sequence[Example]]
-    links: Mapping[str, WordLinks]
-    report: list[str]
-    evaluation: Mapping[str, Corpus]
-    facts: Mapping[str, CorpusFacts]
-    sample: TextSample
+def _report_lines(corpora: Mapping[str, Corpus]) -> list[str]:
+    return [line for corpus in corpora.values() for line in corpus.report.lines()]
 
 
 def _prepared(
-    request: DataRequest, tokenizer: Tokenizer, corpora: _TokenizedCorpora
+    request: DataRequest,
+    tokenizer: Tokenizer,
+    corpora: Mapping[str, Sequence[Example]],
+    evaluation: Mapping[str, Corpus],
+    summary: ShardSummary,
+    links: Mapping[str, WordLinks],
 ) -> PreparedData:
-    """Make batches of tokenised corpora."""
+    """Make batches of tokenised training corpora."""
     streams = []
-    for index, (name, examples) in enumerate(corpora.examples.items()):
-        resample = _resample(request, tokenizer, examples, corpora.links.get(name))
+    for index, (name, examples) in enumerate(corpora.items()):
+        resample = _resample(request, tokenizer, examples, links.get(name))
         seed = request.seed + index
         streams.append(BatchStream(examples, request.batching, seed, resample))
 
     batches: BatchSource = streams[0]
     if len(streams) > 1:
-        weights = [request.data.weights[name] for name in corpora.examples]
+        weights = [request.data.weights[name] for name in corpora]
         batches = Mixture(streams, weights, request.seed)
-    evaluation_facts = {
-        name: corpus.facts() for name, corpus in corpora.evaluation.items()
-    }
     return PreparedData(
         report=(
-            *corpora.report,
-            *(word_links.report for word_links in corpora.links.values()),
+            *summary.report,
+            *_report_lines(evaluation),
+            *summary.overlap_lines,
+            *(word_links.report for word_links in links.values()),
         ),
         tokenizer=tokenizer,
-        longest_source=max(map(_longest_source, corpora.examples.values())),
-        valid=corpora.evaluation["valid"],
-        test=corpora.evaluation.get("test"),
+        longest_source=max(map(_longest_source, corpora.values())),
+        valid=evaluation["valid"],
+        test=evaluation.get("test"),
         batches=batches,
-        pairs=sum(map(len, corpora.examples.values())),
-        facts={**corpora.facts, **evaluation_facts},
+        pairs=sum(map(len, corpora.values())),
+        facts={
+            **summary.facts,
+            **{name: corpus.facts() for name, corpus in evaluation.items()},
+        },
         changes=request.describe_or_record_data(),
-        sample=corpora.sample,
+        sample=summary.sample,
     )
 
 
@@ -442,14 +428,6 @@ def _longest_source(examples: Sequence[Example]) -> int:
     if isinstance(examples, Shards):
         return examples.longest_source
     return max(len(example.source) for example in examples)
-
-
-def _sample(corpora: Sequence[Corpus]) -> tuple[list[str], list[str]]:
-    """Return both sides of pairs spread evenly over all corpora, with the stride of
-    `Tokenizer.train`.
-    """
-    stride = sampling_stride(sum(len(corpus) for corpus in corpora))
-    return _sides(islice(chain.from_iterable(corpora), 0, None, stride))
 
 
 def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:

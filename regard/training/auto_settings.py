@@ -17,7 +17,7 @@ from regard.common.counting import counted
 from regard.common.errors import RegardError
 from regard.common.reading import package_toml
 from regard.data.corpus_settings import CorpusSettings
-from regard.data.pair_filters import PairReader
+from regard.data.file_formats import PairReader
 from regard.training.recipe import Recipe
 
 FEWEST_USEFUL_PAIRS = 200
@@ -60,6 +60,11 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
     Returns None from `MAX_COUNTED_PAIRS` pairs on, for images, and for files that cannot be read.
     Pipes, which can be read only once and may block, are not opened; the result is None for them
     too.
+
+    This is a reading of its own, before that of training: settings must be known, reported and
+    written before the folder is locked and the text is read by them. It ends early, and neither
+    cleans nor filters, so that it takes a tenth of the time of the other; to keep its rows would
+    save less than the memory for them is worth.
     """
     paths = [
         path for files in data.training_files.values() for path in files.paths.values()
@@ -74,13 +79,9 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
         return None
     if not 0 < len(rows) < MAX_COUNTED_PAIRS:
         return None
-    constant = []
-    if len(rows) > 1:
-        if len({source for source, _ in rows}) == 1:
-            constant.append("source")
-        if len({target for _, target in rows}) == 1:
-            constant.append("target")
-    characters = sum(len(source) + len(target) for source, target in rows)
+    sides = zip(("source", "target"), zip(*rows, strict=True), strict=True)
+    constant = [side for side, lines in sides if len(rows) > 1 and len(set(lines)) == 1]
+    characters = sum(map(len, chain.from_iterable(rows)))
     return CorpusSize(len(rows), characters, tuple(constant))
 
 

@@ -16,7 +16,8 @@ from regard.common.errors import ConfigurationError, DataError, RegardError, Usa
 from regard.data.corpus import read_corpus
 from regard.data.corpus_facts import Overlap
 from regard.data.corpus_settings import CorpusSettings
-from regard.data.pair_filters import Filters, PairFiles
+from regard.data.file_formats import PairFiles
+from regard.data.pair_filters import Filters
 from regard.data.text import clean, read_lines, write_lines
 
 GERMAN = ["Ein Hund läuft.", "Zwei Männer reden.", "Ein roter Ball."]

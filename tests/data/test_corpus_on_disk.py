@@ -9,9 +9,10 @@ import pytest
 from material import noisy_sentences, write_corpus
 
 from regard.common.errors import DataError
-from regard.data import pair_filters as pairs_module
+from regard.data import pairs as pairs_module
 from regard.data.corpus import read_corpus
-from regard.data.pair_filters import Filters, PairFiles
+from regard.data.file_formats import PairFiles
+from regard.data.pair_filters import Filters
 from regard.data.text import write_lines
 
 

@@ -10,7 +10,8 @@ import pytest
 from regard.common.errors import DataError
 from regard.data.corpus import read_corpus
 from regard.data.delimited import HEAD
-from regard.data.pair_filters import Filters, PairFiles
+from regard.data.file_formats import PairFiles
+from regard.data.pair_filters import Filters
 
 QUOTES = "fields stood in quotation marks"
 NAMES = "line 1 names the columns"

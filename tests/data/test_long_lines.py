@@ -19,7 +19,8 @@ from regard.common.errors import DataError
 from regard.data import text
 from regard.data.corpus import read_corpora, read_corpus
 from regard.data.corpus_settings import CorpusSettings
-from regard.data.pair_filters import Pair, PairFiles
+from regard.data.file_formats import PairFiles
+from regard.data.pairs import Pair
 from regard.data.text import clean, nfc, read_lines, write_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.word_alignments import read_word_links
@@ -131,8 +132,7 @@ def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(
     write_lines(path, ["I go home", "I " * 401, "가" * 4001, "I " * 400])
     names = ("source", "target", "valid_source", "valid_target")
     files = dict.fromkeys(names, str(path))
-    settings = CorpusSettings.parse(files, "test")
-    corpora = read_corpora(settings, settings.pair_files)
+    corpora = read_corpora(CorpusSettings.parse(files, "test"))
 
     assert [pair.line for pair in corpora["train"]] == [1]
     assert [pair.line for pair in corpora["valid"]] == [1, 4]

@@ -55,12 +55,14 @@ def read_csv(lines: Sequence[str], header: re.Match[str], *_: object) -> Caption
 
     def sides(record: str) -> list[str]:
         name, *fields = dialect.fields(record) or [record]
+        if not fields:
+            return record.split("\t")  # a tab is a delimiter too
         # Captions may hold delimiters without quotes.
         caption = delimiter.join(fields[bool(has_numbers) :])
         if not caption:
             # A line of Flickr30k lacks the delimiter between number and caption.
             caption = "".join(fields).lstrip(" 0123456789")
-        return [name, " ".join(caption.split())] if fields else [name]
+        return [*name.split("\t"), " ".join(caption.split())]
 
     wanted = "a file and a caption, each quoted as a whole or not at all"
     return "CSV", "line", _delimited_rows(lines, dialect, sides, wanted)

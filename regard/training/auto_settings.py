@@ -61,10 +61,10 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
     Pipes, which can be read only once and may block, are not opened; the result is None for them
     too.
 
-    This is a reading of its own, before that of training: settings must be known, reported and
-    written before the folder is locked and the text is read by them. It ends early, and neither
-    cleans nor filters, so that it takes a tenth of the time of the other; to keep its rows would
-    save less than the memory for them is worth.
+    Training reads the files once more: settings are composed, checked and reported before a run may
+    lock its folder and read its data, and comparisons compose recipes that they do not train. This
+    reading neither cleans nor filters, and takes at most a second, a quarter of what training needs
+    to read as many pairs.
     """
     paths = [
         path for files in data.training_files.values() for path in files.paths.values()
@@ -79,10 +79,13 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
         return None
     if not 0 < len(rows) < MAX_COUNTED_PAIRS:
         return None
-    sides = zip(("source", "target"), zip(*rows, strict=True), strict=True)
-    constant = [side for side, lines in sides if len(rows) > 1 and len(set(lines)) == 1]
-    characters = sum(map(len, chain.from_iterable(rows)))
-    return CorpusSize(len(rows), characters, tuple(constant))
+    constant = tuple(
+        side
+        for index, side in enumerate(("source", "target"))
+        if len(rows) > 1 and all(row[index] == rows[0][index] for row in rows)
+    )
+    characters = sum(len(source) + len(target) for source, target in rows)
+    return CorpusSize(len(rows), characters, constant)
 
 
 def suitable(

@@ -200,8 +200,6 @@ class FileFormat:
     are recognised by their content.
     """
 
-    name: str
-    """Pattern of the end of a name."""
     first_line: str
     """Pattern of the beginning of the first line that is not empty."""
     read_captions: Callable[..., CaptionRows | None]
@@ -209,31 +207,28 @@ class FileFormat:
     content has another format after all.
     """
     read_pairs: ReadRows | None = None
+    name: str = ""
+    """Pattern of the end of the name of a file of pairs."""
     characters: int = 1
     """Maximum number of characters of a line for one character of text."""
 
 
 FORMATS = (
     FileFormat(
-        name=r"\.(jsonl|ndjson|json)(\.gz)?\Z",
         first_line=r"\s*[{\[]",
         read_captions=read_json,
         read_pairs=_read_json_lines,
+        name=r"\.(jsonl|ndjson|json)(\.gz)?\Z",
         characters=JSON_SIZE,
     ),
     FileFormat(
-        name=r"(?i)\.csv(\.gz)?\Z",
         first_line=CSV_HEADER,
         read_captions=read_csv,
         read_pairs=partial(_read_delimited, delimiters=";,\t"),
+        name=r"(?i)\.csv(\.gz)?\Z",
     ),
+    FileFormat(first_line=r"[^\t]+#\d+\t", read_captions=read_flickr_tokens),
     FileFormat(
-        name="",
-        first_line=r"[^\t]+#\d+\t",
-        read_captions=read_flickr_tokens,
-    ),
-    FileFormat(
-        name="",
         first_line=r"[^\t]*\t",
         read_captions=read_tabs,
         read_pairs=partial(_read_delimited, delimiters="\t"),

@@ -62,7 +62,7 @@ def read_test_data(files: ComparisonFiles) -> TestData:
         return _read_images(files)
     links = list[str]()
     if files.test_pairs:
-        corpus = read_corpus(PairFiles(None, None, str(files.test_pairs)), None, "test")
+        corpus = read_corpus(PairFiles(pairs=files.test_pairs), name="test")
         sources = corpus.sources
         references = [corpus.targets]
         name = Path(files.test_pairs).name

@@ -19,6 +19,8 @@ from regard.data.file_formats import PairFiles, PairReader
 from regard.data.pair_filters import Filters, PairFilter
 from regard.data.pairs import CorpusReport, Pair, chunks
 
+NO_FILTERS = Filters()
+"""Drops empty pairs only."""
 Mask = npt.NDArray[np.bool_]
 
 
@@ -110,11 +112,11 @@ def read_corpora(
 
 def read_corpus(
     files: PairFiles,
-    filters: Filters | None = None,
+    filters: Filters = NO_FILTERS,
     name: str = "train",
     on_disk: bool = False,
 ) -> Corpus:
-    """Read sentence pairs in one pass; without `filters` only empty pairs are dropped.
+    """Read sentence pairs in one pass.
 
     If `on_disk`, memory holds a few thousand pairs, a byte a line, and eight bytes a pair to find
     duplicates.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -347,7 +346,7 @@ class CorpusSettings(Settings):
         sentence, because memory grows with its square.
         """
         if name in EVALUATION:
-            return Filters(max(self.max_length, EVALUATION_WORDS), math.inf)
+            return Filters(max(self.max_length, EVALUATION_WORDS))
         return self.filters
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -25,10 +26,10 @@ _DENSE = 10  # characters that count as a word if spaces are rare
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters for pairs; CorpusSettings documents the fields."""
+    """Filters for pairs; CorpusSettings documents the fields. Empty pairs are always dropped."""
 
-    max_length: int = 200
-    max_ratio: float = 9.0
+    max_length: float = math.inf
+    max_ratio: float = math.inf
     drop_duplicates: bool = False
 
 
@@ -37,8 +38,7 @@ class PairFilter:
     reason.
     """
 
-    def __init__(self, filters: Filters | None) -> None:
-        """If `filters` is None, only empty pairs are dropped."""
+    def __init__(self, filters: Filters) -> None:
         self._filters = filters
         self._seen = SeenPairs()
         self._read = 0
@@ -56,7 +56,7 @@ class PairFilter:
         duplicates = [
             index for index, new in zip(usable, is_new, strict=True) if not new
         ]
-        if self._filters is not None and self._filters.drop_duplicates:
+        if self._filters.drop_duplicates:
             for index in duplicates:
                 reasons[index] = "duplicate"
         else:
@@ -139,7 +139,7 @@ def _key(pair: Pair) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
+def _drop_reason(pair: Pair, filters: Filters) -> str | None:
     """Return the reason to drop a pair; None if it is kept, empty if the line is no pair."""
     if pair.target == SKIPPED[1]:
         return ""
@@ -147,8 +147,6 @@ def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
         return "too long"
     if not pair.source or not pair.target:
         return "empty"
-    if filters is None:
-        return None
     if max(word_count(pair.source), word_count(pair.target)) > filters.max_length:
         return "too long"
     shorter, longer = sorted((len(pair.source), len(pair.target)))

@@ -276,7 +276,7 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
         report = held_out_report(files, len(rows), name)
         evaluation[name] = Corpus(tuple(Pair(*row) for row in rows), report)
 
-    if summary.evaluation_hashes != _evaluation_hashes(request.fingerprints):
+    if summary.evaluation_hashes != _hashes(request, of_evaluation=True):
         unknown = "what valid and test share with train was not compared again"
         summary = replace(
             summary, overlap_lines=[f"{unknown}: the shards hold no text"]
@@ -333,7 +333,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
             name: [(pair.source, pair.target, pair.line) for pair in corpus]
             for name, corpus in held_out.items()
         },
-        evaluation_hashes=_evaluation_hashes(request.fingerprints),
+        evaluation_hashes=_hashes(request, of_evaluation=True),
         overlap_lines=[
             line for name, overlap in overlaps.items() for line in overlap.lines(name)
         ],
@@ -469,13 +469,8 @@ def _memory_bytes() -> float:
 
 def _cache_key(request: DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
-    evaluation_hashes = _evaluation_hashes(request.fingerprints)
     return {
-        "files": {
-            role: entry["sha256"]
-            for role, entry in request.fingerprints.items()
-            if role not in evaluation_hashes
-        },
+        "files": _hashes(request, of_evaluation=False),
         "filters": asdict(request.data.filters),
         "held_out_seed": request.seed if request.data.holds_out else None,
         "held_out_test": request.data.test_count,
@@ -491,9 +486,10 @@ def _subject(key: str) -> str:
     return "text" if part == "files" else part
 
 
-def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:
+def _hashes(request: DataRequest, of_evaluation: bool) -> dict[str, str]:
+    """Return the hashes of the files of the evaluation corpora, or of the training corpora."""
     return {
         role: entry["sha256"]
-        for role, entry in fingerprints.items()
-        if role.split(".")[0] in EVALUATION
+        for role, entry in request.fingerprints.items()
+        if (role.split(".")[0] in EVALUATION) == of_evaluation
     }

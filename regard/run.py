@@ -492,7 +492,6 @@ class _Session:
         familiar = SeenTokenPairs.learn(
             map(encode, data.sample[0]), map(encode, validation_sources), DOUBTFUL_SHARE
         )
-        # It is also None for a run resumed from shards, which has no text to learn from.
         if familiar is not None:
             settings = load_settings(self.out).with_values(familiar=familiar)
             write_settings(self.out, settings)

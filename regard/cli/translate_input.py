@@ -40,7 +40,7 @@ def find_input(command: TranslateCommand) -> InputKind:
     Raises UsageError if FILE is a text instead of a name, or if other options do not support the
     kind.
     """
-    from regard.data.file_kinds import input_kind
+    from regard.data.file_formats import input_kind
     from regard.data.text import data_path
 
     file = command.file
@@ -123,7 +123,7 @@ def read_input(
 
 def _warn_of_tabs(file: str) -> None:
     """Warn if the lines of a file look like pairs, or like rows of a table."""
-    from regard.data.file_kinds import holds_tabs
+    from regard.data.file_formats import holds_tabs
     from regard.data.text import data_path
 
     if holds_tabs(data_path(file)):

@@ -17,7 +17,7 @@ import torch
 from regard.common.errors import ConfigurationError, UsageError
 from regard.common.settings import Settings, merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
 from regard.data.text_augmentation import MEASURED
 from regard.data.tokenizer import Tokenizer

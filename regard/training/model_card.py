@@ -11,7 +11,7 @@ from regard.common.atomic import write_bytes
 from regard.common.counting import counted
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
-from regard.data.corpus import CorpusFacts
+from regard.data.corpus_facts import CorpusFacts
 from regard.data.languages import english_name
 from regard.training.journal import JournalEvent, of_kind
 from regard.training.journal import read as read_journal

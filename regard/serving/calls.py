@@ -30,7 +30,14 @@ from regard.serving.models import Models
 from regard.serving.openapi import Responses, body
 from regard.serving.prometheus_metrics import Metrics
 from regard.serving.pytorch_process import ProcessDied
-from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
+from regard.serving.request_bodies import (
+    KEYS,
+    P,
+    excerpt,
+    parse,
+    read_body,
+    request_values,
+)
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import (
     DeadlineExceeded,

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from regard.serving.calls import AT_END, LOG, REQUEST_ID
 from regard.serving.http_errors import CLIENT_GONE, HttpError, error_response
 from regard.serving.prometheus_metrics import Metrics
-from regard.serving.requests import CLOSE, excerpt
+from regard.serving.request_bodies import CLOSE, excerpt
 from regard.serving.server_settings import ServerSettings
 
 HEADERS = {

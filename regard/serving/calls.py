@@ -201,7 +201,10 @@ class Call(Generic[P]):
         try:
             with anyio.fail_after(self.remaining()):
                 yield
-        except TimeoutError:
+        except (
+            TimeoutError,
+            DeadlineExceeded,
+        ):  # a model knows the remaining time only
             raise DeadlineExceeded(self.seconds) from None
 
     async def register(self) -> None:

@@ -210,16 +210,12 @@ class Models:
     ) -> list[ServedText]:
         """Translate texts. A LineError has the indices of texts in the place of lines."""
         is_large = request.search.nbest > 1 or request.search.attention != "none"
-        size = _size(texts)
         result: list[ServedText] = await self._call(
-            model,
-            "translate",
-            size,
+            await self._opened(model, deadline),
+            lambda served: served.translate(texts, request, deadline),
+            _size(texts),
             deadline,
-            texts,
-            request,
-            deadline,
-            is_large=is_large,
+            is_large,
         )
         return result
 
@@ -231,7 +227,10 @@ class Models:
         Raises DataError if the bytes are no such image.
         """
         result: list[ServedHypothesis] = await self._call(
-            model, "caption", _IMAGE, deadline, image, search
+            await self._opened(model, deadline),
+            lambda served: served.caption(image, search),
+            _IMAGE,
+            deadline,
         )
         return result
 
@@ -242,7 +241,11 @@ class Models:
         the format of js/regard.d.ts.
         """
         result: msgspec.Raw = await self._call(
-            model, "explain", _size([text]), deadline, text, options, is_large=True
+            await self._opened_file(model, deadline),
+            lambda served: served.explain(text, options),
+            _size([text]),
+            deadline,
+            is_large=True,
         )
         return result
 
@@ -257,9 +260,12 @@ class Models:
         """Return the likeliest next tokens after a prefix of the translation, best first, each with
         the translation that it leads to.
         """
-        size = (1 + count, len(text) * (1 + count))
         result: list[Continuation] = await self._call(
-            model, "continuations", size, deadline, text, prefix, count, is_large=True
+            await self._opened_file(model, deadline),
+            lambda served: served.continuations(text, prefix, count),
+            (1 + count, len(text) * (1 + count)),
+            deadline,
+            is_large=True,
         )
         return result
 
@@ -270,31 +276,31 @@ class Models:
         each word attends to.
         """
         result: msgspec.Raw = await self._call(
-            model, "explain_image", _IMAGE, deadline, image, is_large=True
+            await self._opened(model, deadline),
+            lambda served: served.explain_image(image),
+            _IMAGE,
+            deadline,
+            is_large=True,
         )
         return result
 
     async def _call(
         self,
-        name: str,
-        method: str,
+        host: _Host,
+        work: Callable[[Any], Any],
         size: tuple[int, int],
         deadline: float,
-        *arguments: Any,
         is_large: bool = False,
     ) -> Any:
-        """Call a method of a model in a thread.
+        """Call a model in a thread.
 
-        `size`: size of the call in the backlog, as lines and characters; `is_large`: whether its
-        answer is large.
+        `work`: takes the model; `size`: size of the call in the backlog, as lines and characters;
+        `is_large`: whether its answer is large.
         """
-        host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
         pool = host.long_calls if is_large or size[1] > LONG_TEXT else host.short_calls
         with host.backlog.holding(*size), _stopping_threads(deadline) as stop:
-            return await _in_thread(
-                pool, deadline, stop, getattr(host.model, method), *arguments
-            )
+            return await _in_thread(pool, deadline, stop, work, host.model)
 
     async def stream(
         self, model: str, text: str, request: TextRequest, deadline: float
@@ -302,7 +308,7 @@ class Models:
         """Yield increments of a greedy translation with the index of their line, and finally the
         whole text.
         """
-        host = await self._opened(model, "stream", deadline)
+        host = await self._opened(model, deadline)
         size = _size([text])
         host.backlog.admit(*size, deadline)
         ends = time.monotonic() + deadline
@@ -317,10 +323,10 @@ class Models:
         """Return the languages of the models with their probabilities, likeliest first."""
         return self._language_id.detect(text)
 
-    async def _opened(self, name: str, method: str, deadline: float) -> _Host:
+    async def _opened(self, name: str, deadline: float) -> _Host:
         """Wait until the model for a call is open, and return it.
 
-        Raises UsageError, Overloaded and RegardError.
+        Raises Overloaded and RegardError.
         """
         host = self._hosts[name]
         if self._is_draining:
@@ -332,9 +338,12 @@ class Models:
             raise RegardError(
                 f"the model {name} is away, or still being opened; /ready says which are"
             ) from None
-        if method in ("explain", "continuations") and not isinstance(
-            host.model, ServedFile
-        ):
+        return host
+
+    async def _opened_file(self, name: str, deadline: float) -> _Host:
+        """Return a model like `_opened`. Raises UsageError too, if it runs on PyTorch."""
+        host = await self._opened(name, deadline)
+        if not isinstance(host.model, ServedFile):
             raise UsageError(
                 "this model runs on PyTorch, which this server has no explanations of; use `regard "
                 "show`"

@@ -321,7 +321,10 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def _meaning(schema: dict[str, Any]) -> str:
     default = schema.get("default")
-    return str(schema.get("description", "")) + (
+    # A parameter that may be null has its description beside its type.
+    described = [schema, *schema.get("anyOf", ())]
+    texts = [part["description"] for part in described if "description" in part]
+    return "".join(texts[:1]) + (
         ""
         if default in (None, "")
         else f" Default: `{json.dumps(default, ensure_ascii=False)}`."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import (
     Annotated,
@@ -21,6 +21,8 @@ from typing import (
 )
 
 import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from regard.common.requests import Option, make_request
 
@@ -72,7 +74,10 @@ class DescribedField:
 
 
 def described_fields(described: Any) -> Iterator[DescribedField]:
-    """Yield the options of a class of requests, or of a function."""
+    """Yield the options of a class of requests or settings, or of a function."""
+    if isinstance(described, type) and issubclass(described, BaseModel):
+        yield from _described_settings(described)
+        return
     if is_dataclass(described):
         hints = get_type_hints(described, include_extras=True)
         defaults = {field.name: field.default for field in fields(described)}
@@ -83,11 +88,41 @@ def described_fields(described: Any) -> Iterator[DescribedField]:
         defaults = {name: item.default for name, item in parameters.items()}
     for name, default in defaults.items():
         field_type, *metadata = get_args(hints[name]) or (None,)
-        for option in metadata:
+        for item in metadata:
+            option = _option_of(item) if isinstance(item, FieldInfo) else item
             if isinstance(option, Option):
                 is_required = default is inspect.Parameter.empty
                 value = MISSING if is_required else default
                 yield DescribedField(name, field_type, value, option)
+
+
+def _described_settings(settings: type[BaseModel]) -> Iterator[DescribedField]:
+    """Yield the options of a class of settings: its own, and then those that it inherits."""
+    own = inspect.get_annotations(settings)
+    names = sorted(settings.model_fields, key=lambda name: name not in own)
+    for name in names:
+        field = settings.model_fields[name]
+        default = MISSING if field.is_required() else field.default
+        if option := _option_of(field):
+            yield DescribedField(name, field.annotation, default, option)
+
+
+def _option_of(field: FieldInfo) -> Option | None:
+    """Return the `Option` of pydantic's field, or else one with its description, if it has any;
+    with the bounds of the field.
+    """
+    options = [item for item in field.metadata if isinstance(item, Option)]
+    if field.description:
+        description = field.description
+        if description[:1].isascii():  # a Greek letter such as α stays small
+            description = f"{description[:1].upper()}{description[1:]}"
+        options.append(Option(f"{description}."))
+    bounds = dict[str, Any]()
+    for constraint in field.metadata:
+        for bound, name in (("ge", "least"), ("le", "most")):
+            if hasattr(constraint, bound):
+                bounds[name] = getattr(constraint, bound)
+    return replace(options[0], **bounds) if options else None
 
 
 def parse_request(request: Callable[..., R], values: Mapping[str, Any]) -> R:

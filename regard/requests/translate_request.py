@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from regard.common.requests import REQUEST, Option
 from regard.requests.shared_fields import (
+    Alignments,
     DecodingPrecision,
     Device,
     Forbid,
@@ -36,7 +37,7 @@ class TranslateCommand:
     ] = "-"
     nbest: NBest = 1
     format: Format = "text"
-    alignments: Annotated[bool, Option("Add word links as source-target.")] = False
+    alignments: Alignments = False
     prefix: Prefix = ""
     term: Annotated[
         tuple[str, ...],

@@ -259,8 +259,8 @@ def _block(block: str) -> str:
 
 def http() -> str:
     """Return the endpoints of the server, from its own description."""
+    from regard.requests.server_settings import ServerSettings
     from regard.serving.application import create_app
-    from regard.serving.server_settings import ServerSettings
 
     service: Any = SimpleNamespace(models={}, is_ready=True)
     paths = create_app(service, ServerSettings()).openapi()["paths"]

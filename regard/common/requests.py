@@ -102,7 +102,6 @@ def _causes(problem: ValidationError) -> list[str]:
     """Return a sentence for each invalid argument."""
     causes = []
     for error in problem.errors():
-        name = error["loc"][0]
         if error["type"] == "value_error":
             message = error["msg"].removeprefix("Value error, ")
         elif error["type"] == "literal_error":
@@ -112,5 +111,6 @@ def _causes(problem: ValidationError) -> list[str]:
         else:
             words = f"{error['msg'][:1].lower()}{error['msg'][1:]}"
             message = f"{words}, got {describe(error['input'])}"
-        causes.append(f"`{name}=`: {message}")
+        argument = f"`{error['loc'][0]}=`: " if error["loc"] else ""
+        causes.append(f"{argument}{message}")
     return causes

@@ -21,6 +21,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.crash_table import DIGEST_BYTES, CallTable
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
@@ -38,7 +39,6 @@ from regard.serving.request_bodies import (
     read_body,
     request_values,
 )
-from regard.serving.server_settings import ServerSettings
 from regard.serving.service import (
     DeadlineExceeded,
     SearchRequest,

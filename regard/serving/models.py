@@ -21,6 +21,8 @@ from regard.common.errors import ModelFolderError, RegardError, UsageError, Work
 from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
 from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.requests.server_settings import ServerSettings
+from regard.runtime.model import available_cores
 from regard.serving.backlog import Backlog
 from regard.serving.description import check_languages, known_languages, served_model
 from regard.serving.model_files import files_state, is_kept, model_names, prepare
@@ -52,21 +54,6 @@ _PATIENCE = 5.0
 _LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts to open a model after a temporary error."""
 Log = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class ServiceSettings:
-    """Settings of the models.
-
-    `threads`: threads that translate; `most_lines`: lines that may wait for a model;
-    `reload_seconds`: interval between checks for changed files, or 0 for no checks.
-    """
-
-    precision: str = "int8"
-    threads: int = 1
-    most_lines: int = 4096
-    reload_seconds: float = 2.0
-    answer_limit: int = 32_000_000
 
 
 @dataclass
@@ -111,7 +98,7 @@ class Models:
 
     def __init__(
         self,
-        settings: ServiceSettings,
+        settings: ServerSettings,
         log: Log = print,
         open_pytorch: Callable[[Folder], Any] | None = None,
         descriptions: Path = Path(os.devnull),
@@ -449,7 +436,7 @@ class Models:
             folder = Folder(
                 opened,
                 settings.precision,
-                settings.threads,
+                settings.threads or available_cores(),
                 settings.answer_limit,
                 host.languages or (),
                 version=time.time_ns(),
@@ -517,7 +504,7 @@ async def _in_thread(
 
 
 def _open_file(
-    path: Path, settings: ServiceSettings, languages: Pair | None
+    path: Path, settings: ServerSettings, languages: Pair | None
 ) -> ServedFile:
     # This raises OSError for errors of the system, which do not make the file unusable.
     path.open("rb").close()

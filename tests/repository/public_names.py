@@ -16,8 +16,8 @@ from typing import Any
 import reference
 from repository.pages import DOCS, ROOT
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
-from regard.serving.server_settings import ServerSettings
 from regard.training import Recipe
 
 RECORD = ROOT / "tests/repository/public_names.txt"

@@ -20,10 +20,10 @@ from schemathesis.specs.openapi.checks import (
 
 from regard.cli.request_options import described_fields
 from regard.requests.caption_request import CaptionCommand
+from regard.requests.server_settings import ServerSettings
 from regard.requests.translate_request import TranslateCommand
 from regard.search import SearchSettings
 from regard.serving.application import create_app
-from regard.serving.server_settings import ServerSettings
 
 pytestmark = pytest.mark.system
 APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 REQUEST = ConfigDict(arbitrary_types_allowed=True)
 """Configuration of the pydantic dataclasses of requests."""
+COMMAND = ConfigDict(arbitrary_types_allowed=True, defer_build=True)
+"""The same for requests whose signature no function takes: they are built when they are used."""
 
 
 @dataclass(frozen=True)

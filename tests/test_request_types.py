@@ -19,7 +19,7 @@ from regard.learn import walkthrough_block
 from regard.learn.lab import run_experiment
 from regard.requests.compare_request import CompareArguments, CompareRequest
 from regard.requests.lab_request import ExperimentRequest
-from regard.requests.serve_request import ServeCommand
+from regard.requests.serve_request import ServeArguments
 from regard.requests.show_request import ShowCommand
 from regard.requests.train_request import TrainCommand, TrainRequest
 from regard.requests.walkthrough_request import WalkthroughRequest
@@ -104,13 +104,10 @@ def test_given_flags_differ_from_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_type", [TrainCommand, CompareArguments, ServeCommand, ShowCommand]
+    "request_type", [TrainCommand, CompareArguments, ServeArguments, ShowCommand]
 )
 def test_every_field_of_a_command_is_an_option(request_type: type) -> None:
     described = {field.name for field in described_fields(request_type)}
-    if dataclasses.is_dataclass(request_type):
-        names = {field.name for field in dataclasses.fields(request_type)}
-    else:  # the settings that it inherits are not all options
-        names = {*inspect.get_annotations(request_type)}
+    names = {*vars(request_type)["__pydantic_fields__"]}
 
     assert names - described <= {"search", "report"}

@@ -8,13 +8,12 @@ from typing import Annotated
 from pydantic import ConfigDict
 
 from regard.common.requests import Option
+from regard.common.settings import Settings
 from regard.requests.server_settings import ServerSettings
 
 
-class ServeCommand(ServerSettings):
-    """A call of `regard serve`: the settings of its server, and how it is run."""
-
-    model_config = ConfigDict(strict=False)
+class ServeArguments(Settings):
+    """The models of a server, its address, and how it is run."""
 
     models: Annotated[
         tuple[Path, ...],
@@ -59,3 +58,9 @@ class ServeCommand(ServerSettings):
             "With --cluster: most replicas, as requests need them.", least=1, most=1024
         ),
     ] = None
+
+
+class ServeCommand(ServerSettings, ServeArguments):
+    """A call of `regard serve`."""
+
+    model_config = ConfigDict(strict=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -54,6 +54,7 @@ _PATIENCE = 5.0
 _LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts to open a model after a temporary error."""
 Log = Callable[[str], None]
+R = TypeVar("R")
 
 
 @dataclass
@@ -197,14 +198,13 @@ class Models:
     ) -> list[ServedText]:
         """Translate texts. A LineError has the indices of texts in the place of lines."""
         is_large = request.search.nbest > 1 or request.search.attention != "none"
-        result: list[ServedText] = await self._call(
+        return await self._call(
             await self._opened(model, deadline),
             lambda served: served.translate(texts, request, deadline),
             _size(texts),
             deadline,
             is_large,
         )
-        return result
 
     async def caption(
         self, model: str, image: bytes, search: SearchRequest, deadline: float
@@ -213,13 +213,12 @@ class Models:
 
         Raises DataError if the bytes are no such image.
         """
-        result: list[ServedHypothesis] = await self._call(
+        return await self._call(
             await self._opened(model, deadline),
             lambda served: served.caption(image, search),
             _IMAGE,
             deadline,
         )
-        return result
 
     async def explain(
         self, model: str, text: str, options: ExplanationRequest, deadline: float
@@ -227,14 +226,13 @@ class Models:
         """Return a translation with attention, alignments, log-probabilities and search trace, in
         the format of js/regard.d.ts.
         """
-        result: msgspec.Raw = await self._call(
+        return await self._call(
             await self._opened_file(model, deadline),
             lambda served: served.explain(text, options),
             _size([text]),
             deadline,
             is_large=True,
         )
-        return result
 
     async def continuations(
         self,
@@ -247,14 +245,13 @@ class Models:
         """Return the likeliest next tokens after a prefix of the translation, best first, each with
         the translation that it leads to.
         """
-        result: list[Continuation] = await self._call(
+        return await self._call(
             await self._opened_file(model, deadline),
             lambda served: served.continuations(text, prefix, count),
             (1 + count, len(text) * (1 + count)),
             deadline,
             is_large=True,
         )
-        return result
 
     async def explain_image(
         self, model: str, image: bytes, deadline: float
@@ -262,23 +259,22 @@ class Models:
         """Return a caption as data for figures: the image as the model sees it, and the cells that
         each word attends to.
         """
-        result: msgspec.Raw = await self._call(
+        return await self._call(
             await self._opened(model, deadline),
             lambda served: served.explain_image(image),
             _IMAGE,
             deadline,
             is_large=True,
         )
-        return result
 
     async def _call(
         self,
         host: _Host,
-        work: Callable[[Any], Any],
+        work: Callable[[Any], R],
         size: tuple[int, int],
         deadline: float,
         is_large: bool = False,
-    ) -> Any:
+    ) -> R:
         """Call a model in a thread.
 
         `work`: takes the model; `size`: size of the call in the backlog, as lines and characters;
@@ -485,9 +481,9 @@ async def _in_thread(
     pool: ThreadPoolExecutor,
     seconds: float,
     stop: threading.Event,
-    work: Callable[..., Any],
+    work: Callable[..., R],
     *arguments: Any,
-) -> Any:
+) -> R:
     """Run `work` in a thread of a pool, until `stop` is set. Raises TimeoutError after
     `seconds`.
     """

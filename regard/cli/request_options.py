@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import (
     Annotated,
@@ -17,10 +17,11 @@ from typing import (
     TypeVar,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from regard.common.requests import Option, make_request
 
@@ -72,22 +73,46 @@ class DescribedField:
 
 
 def described_fields(described: Any) -> Iterator[DescribedField]:
-    """Yield the options of a class of requests, or of a function."""
-    if is_dataclass(described):
-        hints = get_type_hints(described, include_extras=True)
-        defaults = {field.name: field.default for field in fields(described)}
-    else:
-        # `get_type_hints` of Python 3.10 would add None to types whose default is None.
-        parameters = inspect.signature(described, eval_str=True).parameters
-        hints = {name: item.annotation for name, item in parameters.items()}
-        defaults = {name: item.default for name, item in parameters.items()}
-    for name, default in defaults.items():
-        field_type, *metadata = get_args(hints[name]) or (None,)
-        for option in metadata:
-            if isinstance(option, Option):
-                is_required = default is inspect.Parameter.empty
-                value = MISSING if is_required else default
-                yield DescribedField(name, field_type, value, option)
+    """Yield the options of a class of requests or settings, or of a function."""
+    for name, field in _fields(described).items():
+        if option := _option_of(field):
+            default = MISSING if field.is_required() else field.default
+            yield DescribedField(name, field.annotation, default, option)
+
+
+def _fields(described: Any) -> Mapping[str, FieldInfo]:
+    """Return the fields of a class, or the parameters of a function, as pydantic has them."""
+    if isinstance(described, type):
+        name = "__pydantic_fields__" if is_dataclass(described) else "model_fields"
+        fields: Mapping[str, FieldInfo] = getattr(described, name)
+        return fields
+    # `get_type_hints` of Python 3.10 would add None to types whose default is None.
+    parameters = inspect.signature(described, eval_str=True).parameters
+    return {
+        name: FieldInfo.from_annotated_attribute(
+            item.annotation,
+            PydanticUndefined if item.default is item.empty else item.default,
+        )
+        for name, item in parameters.items()
+    }
+
+
+def _option_of(field: FieldInfo) -> Option | None:
+    """Return the `Option` of pydantic's field, or else one with its description, if it has any;
+    with the bounds of the field.
+    """
+    options = [item for item in field.metadata if isinstance(item, Option)]
+    if field.description:
+        description = field.description
+        if description[:1].isascii():  # a Greek letter such as α stays small
+            description = f"{description[:1].upper()}{description[1:]}"
+        options.append(Option(f"{description}."))
+    bounds = dict[str, Any]()
+    for constraint in field.metadata:
+        for bound, name in (("ge", "least"), ("le", "most")):
+            if hasattr(constraint, bound):
+                bounds[name] = getattr(constraint, bound)
+    return replace(options[0], **bounds) if options else None
 
 
 def parse_request(request: Callable[..., R], values: Mapping[str, object]) -> R:

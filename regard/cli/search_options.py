@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from regard.cli.request_options import DescribedField
-from regard.common.requests import Option
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
+from regard.cli.request_options import DescribedField, described_fields
 
 _OPTIONS_KEY = "regard.search"
 """Key of the values of search options in the metadata of a context."""
@@ -63,9 +61,9 @@ class SearchCommand(TyperCommand):
     def search_params(self) -> list[Any]:
         from regard.search import SearchSettings
 
-        fields = SearchSettings.model_fields
+        fields = {field.name: field for field in described_fields(SearchSettings)}
         names = self.names or [name for name in fields if name not in self.excluded]
-        return _options({name: fields[name] for name in names})
+        return _options([fields[name] for name in names])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; the search options are created only if an unknown option is used."""
@@ -108,9 +106,9 @@ class SearchCommand(TyperCommand):
                 formatter.write_dl([param.get_help_record(ctx) for param in params])
 
 
-def _options(fields: dict[str, FieldInfo]) -> list[object]:
+def _options(fields: Sequence[DescribedField]) -> list[object]:
     """Create an option for each field, which typer derives from the signature of a function."""
-    parameters = [_parameter(name, field) for name, field in fields.items()]
+    parameters = [replace(field, default=None).parameter() for field in fields]
 
     def command(**_: object) -> None: ...
 
@@ -119,18 +117,3 @@ def _options(fields: dict[str, FieldInfo]) -> list[object]:
     parser = typer.Typer(add_completion=False, rich_markup_mode=None)
     parser.command()(command)
     return list(typer.main.get_command(parser).params)
-
-
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    """Return the parameter of an option with the bounds and the description of a field."""
-    bounds = dict[str, Any]()
-    for constraint in field.metadata:
-        for bound in ("ge", "le"):
-            if hasattr(constraint, bound):
-                bounds[bound] = getattr(constraint, bound)
-
-    description = field.description or ""
-    if description[:1].isascii():  # a Greek letter such as α stays small
-        description = f"{description[:1].upper()}{description[1:]}"
-    option = Option(f"{description}.", least=bounds.get("ge"), most=bounds.get("le"))
-    return DescribedField(name, field.annotation, None, option).parameter()

@@ -178,9 +178,9 @@ class RuntimeTranslator(Translator):
         threshold = search.get("score_threshold", self._threshold(options))
         per_line = None
         if constraints is not NO_CONSTRAINTS:
-            per_line = self._encoded(
-                constraints_of_each(constraints, count, "line"), search
-            )
+            of_each = constraints_of_each(constraints, count, "line")
+            if any(item != NO_CONSTRAINTS for item in of_each):
+                per_line = self._encoded(of_each, search)
         return LibraryDecoder(self, count, options, per_line, threshold, wanted)
 
     def _stream(

@@ -168,7 +168,7 @@ class LanguageId:
         another language, or in none. It is 1 for a text without letters. At most `READ` letters are
         read.
         """
-        letters = _letters(text[: 4 * READ])[:READ]
+        letters = letters_of_words(text[: 4 * READ])[:READ]
         if not letters.strip() or not self.profiles:
             return [(code, 0.0) for code in sorted(self.profiles)]
 
@@ -186,6 +186,18 @@ class LanguageId:
         probabilities = (shares / shares.sum() * is_known).tolist()
         results = zip(self.profiles, probabilities, strict=True)
         return sorted(results, key=lambda item: (-item[1], item[0]))
+
+    def line_log_probabilities(self, lines: Sequence[str]) -> tuple[Numbers, Numbers]:
+        """Return the log-probability of each line in each language (L, lines), and its number of
+        letters.
+        """
+        texts = [letters_of_words(line) for line in lines]
+        sizes = np.array([len(text) for text in texts])
+        starts = np.cumsum(sizes) - sizes
+        log_probs = np.zeros((len(self.profiles), int(sizes.sum())))
+        log_probs[:, 1:] = self._log_probabilities("".join(texts))
+        log_probs[:, starts] = 0  # the first character of a line has no context
+        return np.add.reduceat(log_probs, starts, axis=1), np.maximum(sizes - 2, 0)
 
     @cached_property
     def _table(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
@@ -248,7 +260,7 @@ class _LetterTable(dict[int, int]):
 _LETTERS = _LetterTable()
 
 
-def _letters(text: str) -> str:
+def letters_of_words(text: str) -> str:
     """Return the words of a text in lower case, with one space before and after each."""
     words = nfc(text).lower().translate(_LETTERS).split()
     return f" {' '.join(words)} "
@@ -294,7 +306,7 @@ def _learn(lines: Sequence[str]) -> LanguageProfile | None:
 
     Returns None if no line has a letter.
     """
-    texts = [_letters(line[:LINE]) for line in spread(lines)]
+    texts = [letters_of_words(line[:LINE]) for line in spread(lines)]
     texts = [text for text in texts if text.strip()]
     if not texts:
         return None

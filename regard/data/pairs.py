@@ -58,7 +58,7 @@ class Dropped:
         if len(self.lines) < _NUMBERS:
             self.lines += (line,)
         if pair is not None and len(self.examples) < _EXAMPLES:
-            excerpt = f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"
+            excerpt = f"{excerpt_of(pair.source)} ↔ {excerpt_of(pair.target)}"
             self.examples += ((line, excerpt),)
 
 
@@ -119,7 +119,7 @@ def format_lines(lines: Sequence[int], count: int | None = None) -> str:
     return f" ({'line' if total == 1 else 'lines'} {shown}{' …' if total > _NUMBERS else ''})"
 
 
-def _excerpt(text: str, room: int = 28) -> str:
+def excerpt_of(text: str, room: int = 28) -> str:
     if text == CUT:
         return "(not read)"
     if not text:

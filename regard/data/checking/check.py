@@ -1,0 +1,204 @@
+"""Check the pairs of a corpus, and put right or leave out those that are suspect."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.common.atomic import write_text
+from regard.common.counting import counted
+from regard.data.checking.lexicon import Floats
+from regard.data.checking.pair_checker import BLOCK, PairChecker
+from regard.data.checking.shifts import (
+    Shift,
+    find_offsets,
+    scores_at,
+    shifts_of,
+    where_translations_stand,
+)
+from regard.data.checking.suspects import KINDS, Suspect
+from regard.data.checking.text_damage import letters_of
+from regard.data.pair_filters import SeenPairs
+from regard.data.pairs import Pair, chunks
+
+SAMPLE = 30_000
+"""Pairs from which it is learnt what is usual."""
+ROUNDS = 2
+"""Rounds in which what is usual is learnt again, if translations stand elsewhere."""
+EXAMPLES = 3
+"""Examples of each kind in a report."""
+HEADER = (
+    "line",
+    "kind",
+    "source",
+    "target",
+    "detail",
+    "proposed source",
+    "proposed target",
+)
+
+
+class Pairs(Protocol):
+    """Pairs that can be read again."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Pair]: ...
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What is suspect in the pairs of a corpus."""
+
+    pairs: int
+    suspects: tuple[Suspect, ...] = ()  # by line
+    shifts: tuple[Shift, ...] = ()
+    by_line: dict[int, list[Suspect]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_line: dict[int, list[Suspect]] = {}
+        for suspect in self.suspects:
+            by_line.setdefault(suspect.line, []).append(suspect)
+        object.__setattr__(self, "by_line", by_line)
+
+    @property
+    def shifted(self) -> int:
+        """Number of lines whose sides do not belong together."""
+        return sum(shift.last - shift.first + 1 for shift in self.shifts)
+
+    def lines(self) -> list[str]:
+        """Return the report as lines of text: each kind with its count and examples."""
+        lines = [shift.describe() for shift in self.shifts]
+        for kind, (action, meaning) in KINDS.items():
+            own = [suspect for suspect in self.suspects if suspect.kind == kind]
+            if not own:
+                continue
+            lines.append(f"{kind}: {counted(len(own), 'pair')} {action} ({meaning})")
+            lines += [f"  {suspect.describe()}" for suspect in own[:EXAMPLES]]
+        return lines
+
+    def put_right(self, pair: Pair) -> Pair | None:
+        """Return a pair as training takes it, or None if it is left out."""
+        if any(shift.first <= pair.line <= shift.last for shift in self.shifts):
+            return None
+        for suspect in self.by_line.get(pair.line, ()):
+            if suspect.action == "dropped":
+                return None
+            if suspect.action == "repaired" and suspect.proposal is not None:
+                source, target = suspect.proposal
+                pair = Pair.read(source, target, pair.line)
+        return pair
+
+    def is_suspect(self, line: int, harmless: Collection[str] = ()) -> bool:
+        """Return whether the pair in this line is suspect, but for these kinds."""
+        return any(
+            suspect.kind not in harmless for suspect in self.by_line.get(line, ())
+        )
+
+    def write(self, path: Path) -> None:
+        """Write the suspects as a table for whoever wrote the corpus: TSV, or CSV by the name."""
+        text = io.StringIO(newline="")
+        delimiter = "," if path.suffix.lower() == ".csv" else "\t"
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(HEADER)
+        for suspect in self.suspects:
+            proposal = suspect.proposal or ("", "")
+            writer.writerow(
+                (
+                    suspect.line,
+                    suspect.kind,
+                    suspect.source,
+                    suspect.target,
+                    suspect.detail,
+                    *proposal,
+                )
+            )
+        write_text(path, text.getvalue())
+
+
+def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
+    """Check the pairs of a corpus, in a few passes over them.
+
+    Memory holds a sample of the pairs, the suspects, and some twenty bytes for each pair.
+    """
+    stride = 1 + len(pairs) // SAMPLE
+    rows = np.arange(len(pairs))
+    is_sampled = rows // BLOCK % stride == 0
+    sample = [pair for pair, sampled in zip(pairs, is_sampled, strict=True) if sampled]
+    checker = PairChecker.learn(sample)
+    if checker is None:
+        return CheckReport(len(pairs))
+
+    learnt_offsets = np.full(len(pairs), checker.offsets[0])
+    suspects, scores = _check(pairs, checker, is_sampled & (learnt_offsets == 0))
+    offsets = find_offsets(pairs, scores, checker)
+    places: Sequence[int] = where_translations_stand({0: scores}, checker)
+    # What was learnt of pairs whose sides do not belong together is learnt again of those that do.
+    for _ in range(ROUNDS if offsets else 0):
+        found = {
+            offset: scores_at(
+                pairs, offset, checker, is_sampled & (learnt_offsets == offset)
+            )
+            for offset in (0, *offsets)
+        }
+        places = where_translations_stand(found, checker)
+        learnt_offsets = np.array(places)
+        learnt = learnt_offsets[is_sampled].tolist()
+        checker = PairChecker.learn(sample, learnt) or checker
+    if offsets:
+        suspects, _ = _check(pairs, checker, is_sampled & (learnt_offsets == 0))
+    shifts = shifts_of(pairs, places) if any(places) else []
+    apart = [range(shift.first, shift.last + 1) for shift in shifts]
+    suspects = [
+        suspect
+        for suspect in suspects
+        if suspect.kind != "unrelated" or not any(suspect.line in own for own in apart)
+    ]
+    order = {kind: number for number, kind in enumerate(KINDS)}
+    suspects.sort(key=lambda suspect: (suspect.line, order[suspect.kind]))
+    return CheckReport(len(pairs), tuple(suspects), tuple(shifts))
+
+
+def _check(
+    pairs: Sequence[Pair] | Pairs,
+    checker: PairChecker,
+    is_learnt: npt.NDArray[np.bool_],
+) -> tuple[list[Suspect], Floats]:
+    """Return the suspects, and the score of each pair."""
+    suspects = list[Suspect]()
+    scores = [np.zeros(0)]
+    exact = SeenPairs()
+    near = SeenPairs()
+    row = 0
+    for chunk in chunks(pairs):
+        learnt = is_learnt[row : row + len(chunk)]
+        found, own_scores = checker.check(chunk, learnt)
+        suspects += found + _near_duplicates(chunk, exact, near)
+        scores.append(own_scores)
+        row += len(chunk)
+    return suspects, np.concatenate(scores)
+
+
+def _near_duplicates(
+    pairs: Sequence[Pair], exact: SeenPairs, near: SeenPairs
+) -> list[Suspect]:
+    """Return the pairs that have the letters of an earlier one, but not its other characters."""
+    letters = [
+        replace(pair, source=letters_of(pair.source), target=letters_of(pair.target))
+        for pair in pairs
+    ]
+    is_new = exact.first_seen(pairs)
+    has_new_letters = near.first_seen(letters)
+    return [
+        Suspect(pair.line, "near-duplicate", pair.source, pair.target)
+        for pair, own, plain, new_letters in zip(
+            pairs, is_new, letters, has_new_letters, strict=True
+        )
+        if own and not new_letters and plain.source and plain.target
+    ]

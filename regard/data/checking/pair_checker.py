@@ -1,0 +1,467 @@
+"""Judge pairs by what is usual in their own corpus: languages, lengths, and words that translate
+each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.data.checking.lexicon import Floats, Ints, Lexicon, Stems
+from regard.data.checking.suspects import Suspect
+from regard.data.checking.text_damage import (
+    has_lost_letters,
+    is_spreadsheet_error,
+    letters_of,
+    unescaped,
+    ungarbled,
+)
+from regard.data.language_id import UNKNOWN_RATIO, UNKNOWN_WIDTH, LanguageId
+from regard.data.pairs import Pair
+from regard.data.spans import find_spans, may_have_spans
+
+BLOCK = 200
+"""Lines of a block of the sample."""
+OFFSETS = range(-5, 6)
+"""Lines by which the sides of pairs may be shifted against each other."""
+TRIED_BLOCKS = 12
+"""Blocks of lines on which offsets are tried."""
+LONGEST_CHECKED = 2_000
+"""Characters of a side that are looked at."""
+SWAPPED_NATS = 6.0
+"""Evidence, in nats, that both sides are in the language of the other column."""
+UNTRANSLATED_NATS = 12.0
+"""Evidence, in nats, that one side is in the language of the other column."""
+OTHER_CERTAINTY = -2.0
+"""Certainty below which a text is in no language of the corpus; see `LanguageId.detect`."""
+FEWEST_LETTERS = 9
+"""Letters below which no language is told."""
+MOST_BLAMED = 0.01
+"""Largest share of good pairs that the lexicon may call unrelated."""
+SCORED = 8_000
+"""Pairs from which the score of unrelated sides is told."""
+FEWEST_STEMS = 4
+"""Known stems below which the lexicon does not judge."""
+ODD_DEVIATIONS = 4.0
+"""Deviations from the usual length of a translation."""
+LEAST_DEVIATION = 0.12
+"""Least deviation of a logarithm of a ratio of lengths."""
+BUCKETS = 8
+"""Groups of equally many pairs by their length, each with its own usual ratio."""
+SEVERAL = 5
+"""Different sources that have a boilerplate target, at least."""
+BOILERPLATE_SHARE = 0.0005
+"""Share of the pairs that have it, at least."""
+PLACEHOLDERS = ("placeholder", "message", "token", "tag", "address")
+"""Kinds of spans that a translation has as its source has them."""
+LONGEST_VARIANT = 60
+"""Characters of the longest translation that may be one of several in a cell."""
+SEPARATORS = " / ", "/", ";", "|"
+"""Signs between variants of a translation in one cell."""
+_NUMBER = re.compile(r"\d+")
+_ADDED = 8.0
+"""Characters that are added to lengths, since short texts vary more."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Usual lengths of translations: by the logarithm of the mean length, the median of the
+    logarithm of the ratio, and its deviations below and above.
+    """
+
+    edges: Floats  # of the buckets
+    middles: Floats
+    below: Floats
+    above: Floats
+
+    @classmethod
+    def learn(cls, pairs: Sequence[Pair]) -> Lengths:
+        """Learn from pairs of which no side is empty."""
+        size, ratio = _sizes(pairs)
+        edges = np.quantile(size, np.linspace(0, 1, BUCKETS + 1))[1:-1]
+        buckets = np.searchsorted(edges, size)
+        quantiles = []
+        for bucket in range(BUCKETS):
+            own = ratio[buckets == bucket]
+            quantiles.append(
+                np.quantile(own if len(own) > 20 else ratio, (0.16, 0.5, 0.84))
+            )
+        low, middle, high = np.array(quantiles).T
+        return cls(
+            edges,
+            middle,
+            np.maximum(middle - low, LEAST_DEVIATION),
+            np.maximum(high - middle, LEAST_DEVIATION),
+        )
+
+    def deviations(self, pairs: Sequence[Pair]) -> Floats:
+        """Return for each pair by how many deviations its target is longer, or shorter (below 0),
+        than usual.
+        """
+        size, ratio = _sizes(pairs)
+        bucket = np.searchsorted(self.edges, size)
+        difference = ratio - self.middles[bucket]
+        scale = np.where(difference < 0, self.below[bucket], self.above[bucket])
+        return difference / scale
+
+
+@dataclass(frozen=True)
+class PairChecker:
+    """Judges the pairs of the corpus from a sample of which it was learnt."""
+
+    lengths: Lengths
+    languages: LanguageId
+    scripts: tuple[str, str]  # in which most letters of each side are written
+    boilerplate: frozenset[str]
+    usual_ratio: float  # characters of a target for each of its source
+    tables: tuple[dict[str, int], dict[str, int]]
+    lexicons: tuple[Lexicon, Lexicon]  # target stems by source stems, and the reverse
+    unrelated: float = -math.inf  # score below which sides are unrelated
+    usual: float = -math.inf  # median score of the pairs
+    offsets: Sequence[int] = ()  # lines by which the targets of the sample stand lower
+
+    @classmethod
+    def learn(
+        cls, sample: Sequence[Pair], offsets: Sequence[int] | None = None
+    ) -> PairChecker | None:
+        """Learn what is usual; None if the sample has too few pairs with letters.
+
+        The sample consists of blocks of `BLOCK` lines. `offsets`: for each pair, by how many lines
+        the translation of its source stands lower; by default the same for all, that with which the
+        sides of pairs translate each other best.
+        """
+        if len(_with_letters(sample)) < 2 * BUCKETS:
+            return None
+        if offsets is None:
+            offsets = [_best_offset(sample)] * len(sample)
+        return cls._learn(_with_letters(aligned(sample, offsets)), offsets)
+
+    @classmethod
+    def _learn(cls, pairs: Sequence[Pair], offsets: Sequence[int]) -> PairChecker:
+        sources = [pair.source[:LONGEST_CHECKED] for pair in pairs]
+        targets = [pair.target[:LONGEST_CHECKED] for pair in pairs]
+        tables = dict[str, int](), dict[str, int]()
+        stems = Stems(sources, tables[0]), Stems(targets, tables[1])
+        sizes = len(tables[0]), len(tables[1])
+        rows = np.arange(len(pairs))
+        checker = cls(
+            Lengths.learn(pairs),
+            LanguageId.learn({"source": sources, "target": targets}),
+            (_main_script(sources), _main_script(targets)),
+            _boilerplate(pairs),
+            median(len(pair.target) / len(pair.source) for pair in pairs),
+            tables,
+            (
+                Lexicon.learn(stems[0], stems[1], rows, sizes),
+                Lexicon.learn(stems[1], stems[0], rows, sizes[::-1]),
+            ),
+            offsets=offsets,
+        )
+        return checker._with_threshold(pairs)
+
+    def _with_threshold(self, pairs: Sequence[Pair]) -> PairChecker:
+        """Return the checker with the score below which the sides of a pair are unrelated.
+
+        It finds 98 % of pairs whose sides are drawn at random, or fewer if good pairs would be
+        blamed: those below the median of random pairs are unrelated, and few times as many are
+        above it.
+        """
+        some = pairs[:: 1 + len(pairs) // SCORED]
+        are_learnt = np.ones(len(some), np.bool_)
+        own = self.scores(some, some, are_learnt)
+        drawn = np.random.default_rng(0).permutation(len(some))
+        others = [some[index] for index in drawn.tolist()]
+        random = self.scores(some, others, ~are_learnt)
+        own, random = (np.sort(scores[~np.isnan(scores)]) for scores in (own, random))
+        if not len(own) or not len(random):
+            return self
+        shares = np.linspace(0.5, 0.98, 49)  # of the random pairs that are found
+        candidates = np.quantile(random, shares)
+        usual = float(np.median(own))
+        unrelated = float(candidates[-1])
+        if usual > unrelated:
+            blamed = np.searchsorted(own, candidates) / len(own)
+            most = blamed[0] + max(MOST_BLAMED, 4 * blamed[0])
+            unrelated = float(candidates[np.flatnonzero(blamed <= most)[-1]])
+        return replace(self, unrelated=unrelated, usual=usual)
+
+    def check(
+        self, pairs: Sequence[Pair], is_learnt: npt.NDArray[np.bool_]
+    ) -> tuple[list[Suspect], Floats]:
+        """Return the suspects among pairs, and the score of the lexicon of each pair; NaN: unknown.
+
+        `is_learnt`: which of the pairs were in the sample.
+        """
+        suspects = list[Suspect]()
+        whole = list[int]()
+        for row, pair in enumerate(pairs):
+            damage = list(_damage(pair))
+            suspects += damage
+            if not damage:
+                whole.append(row)
+        scores = np.full(len(pairs), math.nan)
+        if not whole:
+            return suspects, scores
+        sound = [pairs[row] for row in whole]
+        suspects += self._by_language(sound)
+        suspects += self._by_content(sound)
+        scores[whole] = self.scores(sound, sound, is_learnt[whole])
+        suspects += [
+            _suspect(pairs[row], "unrelated")
+            for row in np.flatnonzero(scores < self.unrelated).tolist()
+        ]
+        return suspects, scores
+
+    def scores(
+        self,
+        sources: Sequence[Pair],
+        targets: Sequence[Pair],
+        is_learnt: npt.NDArray[np.bool_],
+    ) -> Floats:
+        """Return how well the sources of some pairs and the targets of others translate each other,
+        by both lexicons; NaN if too few words are known.
+        """
+        sides = (
+            Stems(
+                [pair.source[:LONGEST_CHECKED] for pair in sources],
+                self.tables[0],
+                False,
+            ),
+            Stems(
+                [pair.target[:LONGEST_CHECKED] for pair in targets],
+                self.tables[1],
+                False,
+            ),
+        )
+        result = np.full(len(sources), math.nan)
+        for learnt in (False, True):
+            rows: Ints = np.flatnonzero(is_learnt == learnt)
+            if not len(rows):
+                continue
+            forth, known = self.lexicons[0].scores(*sides, rows, learnt)
+            back, _ = self.lexicons[1].scores(*sides[::-1], rows, learnt)
+            result[rows] = np.where(known >= FEWEST_STEMS, forth + back, math.nan)
+        return result
+
+    def _by_language(self, pairs: Sequence[Pair]) -> Iterator[Suspect]:
+        """Yield pairs with a side that is not in the language of its column."""
+        if len(self.languages.profiles) < 2:
+            return
+        nats = [profile.nats for profile in self.languages.profiles.values()]
+        sides = [*zip(*map(_own_words, pairs), strict=True)]
+        own = []  # evidence for the language of the column, against that of the other
+        certainty = []
+        letters = []
+        for side, texts in enumerate(sides):
+            log_probs, sizes = self.languages.line_log_probabilities(texts)
+            own.append(log_probs[side] - log_probs[1 - side])
+            ratio = -log_probs[side] / (sizes + 1) / nats[side]
+            evidence = np.sqrt(np.minimum(sizes, 100))
+            certainty.append((UNKNOWN_RATIO - ratio) * evidence / UNKNOWN_WIDTH)
+            letters.append(sizes)
+        is_swapped = (own[0] + own[1] < -SWAPPED_NATS) & (own[0] < 0) & (own[1] < 0)
+        for row in np.flatnonzero(is_swapped).tolist():
+            pair = pairs[row]
+            yield _suspect(pair, "swapped", proposal=(pair.target, pair.source))
+        for side, name in enumerate(("source", "target")):
+            is_long = (letters[side] >= FEWEST_LETTERS) & ~is_swapped
+            is_other = own[side] < -UNTRANSLATED_NATS
+            is_unknown = certainty[side] < OTHER_CERTAINTY
+            is_unknown |= [self._lacks_script(text, side) for text in sides[side]]
+            for row in np.flatnonzero(is_long & (is_other | is_unknown)).tolist():
+                kind = "untranslated" if is_other[row] else "other language"
+                yield _suspect(pairs[row], kind, name)
+
+    def _lacks_script(self, text: str, side: int) -> bool:
+        """Return whether no letter of a text is in the script of its side."""
+        return not any(script_of(letter) == self.scripts[side] for letter in {*text})
+
+    def _by_content(self, pairs: Sequence[Pair]) -> Iterator[Suspect]:
+        """Yield pairs that are unusual in other respects."""
+        deviations = self.lengths.deviations(pairs)
+        for pair, deviation in zip(pairs, deviations.tolist(), strict=True):
+            if abs(deviation) > ODD_DEVIATIONS:
+                yield _suspect(pair, "odd length", "long" if deviation > 0 else "short")
+            if pair.target in self.boilerplate:
+                yield _suspect(pair, "boilerplate")
+            if _is_copy(pair):
+                yield _suspect(pair, "copy")
+            lost, invented = _difference(pair, _placeholders)
+            if lost or invented:
+                yield _suspect(pair, "placeholders differ", ", ".join(lost + invented))
+            lost, invented = _difference(pair, _NUMBER.findall)
+            # If there are more numbers on one side, words of the other may stand for them.
+            if lost and len(lost) == len(invented):
+                yield _suspect(pair, "numbers differ", ", ".join(lost + invented))
+            variant = self._first_variant(pair)
+            if variant:
+                yield _suspect(
+                    pair, "several variants", proposal=(pair.source, variant)
+                )
+
+    def _first_variant(self, pair: Pair) -> str:
+        """Return the first of two translations in one cell, if each could be the whole."""
+        wanted = self.usual_ratio * len(pair.source)
+        for separator in SEPARATORS:
+            if separator not in pair.target or separator.strip() in pair.source:
+                continue
+            parts = [part.strip() for part in pair.target.split(separator)]
+            shorter, longer = min(map(len, parts)), max(map(len, parts))
+            if (
+                len(parts) == 2
+                and longer <= LONGEST_VARIANT
+                and longer <= 2.5 * shorter
+                and shorter >= 0.4 * wanted
+                and shorter + longer >= 1.4 * wanted
+            ):
+                return parts[0]
+        return ""
+
+
+def aligned(sample: Sequence[Pair], offsets: Sequence[int]) -> list[Pair]:
+    """Return each source with the target so many lines below it, within blocks of the sample."""
+    result = list[Pair]()
+    for row, (pair, offset) in enumerate(zip(sample, offsets, strict=True)):
+        other = row + offset
+        if 0 <= other < len(sample) and other // BLOCK == row // BLOCK:
+            result.append(Pair(pair.source, sample[other].target, pair.line))
+    return result
+
+
+def _best_offset(sample: Sequence[Pair]) -> int:
+    """Return the offset of the targets with which the sides of pairs translate each other best."""
+    blocks = range(0, len(sample), BLOCK)
+    some = list[Pair]()
+    for start in blocks[:: 1 + len(blocks) // TRIED_BLOCKS]:
+        some += sample[start : start + BLOCK]
+    best = 0
+    best_score = -math.inf
+    for offset in sorted(OFFSETS, key=abs):
+        offsets = [offset] * len(some)
+        pairs = _with_letters(aligned(some, offsets))
+        if len(pairs) >= 2 * BUCKETS:
+            score = PairChecker._learn(pairs, offsets).usual
+            if score > best_score:
+                best, best_score = offset, score
+    return best
+
+
+def _with_letters(pairs: Sequence[Pair]) -> list[Pair]:
+    return [p for p in pairs if _has_letters(p.source) and _has_letters(p.target)]
+
+
+def _damage(pair: Pair) -> Iterator[Suspect]:
+    """Yield what is wrong with the texts of a pair themselves."""
+    source, target = pair.source, pair.target
+    if not source or not target:
+        yield _suspect(pair, "empty")
+    elif is_spreadsheet_error(source) or is_spreadsheet_error(target):
+        yield _suspect(pair, "spreadsheet error")
+    elif not _has_letters(source) and not _has_letters(target):
+        yield _suspect(pair, "no letters")
+    elif has_lost_letters(source, target) or has_lost_letters(target, source):
+        yield _suspect(pair, "lost letters")
+    else:
+        for kind, repair in (("garbled", ungarbled), ("entities", unescaped)):
+            proposal = repair(source), repair(target)
+            if proposal != (source, target):
+                yield _suspect(pair, kind, proposal=proposal)
+
+
+def repaired(source: str, target: str) -> tuple[str, str]:
+    """Return both texts without garbled letters and entities."""
+    return unescaped(ungarbled(source)), unescaped(ungarbled(target))
+
+
+def _suspect(
+    pair: Pair, kind: str, detail: str = "", proposal: tuple[str, str] | None = None
+) -> Suspect:
+    return Suspect(pair.line, kind, pair.source, pair.target, detail, proposal)
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+@lru_cache(maxsize=1 << 16)
+def script_of(letter: str) -> str:
+    """Return the script of a letter, such as "HANGUL"; empty for other characters."""
+    return unicodedata.name(letter, "").split(" ")[0] if letter.isalpha() else ""
+
+
+def _main_script(texts: Sequence[str]) -> str:
+    """Return the script in which most letters of texts are written."""
+    counts = Counter[str]()
+    for letter, count in Counter("".join(texts)).items():
+        counts[script_of(letter)] += count
+    del counts[""]
+    return counts.most_common(1)[0][0]
+
+
+def _own_words(pair: Pair) -> tuple[str, str]:
+    """Return the words of each side that the other lacks, without placeholders: names and code are
+    in no language.
+    """
+    sides = []
+    for text in (pair.source, pair.target):
+        text = text[:LONGEST_CHECKED]
+        for span in _placeholders(text):
+            text = text.replace(span, " ")
+        sides.append(text.split())
+    source, target = sides
+    shared = {*source} & {*target}
+    if shared:
+        source, target = ([w for w in side if w not in shared] for side in sides)
+    return " ".join(source), " ".join(target)
+
+
+def _placeholders(text: str) -> list[str]:
+    """Return what a program replaces in a text, its tags and addresses."""
+    if not may_have_spans(text):
+        return []
+    return [
+        text[span.start : span.end]
+        for span in find_spans(text)
+        if span.kind in PLACEHOLDERS
+    ]
+
+
+def _difference(
+    pair: Pair, parts_of: Callable[[str], list[str]]
+) -> tuple[list[str], list[str]]:
+    """Return the parts of a source that its target lacks, and the reverse."""
+    source = Counter(parts_of(pair.source))
+    target = Counter(parts_of(pair.target))
+    return [*(source - target).elements()], [*(target - source).elements()]
+
+
+def _is_copy(pair: Pair) -> bool:
+    """Return whether both sides have the same letters, in more than two words."""
+    if len(pair.source.split(" ")) < 3:
+        return False
+    return letters_of(pair.source) == letters_of(pair.target)
+
+
+def _sizes(pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
+    """Return the logarithms of the mean length of each pair, and of the ratio of its sides."""
+    lengths = np.array([(len(pair.source), len(pair.target)) for pair in pairs])
+    sources, targets = lengths.reshape(-1, 2).T.astype(np.float64) + _ADDED
+    return np.log(sources + targets), np.log(targets / sources)
+
+
+def _boilerplate(pairs: Sequence[Pair]) -> frozenset[str]:
+    """Return the targets that many different sources have."""
+    sources = defaultdict[str, set[str]](set)
+    for pair in pairs:
+        sources[pair.target].add(letters_of(pair.source))
+    fewest = max(SEVERAL, BOILERPLATE_SHARE * len(pairs))
+    return frozenset(target for target, own in sources.items() if len(own) >= fewest)

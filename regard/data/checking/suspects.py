@@ -1,0 +1,70 @@
+"""Kinds of suspect pairs, and what training does with each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.data.pairs import excerpt_of
+
+Action = Literal["repaired", "dropped", "kept"]
+Side = Literal["source", "target", ""]
+
+KINDS: dict[str, tuple[Action, str]] = {
+    "empty": ("dropped", "a side is empty"),
+    "spreadsheet error": ("dropped", "what a spreadsheet writes for an error"),
+    "garbled": ("repaired", "UTF-8 that was read in another encoding"),
+    "lost letters": ("dropped", "letters have become question marks"),
+    "entities": ("repaired", "HTML entities instead of letters"),
+    "swapped": ("repaired", "source and target are exchanged"),
+    "shifted": ("dropped", "lines whose translations stand some lines away"),
+    "unrelated": ("dropped", "the words of the sides do not translate each other"),
+    "other language": ("dropped", "a side is in another language than its column"),
+    "untranslated": ("dropped", "a side is in the language of the other"),
+    "copy": ("dropped", "both sides are the same, in more than two words"),
+    "boilerplate": ("dropped", "the same target for many different sources"),
+    "odd length": ("dropped", "far longer or shorter than such sources are translated"),
+    "numbers differ": ("kept", "a number is another one"),
+    "placeholders differ": (
+        "kept",
+        "a placeholder, tag or address is lost or invented",
+    ),
+    "several variants": ("kept", "several translations in one cell"),
+    "no letters": ("kept", "neither side has a letter"),
+    "near-duplicate": ("kept", "the letters of an earlier pair"),
+}
+"""What is done with pairs of each kind, and what the kind is in words; the gravest first."""
+HARMLESS = ("no letters", "near-duplicate")
+"""Kinds that may be in a test set."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A suspect pair: its line, what is wrong, and how it could be right, if that is known."""
+
+    line: int
+    kind: str
+    source: str
+    target: str
+    detail: str = ""
+    proposal: tuple[str, str] | None = None
+
+    def describe(self) -> str:
+        """Return the line with the beginning of both sides, and how the pair could be right."""
+        text = (
+            f"line {self.line}: {excerpt_of(self.source)} ↔ {excerpt_of(self.target)}"
+        )
+        if self.detail:
+            text += f" ({self.detail})"
+        if self.proposal is not None:
+            source, target = map(excerpt_of, self.proposal)
+            text += f" → {source} ↔ {target}"
+        return text
+
+    @property
+    def action(self) -> Action:
+        """What training does with the pair."""
+        action, _ = KINDS[self.kind]
+        if action == "repaired" and self.proposal is None:
+            return "dropped"
+        return action

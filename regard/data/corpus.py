@@ -52,7 +52,7 @@ Read = Callable[[PairFiles, "Filters | None", str], T]
 """Reads a corpus from its files, with filters, under a name."""
 
 
-def _canonical_licence(text: str) -> str:
+def canonical_licence(text: str) -> str:
     """Return an SPDX licence expression in its canonical form. Raises ValueError for other text."""
     from packaging.licenses import (
         InvalidLicenseExpression,
@@ -68,7 +68,7 @@ def _canonical_licence(text: str) -> str:
         ) from None
 
 
-Licence = Annotated[str, AfterValidator(_canonical_licence)]
+Licence = Annotated[str, AfterValidator(canonical_licence)]
 
 
 class MixSettings(Settings):

@@ -62,9 +62,7 @@ def export_page(
         raise ExportError(str(problem)) from problem
     exported = [_model(folders[0], source, CardChanges(languages, readme))]
     if len(folders) == 2:
-        reverse = None
-        if languages is not None:
-            reverse = Languages(source=languages.target, target=languages.source)
+        reverse = None if languages is None else languages.reversed
         exported.append(_model(folders[1], None, CardChanges(reverse, readme)))
     out.parent.mkdir(exist_ok=True)
     write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())

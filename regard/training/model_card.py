@@ -75,7 +75,8 @@ def summary(record: RunRecord, recipe: Recipe) -> str:
     learnt = f"It has learnt from {counted(count, *noun)}" if count else ""
     score = ""
     if record.best:
-        tested = counted(record.pairs("valid"), "validation pair")
+        pairs = record.pairs("valid")
+        tested = counted(pairs, "validation pair") if pairs else "validation pairs"
         score = f"On {tested} it reaches chrF {record.best['chrf']:.0f} of 100"
     facts = "; ".join(filter(None, (learnt, score))).replace("; On", "; on")
     facts = f" {facts}." if facts else ""
@@ -89,12 +90,14 @@ def how_lines(record: RunRecord) -> list[str]:
     model = recipe.model
     end = record.last("end")
     commands = record.commands
-    called = ", then ".join(map(code_span, filter(None, commands)))
+    called = ", then ".join(
+        code_span(command) if command else "called from Python" for command in commands
+    )
     lines = [
         f"Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in "
         "`train.toml`.",
         _languages(recipe),
-        f"{'Commands' if len(commands) > 1 else 'Command'}: {called or 'called from Python'}",
+        f"{'Commands' if len(commands) > 1 else 'Command'}: {called or 'not recorded'}",
         f"Training: {counted(end.get('update', 0), 'update')}, "
         f"{end.get('tokens', 0):,} target tokens, {end.get('seconds', 0):.0f} s, "
         f"{recipe.training.precision}, seed {recipe.training.seed}; "

@@ -23,7 +23,7 @@ _REPORT = TypeAdapter(tuple[str, ...])
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What is known of a run; a part that was not recorded is empty.
+    """Record of a run; a part that is unknown is empty.
 
     - `recipe`: None for a model that was not trained here, such as an imported one.
     - `corpora`, `files`: by name, such as "train", and by role, such as "train.source".
@@ -73,7 +73,7 @@ class RunRecord:
 
     @property
     def test_is_outdated(self) -> bool:
-        """Whether the weights were replaced by better ones after the test."""
+        """True if better weights replaced those that were tested."""
         test = self.last("test")
         return bool(test) and self.best.get("update", 0) > test["update"]
 

@@ -14,9 +14,9 @@ import regard
 
 NAMES = {
     *items(
-        "Caption Captioner Comparison compare RegardError Run Translation Translator"
+        "Caption Captioner Comparison compare Publication RegardError Run Translation Translator"
     ),
-    *items("load presets train watch __version__"),
+    *items("load presets publish train watch __version__"),
 }
 
 

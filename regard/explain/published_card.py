@@ -175,8 +175,8 @@ def _score_warnings(record: RunRecord, is_captioner: bool) -> Iterator[str]:
     )
     if not is_captioner and chrf < USABLE:
         yield (
-            f"It is of no use for drafts yet: chrF is {chrf:.0f}, and below {USABLE:.0f} nearly every "
-            "sentence has to be written anew."
+            f"It is of no use for drafts yet: chrF is {chrf:.0f}, and below {USABLE:.0f} nearly "
+            "every sentence has to be written anew."
         )
     bleu = scores.get("bleu", best.get("bleu"))
     if bleu is not None and bleu < 1 and chrf >= USABLE:
@@ -276,9 +276,12 @@ def _making(model: PublishedModel) -> Iterator[str]:
         if name in machine
     )
     lines = how_lines(record)
-    signatures = [score["signature"] for score in record.last("test").get("scores", ())]
+    signatures = [
+        f"{score['name']} {code_span(score['signature'])}"
+        for score in record.last("test").get("scores", ())
+    ]
     if signatures:
-        lines.append(f"- Signatures: {', '.join(map(code_span, signatures))}.")
+        lines.append(f"- Signatures: {', '.join(signatures)}.")
     lines.append(f"- Size: {counted(model.parameters, 'parameter')}.")
     if made_with:
         lines.append(f"- Made with: {escape_text(made_with)}.")

@@ -67,7 +67,7 @@ COMMANDS = f"""
     translate with         | translate translator --with=resumed --stream
     export to runtime      | export translator translator.regard --to=runtime
     export to page         | export translator page.html --to=page
-    publish                | publish translator published --reverse=recurrent
+    publish                | publish translator published
     publish a captioner    | publish captioner captioner-published
     translate a runtime file | translate translator.regard data/test.ko
     translate an import    | translate imported --precision=int8 --term=I

@@ -176,7 +176,7 @@ def _test(record: RunRecord) -> str:
     )
     outdated = ""
     if record.test_is_outdated:
-        outdated = f" of the weights at update {test['update']:,}, not of these"
+        outdated = f" of the weights at update {test['update']:,}, not of these,"
     return (
         f"Test{outdated} on {counted(test['pairs'], 'pair')}, beam {test['beam']}, with 95 % "
         f"intervals: {scores}."

@@ -79,9 +79,10 @@ class RunRecord:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The command lines that began and resumed the run, without those from Python."""
+        """The command lines that began and resumed the run, each once; empty for Python."""
         commands = (event.get("command") for event in self.events_of("machine"))
-        return tuple(command for command in commands if isinstance(command, str))
+        given = (command for command in commands if isinstance(command, str))
+        return tuple(dict.fromkeys(given))
 
     def pairs(self, name: str) -> int:
         """Return the number of pairs of a corpus, of all for training if it is "train"; 0 if

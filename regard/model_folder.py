@@ -24,6 +24,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.attention.alignment import SYMMETRIES
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.atomic import atomic_file, file_sha256, write_text
 from regard.common.checksums import (
     SEAL,
@@ -311,8 +312,8 @@ class _WithoutInitialisation(TorchFunctionMode):
     """
 
     def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         if func in (torch.Tensor.uniform_, torch.Tensor.normal_):
             return args[0]
         if func in (torch.Tensor.div_, torch.Tensor.mul_) and args[0].is_meta:
@@ -475,7 +476,7 @@ def load_settings(folder: Path) -> FolderSettings:
     return settings
 
 
-def _read_settings(folder: Path) -> dict[str, Any]:
+def _read_settings(folder: Path) -> dict[str, object]:
     path = folder / CONFIG
     check_links(folder, *READ)
     if is_runtime_file(folder):
@@ -497,7 +498,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
             f"{path}: missing, so {folder} is not a model folder; {_REMEDY}"
         )
     try:
-        values: Any = parse_json(file_bytes(path))
+        values = parse_json(file_bytes(path))
     except (OSError, ValueError) as problem:
         raise ModelFolderError(
             f"{path}: damaged, not JSON ({problem}); {_REMEDY}"
@@ -530,7 +531,7 @@ def model_fingerprint(folder: Path) -> str:
     )
 
 
-def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
+def save_alignment(folder: Path, choice: Mapping[str, object]) -> None:
     """Write the choice of the layer and head that show alignments best (`AlignmentChoice`).
 
     `config.json` records afterwards that the file has to exist, so the two agree at every moment.
@@ -546,8 +547,8 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
         write_settings(folder, settings.with_values(seal=seal))
 
 
-def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | None:
-    """Read the folder's `AlignmentChoice` as a dict.
+def load_alignment(folder: Path, seal: Seal | None = None) -> AlignmentChoice | None:
+    """Read the folder's choice of the layer and head that show alignments best.
 
     Returns None if there is none or, with a warning, if it is damaged.
     """
@@ -569,7 +570,7 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
         return None
 
 
-def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
+def _read_alignment(path: Path, identity: str | None) -> AlignmentChoice:
     """Read an alignment choice. Given the id of a folder, check its seal and that it belongs to the
     folder.
     """
@@ -584,18 +585,20 @@ def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
         raise ValueError(
             f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}"
         )
-    choice = {
-        "layer": str(values["layer"]),
-        "head": values["head"],
-        "shifted": bool(values["shifted"]),
-    }
+    choice = AlignmentChoice(
+        str(values["layer"]),
+        values["head"],
+        bool(values["shifted"]),
+        symmetry,
+        with_reverse,
+    )
     if identity is not None:
         broken = why_broken(values)
         if broken:
             raise ValueError(broken)
         if values[SEAL].get("id") != identity:
             raise ValueError("it was chosen for another model")
-    return {**choice, "symmetry": symmetry, "with_reverse": with_reverse}
+    return choice
 
 
 def folder_languages(folder: Path) -> Languages:

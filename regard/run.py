@@ -73,7 +73,7 @@ from regard.training.compose_recipe import (
 from regard.training.distributed import join_processes
 from regard.training.early_stopping import is_patience_over
 from regard.training.guided import Guide
-from regard.training.journal import read
+from regard.training.journal import JournalEvent, of_kind, read, scores_of
 from regard.training.recipe import read_run_recipe
 from regard.training.recipe_diff import IMAGE, reconcile
 from regard.training.run_lock import lock_run
@@ -123,7 +123,7 @@ class Run:
     outcome: Outcome
 
     @property
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[JournalEvent]:
         """Events of the run in order, such as "train" with losses and "valid" with scores."""
         return read(self.folder / "journal.jsonl")
 
@@ -136,14 +136,10 @@ class Run:
         update = self.outcome.progress.best_update
         validations = [
             event
-            for event in self.journal
-            if event["event"] == "valid" and event["update"] == update
+            for event in of_kind(self.journal, "valid")
+            if event["update"] == update
         ]
-        if not validations:
-            return {}
-        names = ("loss", "chrf", "bleu", "cider")
-        best = validations[-1]
-        return {name: best[name] for name in names if name in best}
+        return scores_of(validations[-1]) if validations else {}
 
     def load(self, device: str = "cpu") -> Any:
         """Load a Translator or a Captioner with the best weights."""
@@ -451,7 +447,7 @@ class _Session:
         write_text(self.out / PAGE, page)
         self.say(*made.lines(), f"report: {self.out / PAGE}")
 
-    def _score_test(self, test: Corpus) -> dict[str, Any]:
+    def _score_test(self, test: Corpus) -> dict[str, object]:
         """Translate the test pairs with the best weights; return scores with intervals."""
         translator = load(self.out, self.device)
         with warnings.catch_warnings():
@@ -501,7 +497,6 @@ class _Session:
         familiar = SeenTokenPairs.learn(
             map(encode, data.sample[0]), map(encode, validation_sources), DOUBTFUL_SHARE
         )
-        # It is also None for a run resumed from shards, which has no text to learn from.
         if familiar is not None:
             settings = load_settings(self.out).with_values(familiar=familiar)
             write_settings(self.out, settings)
@@ -771,7 +766,7 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
         )
 
 
-def _machine(device: str) -> dict[str, Any]:
+def _machine(device: str) -> dict[str, object]:
     """Return the versions, device, threads and processor, on which the bits of a run depend."""
     versions = {
         "regard": __version__,

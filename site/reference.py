@@ -259,8 +259,8 @@ def _block(block: str) -> str:
 
 def http() -> str:
     """Return the endpoints of the server, from its own description."""
+    from regard.requests.server_settings import ServerSettings
     from regard.serving.application import create_app
-    from regard.serving.server_settings import ServerSettings
 
     service: Any = SimpleNamespace(models={}, is_ready=True)
     paths = create_app(service, ServerSettings()).openapi()["paths"]
@@ -321,7 +321,10 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def _meaning(schema: dict[str, Any]) -> str:
     default = schema.get("default")
-    return str(schema.get("description", "")) + (
+    # A parameter that may be null has its description beside its type.
+    described = [schema, *schema.get("anyOf", ())]
+    texts = [part["description"] for part in described if "description" in part]
+    return "".join(texts[:1]) + (
         ""
         if default in (None, "")
         else f" Default: `{json.dumps(default, ensure_ascii=False)}`."

@@ -13,7 +13,7 @@ import pytest
 
 from regard.common.errors import ConfigurationError
 from regard.common.settings import Settings, parse_assignments
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.model_folder import FolderSettings
 from regard.search import SearchSettings
 from regard.training import Recipe

@@ -24,7 +24,8 @@ from regard.common.errors import (
     RegardError,
     UsageError,
 )
-from regard.data.corpus import PairFiles, read_corpus
+from regard.data.corpus import read_corpus
+from regard.data.file_formats import PairFiles
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.validation import make_validator

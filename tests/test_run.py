@@ -430,6 +430,33 @@ def test_held_out_pairs_are_scored_once_at_the_end(
     assert (_tsv(run.folder / "test.tsv"), longer.recipe.data.test_count) == (test, 10)
 
 
+# Few updates teach little.
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
+def test_what_a_run_learns_from_text_in_shards_it_learns_when_it_is_resumed_too(
+    data: Path, tmp_path: Path
+) -> None:
+    """As if it was killed between the summary of its shards and the files that are learnt."""
+    learnt = ("config.json", "languages.json")
+    settings = {**SETTINGS, "data.shards": True}
+    run, killed = (
+        regard.train(
+            **files(data),
+            out=tmp_path / name,
+            settings={**settings, "training.updates": updates},
+            threads=1,
+        )
+        for name, updates in (("run", 4), ("killed", 2))
+    )
+    for name in learnt:
+        (killed.folder / name).unlink()
+    more = {"training.updates": 4}
+    regard.train(out=killed.folder, resume=True, settings=more, threads=1)
+
+    for name in learnt:
+        expected = (run.folder / name).read_bytes()
+        assert (killed.folder / name).read_bytes() == expected
+
+
 def test_a_file_to_test_on_is_scored_and_not_copied(data: Path, tmp_path: Path) -> None:
     test = tmp_path / "own.tsv"
     test.write_text("나는 간다\tI go\n너는 온다\tyou come\n", encoding="utf-8")

@@ -203,7 +203,7 @@ class _Additive(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         activated, v = ctx.saved_tensors
         gradient_col = gradient.to(activated.dtype).unsqueeze(-1)
         if len(v) == 1:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,7 @@ Record = Callable[[nn.Module, Tensor, Tensor], None]
 """Callback that takes a module, its weights and its scores, both (N, H, T, S)."""
 
 
-def is_torch_attention(module: nn.Module) -> bool:
+def is_torch_attention(module: nn.Module) -> TypeGuard[nn.MultiheadAttention]:
     """Return whether a module is PyTorch's own attention and keeps PyTorch's forward pass."""
     return (
         isinstance(module, nn.MultiheadAttention)
@@ -47,13 +47,13 @@ def torch_attention_recorded(
     # With the id of the thread, as several threads may run the model.
     called = set[tuple[int, nn.Module]]()
 
-    def before_forward(module: nn.Module, _: Any) -> None:
+    def before_forward(module: nn.Module, _: object) -> None:
         if _is_encoder_layer(module):
             # An earlier call of the attention by itself must not count as a call by this layer.
             called.discard((get_ident(), module.get_submodule("self_attn")))
 
     def after_forward(
-        module: nn.Module, args: Any, kwargs: dict[str, Any], _: Any
+        module: nn.Module, args: Any, kwargs: dict[str, object], _: object
     ) -> None:
         if is_torch_attention(module) and module in modules:
             called.add((get_ident(), module))
@@ -78,12 +78,16 @@ def torch_attention_recorded(
         before.remove()
 
 
-def _is_encoder_layer(module: nn.Module) -> bool:
+def _is_encoder_layer(
+    module: nn.Module,
+) -> TypeGuard[nn.TransformerEncoderLayer]:
     is_layer = isinstance(module, nn.TransformerEncoderLayer)
     return is_layer and type(module).forward is nn.TransformerEncoderLayer.forward
 
 
-def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+def _attention_of_layer(
+    layer: nn.TransformerEncoderLayer, *args: object, **kwargs: object
+) -> tuple[Tensor, Tensor]:
     """Return the weights and scores of an encoder layer's self-attention, from its arguments."""
     signature = inspect.signature(nn.TransformerEncoderLayer.forward)
     arguments = signature.bind(layer, *args, **kwargs).arguments
@@ -102,7 +106,7 @@ def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, 
 
 
 def _attention_of(
-    module: Any, *args: Any, **kwargs: Any
+    module: nn.MultiheadAttention, *args: object, **kwargs: object
 ) -> tuple[Float[Tensor, "N H T S"], Float[Tensor, "N H T S"]]:
     """Return the weights (before dropout) and scores of one forward pass, from its arguments.
 

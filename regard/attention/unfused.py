@@ -77,7 +77,7 @@ class _UnfusedAttention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, saved_weights = ctx.saved_tensors
         with torch.autocast("cpu", enabled=False):
             weights = saved_weights.float()

@@ -114,7 +114,7 @@ def _read(
     Raises DataError, with all causes, if their lines do not correspond.
     """
     from regard.data.given_words import given_words
-    from regard.data.pair_filters import format_lines
+    from regard.data.pairs import format_lines
     from regard.data.text import read_parallel
     from regard.data.word_alignments import UNEVEN
     from regard.evaluation.aer import parse_gold

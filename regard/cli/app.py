@@ -30,7 +30,7 @@ from regard.common.requests import Option
 from regard.common.version import __version__
 from regard.requests.shared_fields import Seed, ThreadCount
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _shared_options(
@@ -81,14 +81,14 @@ class App(typer.Typer):
 
 
 def _as_command(
-    function: Callable[..., Any], request: type | None, sets: Sequence[str]
-) -> Callable[..., Any]:
+    function: Callable[..., object], request: type | None, sets: Sequence[str]
+) -> Callable[..., object]:
     """Return the function that typer calls with the values of all options of a command."""
     described = described_fields(request or function)
     declared = {field.name: field.parameter() for field in described}
 
     @wraps(function)
-    def run(context: typer.Context, **values: Any) -> Any:
+    def run(context: typer.Context, **values: Any) -> object:
         _refuse_addresses(values)
         setup_process(values["quiet"], values["debug"])
         threads = values["threads"] if "threads" in sets else None
@@ -109,9 +109,9 @@ def _as_command(
     return run
 
 
-def _refuse_addresses(values: Mapping[str, Any]) -> None:
+def _refuse_addresses(values: Mapping[str, object]) -> None:
     """Raise UsageError, with all causes, for paths that are URLs."""
-    items = list[Any]()
+    items = list[object]()
     for value in values.values():
         items += value if isinstance(value, list) else [value]
     paths = [str(item) for item in items if isinstance(item, Path)]

@@ -310,7 +310,7 @@ def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
 def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
     """Read a file of pairs as training does, which drops pairs with an empty side."""
     from regard.data.corpus import read_corpus
-    from regard.data.pair_filters import PairFiles
+    from regard.data.file_formats import PairFiles
 
     corpus = read_corpus(PairFiles(pairs=path), name="test")
     say(*corpus.report.lines())
@@ -326,7 +326,7 @@ def _read_parallel(
     Raises DataError if the numbers of lines differ, and UsageError for files that are not lines of
     text.
     """
-    from regard.data.file_kinds import holds_tabs, input_kind
+    from regard.data.file_formats import holds_tabs, input_kind
     from regard.data.text import nfc, read_parallel
 
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from regard.common.errors import DataError
 from regard.pipeline.bulk import Lines
@@ -12,6 +12,9 @@ from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Kind
+
+if TYPE_CHECKING:
+    from regard.pipeline import Translation
 
 _LONGEST = 10_000_000
 """Maximum number of characters of a line of a page; the whole page is in memory."""
@@ -45,7 +48,7 @@ class Page(Lines):
         # With no sentence, an empty line makes sure that the page is written.
         return iter(self._document.lines or ("",))
 
-    def __call__(self, label: int | str, result: Any) -> str:  # noqa: ARG002
+    def __call__(self, label: int | str, result: Translation) -> str:  # noqa: ARG002
         """Add the translation of a sentence; return the translated page after the last one, and an
         empty string before.
         """

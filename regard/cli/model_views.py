@@ -6,14 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.common.shapes import Array
     from regard.explain.explanation import Explanation
     from regard.pipeline import FolderTranslator
     from regard.visualisation import Figure
+    from regard.visualisation.architecture_diagram import Architecture
+    from regard.visualisation.states import States
 
 DEFAULT = "transformer-published"
 VOCABULARY = 8000  # tokens to draw, if the recipe derives their number from the data
@@ -36,7 +39,7 @@ def draw_model(
     return layout_architecture(_recipe_architecture(preset_name, config, settings))
 
 
-def _run_architecture(run: Path) -> Any:
+def _run_architecture(run: Path) -> Architecture:
     from regard.explain.model_architecture import describe_architecture
     from regard.model_folder import load_settings, load_tokenizer
 
@@ -57,7 +60,7 @@ def _run_architecture(run: Path) -> Any:
 
 def _recipe_architecture(
     preset_name: str | None, config: Path | None, settings: Sequence[str]
-) -> Any:
+) -> Architecture:
     """Describe the model of a preset or a TOML file, with the vocabulary size of its tokenizer
     settings.
     """
@@ -98,39 +101,13 @@ def draw_map(
     """
     import numpy as np
 
-    from regard.attention import Attention
-    from regard.attention.scores import General
     from regard.visualisation.language import words
     from regard.visualisation.linear_map import layout_linear_map
 
-    attentions = [
-        module
-        for module in translator.model.modules()
-        if isinstance(module, Attention) and module.role == "cross"
-    ]
     data = explanation.data
-    score = attentions[0].score if len(attentions) == 1 else None
-    states = data.states
-    sizes = score.matrix.shape if isinstance(score, General) else ()
-    key_size = 0  # of all directions of the encoder together
-    query_size = 0
-    if states is not None:
-        _, directions, size = states.encoder.shape
-        key_size = directions * size
-        query_size = states.decoder.shape[1]
-    expected = (1, query_size, key_size)
-    if states is None or not isinstance(score, General) or sizes != expected:
-        kinds = sorted({type(attention.score).__name__ for attention in attentions})
-        wanted = (
-            "one matrix W between states of encoder and decoder belongs to the general score "
-            "(preset rnn-luong)"
-        )
-        raise UsageError(
-            f"--view score: {wanted}; this model has {', '.join(kinds) or 'no attention'}"
-        )
-
+    matrix, states = _matrix_and_states(translator, data.states)
     token_words = np.array(states.token_words)
-    vectors = states.encoder.reshape(-1, key_size)
+    vectors = states.encoder.reshape(-1, matrix.shape[1])
     end = -1  # word index of the end of sentence
     source_words = (*range(len(data.source)), end)
     keys = np.stack([vectors[token_words == word].mean(0) for word in source_words])
@@ -151,6 +128,35 @@ def draw_map(
         [data.target[word] for word in query_steps],
     )
     queries = list(query_steps.values())
-    matrix = score.matrix[0].detach().float().cpu().numpy()
     title = f"{text.strip()} → {explanation.translation.text}"
     return layout_linear_map(matrix, keys, states.decoder[queries], names, title)
+
+
+def _matrix_and_states(
+    translator: FolderTranslator, states: States | None
+) -> tuple[Array, States]:
+    """Return the matrix W of the score, and the states.
+
+    Raises UsageError unless the model has one general score between these states.
+    """
+    from regard.attention import Attention
+    from regard.attention.scores import General
+
+    scores = [
+        module.score
+        for module in translator.model.modules()
+        if isinstance(module, Attention) and module.role == "cross"
+    ]
+    if states is not None and len(scores) == 1 and isinstance(scores[0], General):
+        matrix = scores[0].matrix
+        _, directions, size = states.encoder.shape
+        if matrix.shape == (1, states.decoder.shape[1], directions * size):
+            return matrix[0].detach().float().cpu().numpy(), states
+    kinds = sorted({type(score).__name__ for score in scores})
+    wanted = (
+        "one matrix W between states of encoder and decoder belongs to the general score "
+        "(preset rnn-luong)"
+    )
+    raise UsageError(
+        f"--view score: {wanted}; this model has {', '.join(kinds) or 'no attention'}"
+    )

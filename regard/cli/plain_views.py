@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.common.shapes import Array
     from regard.requests.show_request import ShowCommand
     from regard.training.schedule import ScheduleSettings
     from regard.visualisation import Chart, Figure
@@ -24,14 +25,15 @@ USED = {
 """Options of the views that are drawn without a run."""
 
 
-def sinusoid_rows(size: int, count: int) -> Any:
+def sinusoid_rows(size: int, count: int) -> Array:
     """Return the encodings (count, size) of the first positions, columns in the paper's order."""
     import torch
 
     from regard.layers.positional_encoding import interleaved, sinusoids
 
     positions = torch.arange(count)[None]
-    return sinusoids(positions, size)[0][:, interleaved(size)].numpy()
+    rows: Array = sinusoids(positions, size)[0][:, interleaved(size)].numpy()
+    return rows
 
 
 def draw_sinusoids(size: int) -> Figure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import (
     Annotated,
@@ -17,10 +17,11 @@ from typing import (
     TypeVar,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from regard.common.requests import Option, make_request
 
@@ -32,8 +33,8 @@ class DescribedField:
     """A field of a request, or a parameter of a function, that is an option of a command."""
 
     name: str
-    type: Any
-    default: Any
+    type: object
+    default: object
     option: Option
 
     @property
@@ -61,7 +62,7 @@ class DescribedField:
             annotation=Annotated[text_type, self._described(default)],
         )
 
-    def _described(self, default: Any) -> Any:
+    def _described(self, default: object) -> object:
         option = self.option
         if option.is_argument:
             return typer.Argument(help=option.help, metavar=option.name or None)
@@ -72,25 +73,49 @@ class DescribedField:
 
 
 def described_fields(described: Any) -> Iterator[DescribedField]:
-    """Yield the options of a class of requests, or of a function."""
-    if is_dataclass(described):
-        hints = get_type_hints(described, include_extras=True)
-        defaults = {field.name: field.default for field in fields(described)}
-    else:
-        # `get_type_hints` of Python 3.10 would add None to types whose default is None.
-        parameters = inspect.signature(described, eval_str=True).parameters
-        hints = {name: item.annotation for name, item in parameters.items()}
-        defaults = {name: item.default for name, item in parameters.items()}
-    for name, default in defaults.items():
-        field_type, *metadata = get_args(hints[name]) or (None,)
-        for option in metadata:
-            if isinstance(option, Option):
-                is_required = default is inspect.Parameter.empty
-                value = MISSING if is_required else default
-                yield DescribedField(name, field_type, value, option)
+    """Yield the options of a class of requests or settings, or of a function."""
+    for name, field in _fields(described).items():
+        if option := _option_of(field):
+            default = MISSING if field.is_required() else field.default
+            yield DescribedField(name, field.annotation, default, option)
 
 
-def parse_request(request: Callable[..., R], values: Mapping[str, Any]) -> R:
+def _fields(described: Any) -> Mapping[str, FieldInfo]:
+    """Return the fields of a class, or the parameters of a function, as pydantic has them."""
+    if isinstance(described, type):
+        name = "__pydantic_fields__" if is_dataclass(described) else "model_fields"
+        fields: Mapping[str, FieldInfo] = getattr(described, name)
+        return fields
+    # `get_type_hints` of Python 3.10 would add None to types whose default is None.
+    parameters = inspect.signature(described, eval_str=True).parameters
+    return {
+        name: FieldInfo.from_annotated_attribute(
+            item.annotation,
+            PydanticUndefined if item.default is item.empty else item.default,
+        )
+        for name, item in parameters.items()
+    }
+
+
+def _option_of(field: FieldInfo) -> Option | None:
+    """Return the `Option` of pydantic's field, or else one with its description, if it has any;
+    with the bounds of the field.
+    """
+    options = [item for item in field.metadata if isinstance(item, Option)]
+    if field.description:
+        description = field.description
+        if description[:1].isascii():  # a Greek letter such as α stays small
+            description = f"{description[:1].upper()}{description[1:]}"
+        options.append(Option(f"{description}."))
+    bounds = dict[str, Any]()
+    for constraint in field.metadata:
+        for bound, name in (("ge", "least"), ("le", "most")):
+            if hasattr(constraint, bound):
+                bounds[name] = getattr(constraint, bound)
+    return replace(options[0], **bounds) if options else None
+
+
+def parse_request(request: Callable[..., R], values: Mapping[str, object]) -> R:
     """Create the request of a command from the values of its options. Raises UsageError."""
     parsed = {"search": values["search"]} if "search" in values else {}
     for field in described_fields(request):
@@ -102,7 +127,7 @@ def parse_request(request: Callable[..., R], values: Mapping[str, Any]) -> R:
     return make_request(request, parsed)
 
 
-def given_flags(request: Any, names: Iterable[str]) -> list[str]:
+def given_flags(request: object, names: Iterable[str]) -> list[str]:
     """Return the flags of the fields among `names` whose values differ from their defaults."""
     options = {field.name: field for field in described_fields(type(request))}
     return [
@@ -122,7 +147,7 @@ def _text_type(field: DescribedField) -> Any:
     return types[0]
 
 
-def _alternatives(field_type: Any) -> Iterator[Any]:
+def _alternatives(field_type: object) -> Iterator[object]:
     """Yield the types of which a field may be one, and the types of the items of lists."""
     origin = get_origin(field_type)
     if origin is None or origin is Literal:

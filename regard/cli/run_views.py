@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from regard.cli.plain_views import MAX_POSITIONS, draw_sinusoids, schedule_line
 from regard.common.errors import ModelFolderError, UsageError
 from regard.visualisation.language import words
 
 if TYPE_CHECKING:
-    from regard.visualisation import Chart, Figure, Series
+    from regard.training.journal import JournalEvent
+    from regard.visualisation import Chart, Figure, Panel, Series
+
+    _Key = Literal[
+        "loss", "cross_entropy", "guided", "chrf", "bleu", "cider", "attention"
+    ]
+    # Name of a curve, events, and the journal key that is drawn.
+    _Curve = tuple[str, list[JournalEvent], _Key]
 
 RUN_VIEWS = ("curve", "schedule", "positions")
 LOSS = "loss in nats per token"
 ENTROPY = "attention entropy in nats, mean of the layers"
-SCORES = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
+SCORES: dict[str, _Key] = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
 
 
 def draw_run(runs: Sequence[Path], view: str) -> Chart | Figure:
@@ -46,69 +53,66 @@ def _learning_curve(run: Path) -> Chart:
     """Draw losses, validation scores and attention entropy of a run against updates, in panels
     below each other.
     """
-    from regard.visualisation import Chart, Panel
+    from regard.visualisation import Chart
 
     train, valid = _events(run)
-    losses = [
-        ("training", train, "cross_entropy"),
-        ("validation", valid, "loss"),
-        ("guided", train, "guided"),
+    losses: list[_Curve] = [
+        (words("training"), train, "cross_entropy"),
+        (words("validation"), valid, "loss"),
+        (words("guided"), train, "guided"),
     ]
-    scores = [(name, valid, key) for name, key in SCORES.items()]
-    entropy = [("cross-attention", valid, "entropy")]
-    curves_by_title = {LOSS: losses, "validation score": scores, ENTROPY: entropy}
-
-    panels = []
-    for title, curves in curves_by_title.items():
-        series: list[Series] = []
-        for name, events, key in curves:
-            series += _series(words(name), events, key)
-        if series:
-            panels.append(Panel(words(title), words("updates"), tuple(series)))
+    scores: list[_Curve] = [(words(name), valid, key) for name, key in SCORES.items()]
+    entropy: list[_Curve] = [(words("cross-attention"), valid, "attention")]
+    panels = _panels({LOSS: losses, "validation score": scores, ENTROPY: entropy})
     caption = words(
         "Training loss is measured with dropout, validation loss without it: it may be the lower "
         "one."
     )
     title = words("Learning curve of {run}", run=run.name)
-    return Chart(title, tuple(panels), caption)
+    return Chart(title, panels, caption)
 
 
 def _learning_curves(runs: Sequence[Path]) -> Chart:
     """Draw the learning curves of several runs: a panel for each value, a line for each run."""
-    from regard.visualisation import Chart, Panel
+    from regard.visualisation import Chart
 
-    journals = [_events(run) for run in runs]
+    train, valid = zip(*map(_events, runs), strict=True)
     names = [run.resolve().name for run in runs]
     if len({*names}) < len(names):  # prefix equal names with their parent folders
         names = ["/".join(run.resolve().parts[-2:]) for run in runs]
 
-    train_index = 0
-    valid_index = 1
-    values = [
-        ("training loss in nats per token", train_index, "cross_entropy"),
-        ("validation loss in nats per token", valid_index, "loss"),
-    ]
+    def curves(events_of_runs: Iterable[list[JournalEvent]], key: _Key) -> list[_Curve]:
+        return [
+            (name, events, key)
+            for name, events in zip(names, events_of_runs, strict=True)
+        ]
+
+    curves_by_title = {
+        "training loss in nats per token": curves(train, "cross_entropy"),
+        "validation loss in nats per token": curves(valid, "loss"),
+    }
     for name, key in SCORES.items():
-        values.append((f"validation {name}", valid_index, key))
-    values.append((ENTROPY, valid_index, "entropy"))
+        curves_by_title[f"validation {name}"] = curves(valid, key)
+    curves_by_title[ENTROPY] = curves(valid, "attention")
+    return Chart(words("Learning curves"), _panels(curves_by_title), columns=2)
+
+
+def _panels(curves_by_title: Mapping[str, Iterable[_Curve]]) -> tuple[Panel, ...]:
+    """Return a panel for each title whose curves have values."""
+    from regard.visualisation import Panel
 
     panels = []
-    for title, index, key in values:
-        series: list[Series] = []
-        for name, journal in zip(names, journals, strict=True):
-            series += _series(name, journal[index], key)
+    for title, curves in curves_by_title.items():
+        series = [series for curve in curves for series in _series(*curve)]
         if series:
             panels.append(Panel(words(title), words("updates"), tuple(series)))
-    return Chart(words("Learning curves"), tuple(panels), columns=2)
+    return tuple(panels)
 
 
-def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Read the training and the validation events of a run.
-
-    The mean entropy of cross-attention is added to each validation event.
-    """
+def _events(run: Path) -> tuple[list[JournalEvent], list[JournalEvent]]:
+    """Read the training and the validation events of a run."""
     from regard.common.reading import check_links
-    from regard.training.journal import cross_attention_entropy, read
+    from regard.training.journal import of_kind, read
 
     path = run / "journal.jsonl"
     check_links(run, path.name)
@@ -117,22 +121,21 @@ def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             f"{path}: missing, so there is no learning curve; give a folder of `regard train`"
         )
     events = read(path)
-    train = [event for event in events if event.get("event") == "train"]
-    valid = [event for event in events if event.get("event") == "valid"]
-    return train, [
-        {**event, "entropy": cross_attention_entropy(event)} for event in valid
-    ]
+    return of_kind(events, "train"), of_kind(events, "valid")
 
 
-def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
+def _series(name: str, events: list[JournalEvent], key: _Key) -> list[Series]:
     """Return a series of the finite values of a journal key against updates, or an empty list if
     there are none.
+
+    "attention" stands for the mean entropy of cross-attention.
     """
+    from regard.training.journal import cross_attention_entropy
     from regard.visualisation import Series
 
     points = []
     for event in events:
-        value = event.get(key)
+        value = cross_attention_entropy(event) if key == "attention" else event.get(key)
         if value is not None and abs(value) < 1e300:
             points.append((float(event["update"]), float(value)))
     return [Series(name, tuple(points))] if points else []

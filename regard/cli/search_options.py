@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from regard.cli.request_options import DescribedField
-from regard.common.requests import Option
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
+from regard.cli.request_options import DescribedField, described_fields
 
 _OPTIONS_KEY = "regard.search"
 """Key of the values of search options in the metadata of a context."""
@@ -42,7 +40,7 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[SearchComm
     return Command
 
 
-def search_options(context: typer.Context) -> dict[str, Any]:
+def search_options(context: typer.Context) -> dict[str, object]:
     """Return the search settings of the command line by name."""
     values = context.meta[_OPTIONS_KEY]
     return {name: value for name, value in values.items() if value is not None}
@@ -63,9 +61,9 @@ class SearchCommand(TyperCommand):
     def search_params(self) -> list[Any]:
         from regard.search import SearchSettings
 
-        fields = SearchSettings.model_fields
+        fields = {field.name: field for field in described_fields(SearchSettings)}
         names = self.names or [name for name in fields if name not in self.excluded]
-        return _options({name: fields[name] for name in names})
+        return _options([fields[name] for name in names])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; the search options are created only if an unknown option is used."""
@@ -81,7 +79,7 @@ class SearchCommand(TyperCommand):
             params = [*params, *self.search_params]
         return params
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         """Move the search options to the metadata of the context, and call the function."""
         options = [] if ctx.meta.get(_UNUSED_KEY) else self.search_params
         ctx.meta[_OPTIONS_KEY] = {
@@ -91,8 +89,8 @@ class SearchCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the help of arguments, options and search options, in sections."""
-        arguments = list[Any]()
-        options = list[Any]()
+        arguments = list[object]()
+        options = list[object]()
         for param in super().get_params(ctx):
             if param.param_type_name == "argument":
                 arguments.append(param)
@@ -108,29 +106,14 @@ class SearchCommand(TyperCommand):
                 formatter.write_dl([param.get_help_record(ctx) for param in params])
 
 
-def _options(fields: dict[str, FieldInfo]) -> list[Any]:
+def _options(fields: Sequence[DescribedField]) -> list[object]:
     """Create an option for each field, which typer derives from the signature of a function."""
-    parameters = [_parameter(name, field) for name, field in fields.items()]
+    parameters = [replace(field, default=None).parameter() for field in fields]
 
-    def command(**_: Any) -> None: ...
+    def command(**_: object) -> None: ...
 
     command.__annotations__ = {item.name: item.annotation for item in parameters}
     vars(command)["__signature__"] = inspect.Signature(parameters)
     parser = typer.Typer(add_completion=False, rich_markup_mode=None)
     parser.command()(command)
     return list(typer.main.get_command(parser).params)
-
-
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    """Return the parameter of an option with the bounds and the description of a field."""
-    bounds = dict[str, Any]()
-    for constraint in field.metadata:
-        for bound in ("ge", "le"):
-            if hasattr(constraint, bound):
-                bounds[bound] = getattr(constraint, bound)
-
-    description = field.description or ""
-    if description[:1].isascii():  # a Greek letter such as α stays small
-        description = f"{description[:1].upper()}{description[1:]}"
-    option = Option(f"{description}.", least=bounds.get("ge"), most=bounds.get("le"))
-    return DescribedField(name, field.annotation, None, option).parameter()

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pydantic
 import typer
@@ -21,7 +21,7 @@ from regard.common.lazy import needs_extra
 from regard.common.processes import module_command
 from regard.common.requests import Option
 from regard.requests.serve_request import ServeCommand
-from regard.runtime.model import available_cores
+from regard.requests.server_settings import LOOPBACK, ServerSettings
 
 EXTRA = (
     "fastapi",
@@ -32,22 +32,6 @@ EXTRA = (
     "jinja2",
 )
 PACKAGES = (*EXTRA, "multipart", "starlette", "h11")
-SETTINGS = (
-    "char_limit",
-    "answer_limit",
-    "deadline",
-    "requests_per_minute",
-    "characters_per_minute",
-    "require_key",
-    "page",
-    "metrics",
-    "log_texts",
-    "cors_origins",
-    "trusted_proxies",
-)
-"""Options that are settings of the HTTP server."""
-SERVICE = ("precision", "most_lines", "reload_seconds", "answer_limit")
-"""Options that are settings of the models."""
 
 
 @app.command(request=ServeCommand)
@@ -59,8 +43,6 @@ def serve(command: ServeCommand) -> None:
     finishes open requests first. The bearer token of /metrics is read from the environment variable
     REGARD_METRICS_TOKEN.
     """
-    from regard.serving.supervisor import LOOPBACK
-
     if command.host not in LOOPBACK and not command.require_key:
         warn(
             f"anybody who reaches {command.host} may use this server; `require_key=True` asks for "
@@ -74,24 +56,16 @@ def serve(command: ServeCommand) -> None:
         _serve_here(command)
 
 
-def _settings(command: ServeCommand) -> dict[str, Any]:
-    """Return the settings of the HTTP server."""
-    settings = {name: getattr(command, name) for name in SETTINGS}
-    return {
-        **settings,
-        "hosts": command.hosts or _host_names(command.host),
-        "keep": options.kept_patterns(command.keep),
-        "key_file": str(command.key_file or ""),
-        "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", ""),
-    }
-
-
-def _service(command: ServeCommand) -> dict[str, Any]:
-    """Return the settings of the models."""
-    is_cluster = command.cluster is not None
-    threads = 1 if is_cluster else max(1, available_cores())
-    service = {name: getattr(command, name) for name in SERVICE}
-    return {**service, "threads": command.threads or threads}
+def server_settings(command: ServeCommand) -> ServerSettings:
+    """Return the settings of the server, with those that depend on the machine."""
+    values = command.model_dump(include={*ServerSettings.model_fields})
+    if "hosts" not in command.model_fields_set:
+        values["hosts"] = _host_names(command.host)
+    if command.cluster is not None:
+        values["threads"] = command.threads or 1
+    values["keep"] = options.kept_patterns(command.keep)
+    values["metrics_token"] = os.environ.get("REGARD_METRICS_TOKEN", "")
+    return ServerSettings.parse(values, "regard serve")
 
 
 def _serve_here(command: ServeCommand) -> None:
@@ -106,8 +80,7 @@ def _serve_here(command: ServeCommand) -> None:
     configuration = {
         "models": list(map(str, command.models)),
         "languages": command.languages,
-        "settings": _settings(command),
-        "service": _service(command),
+        "settings": server_settings(command).model_dump(mode="json"),
         "quiet": is_quiet(),
     }
     max_memory = _size(command.max_memory or "0")
@@ -152,8 +125,6 @@ def _serve_on_cluster(command: ServeCommand, cluster: str) -> None:
             Replicas,
             serve_on_cluster,
         )
-        from regard.serving.models import ServiceSettings
-        from regard.serving.server_settings import ServerSettings
         from regard.serving.serving_process import parse_pairs
 
     most = command.max_replicas or command.replicas
@@ -162,7 +133,7 @@ def _serve_on_cluster(command: ServeCommand, cluster: str) -> None:
             f"--max-replicas {most}: wanted at least {command.replicas}, the number of --replicas"
         )
     models = list(command.models)
-    service = ServiceSettings(**_service(command))
+    settings = server_settings(command)
     pairs, notes = parse_pairs(command.languages, len(models))
     say(*notes)
     server = ClusterServer(
@@ -170,9 +141,8 @@ def _serve_on_cluster(command: ServeCommand, cluster: str) -> None:
         pairs,
         command.host,
         command.port,
-        service,
-        ServerSettings.parse(_settings(command), "regard serve"),
-        Replicas(command.replicas, most, service.threads * len(models)),
+        settings,
+        Replicas(command.replicas, most, (settings.threads or 1) * len(models)),
     )
     serve_on_cluster(cluster, server, say)
 
@@ -225,8 +195,6 @@ def _host_names(host: str) -> list[str]:
     If it listens at all addresses, the name of the machine is one of them.
     """
     import socket
-
-    from regard.serving.supervisor import LOOPBACK
 
     name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
     return list(dict.fromkeys([*LOOPBACK, name]))

@@ -26,26 +26,26 @@ class Kind:
     words: str
     holds: Callable[[Any], bool]
 
-    def problem(self, value: Any) -> str:
+    def problem(self, value: object) -> str:
         """Return the problem with a value, or an empty string."""
         return (
             "" if self.holds(value) else f"wanted {self.words}, got {describe(value)}"
         )
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> object:
         """Return the schema of a field whose annotation has this kind."""
         # The fast start of `regard translate` needs kinds, but no requests.
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(self._validated)
 
-    def _validated(self, value: Any) -> Any:
+    def _validated(self, value: object) -> object:
         if problem := self.problem(value):
             raise ValueError(problem)
         return value
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     """Return whether a value may be a path: a text or path object, not empty, without NUL, not too
     long.
     """
@@ -58,11 +58,11 @@ def _is_path(value: Any) -> bool:
     )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_flag(value: Any) -> bool:
+def _is_flag(value: object) -> bool:
     return isinstance(value, bool) or (
         type(value).__module__ == "numpy" and str(value) in ("True", "False")
     )
@@ -95,7 +95,7 @@ Report = Annotated[Callable[[str, dict[str, Any]], None], FUNCTION]
 
 
 def problems_of_types(
-    kind: Kind, arguments: Mapping[str, Any], optional: bool = False
+    kind: Kind, arguments: Mapping[str, object], optional: bool = False
 ) -> list[str]:
     """Return an error for each argument that is not of this kind; `optional` ones may be None."""
     return [
@@ -105,7 +105,7 @@ def problems_of_types(
     ]
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """Describe an object in a few words: its beginning and type, or the size of a collection."""
     name = type(value).__name__
     if value is None:
@@ -118,7 +118,7 @@ def describe(value: Any) -> str:
     return excerpt(value)
 
 
-def excerpt(value: Any) -> str:
+def excerpt(value: object) -> str:
     """Return the representation of an object, shortened, with its type."""
     name = type(value).__name__
     try:

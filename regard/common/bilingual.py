@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from unicodedata import east_asian_width
 
 from regard.common.errors import DataError
@@ -27,7 +27,7 @@ class Text:
     def __add__(self, other: Text) -> Text:
         return Text(self.en + other.en, self.ko + other.ko)
 
-    def fill(self, **values: Any) -> Text:
+    def fill(self, **values: object) -> Text:
         """Fill in placeholders such as {score:.1f}; a bilingual value is filled in by language."""
         return Text(
             self.en.format(**_values_by(values, "en")),
@@ -57,7 +57,7 @@ def text_width(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _values_by(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
+def _values_by(values: Mapping[str, object], language: Language) -> dict[str, object]:
     return {
         name: value.by(language) if isinstance(value, Text) else value
         for name, value in values.items()
@@ -109,7 +109,7 @@ def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
 
 
 def _flatten(
-    values: Mapping[str, Any], prefix: str, causes: list[str], origin: str
+    values: Mapping[str, object], prefix: str, causes: list[str], origin: str
 ) -> Iterator[tuple[str, Text]]:
     """Yield the texts of nested tables by dotted key; append errors to the causes."""
     for name, value in values.items():

@@ -20,7 +20,7 @@ SHA256 = "sha256"
 VOCABULARIES = ("*.model", "*vocab.json")
 
 
-def json_digest(values: Any) -> str:
+def json_digest(values: object) -> str:
     """Return the SHA-256 of JSON values, independent of the order of keys and of white space."""
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -35,7 +35,7 @@ def sealed(values: Mapping[str, Any], **more: object) -> dict[str, Any]:
     return {**unsealed, SEAL: {**unsealed[SEAL], SHA256: json_digest(unsealed)}}
 
 
-def why_broken(values: Mapping[str, Any]) -> str | None:
+def why_broken(values: Mapping[str, object]) -> str | None:
     """Return why the seal of a JSON table is not valid; None if it is."""
     seal = values.get(SEAL)
     if not isinstance(seal, dict) or SHA256 not in seal:

@@ -50,7 +50,7 @@ class RegardError(Exception):
         if all_causes:
             raise cls(*all_causes, *more)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # The constructors of subclasses take other arguments, so pickling must not call them.
         return rebuild, (type(self), self.causes)
 

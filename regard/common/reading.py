@@ -121,9 +121,9 @@ def package_toml(package: str, name: str) -> dict[str, Any]:
     return parse_toml(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
-def _check_depth(values: Any) -> None:
+def _check_depth(values: object) -> None:
     """Raise ValueError if lists and tables are nested more than `DEPTH` levels deep."""
-    level: list[Any] = [values]
+    level: list[object] = [values]
     for _ in range(DEPTH + 1):
         tables = [value for value in level if isinstance(value, (dict, list))]
         if not tables:
@@ -158,7 +158,7 @@ def read_tensors(
                 return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         with warnings.catch_warnings():  # about pickles that it refuses anyway
             warnings.simplefilter("ignore")
-            content: Any = torch.load(path, map_location=device, weights_only=True)
+            content: object = torch.load(path, map_location=device, weights_only=True)
     except Exception as problem:
         # The libraries raise many classes of exceptions for damaged files.
         reason = reason_of(problem).split(". ")[0]
@@ -205,7 +205,7 @@ def reason_of(problem: BaseException) -> str:
     return next(iter(str(problem).splitlines()), "")[:300] or type(problem).__name__
 
 
-def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
+def _is_plain(value: object, tensor: type[torch.Tensor]) -> bool:
     """Return whether a value is a dense tensor with its content in memory, so that it can be
     copied.
     """
@@ -218,7 +218,7 @@ def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
     )
 
 
-def _kinds(content: Any) -> str:
+def _kinds(content: object) -> str:
     """Describe the types of an object and of its values."""
     name = type(content).__name__
     if not isinstance(content, Mapping) or not content:

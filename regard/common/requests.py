@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 REQUEST = ConfigDict(arbitrary_types_allowed=True)
 """Configuration of the pydantic dataclasses of requests."""
+COMMAND = ConfigDict(arbitrary_types_allowed=True, defer_build=True)
+"""The same for requests whose signature no function takes: they are built when they are used."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,6 @@ def _causes(problem: ValidationError) -> list[str]:
     """Return a sentence for each invalid argument."""
     causes = []
     for error in problem.errors():
-        name = error["loc"][0]
         if error["type"] == "value_error":
             message = error["msg"].removeprefix("Value error, ")
         elif error["type"] == "literal_error":
@@ -112,5 +113,6 @@ def _causes(problem: ValidationError) -> list[str]:
         else:
             words = f"{error['msg'][:1].lower()}{error['msg'][1:]}"
             message = f"{words}, got {describe(error['input'])}"
-        causes.append(f"`{name}=`: {message}")
+        argument = f"`{error['loc'][0]}=`: " if error["loc"] else ""
+        causes.append(f"{argument}{message}")
     return causes

@@ -77,7 +77,7 @@ class Settings(pydantic.BaseModel):
     )
 
     @classmethod
-    def parse(cls: type[S], values: Mapping[str, Any], origin: str) -> S:
+    def parse(cls: type[S], values: Mapping[str, object], origin: str) -> S:
         """Validate values read from `origin`, such as a file. Raises ConfigurationError with all
         causes.
         """
@@ -86,7 +86,7 @@ class Settings(pydantic.BaseModel):
         except pydantic.ValidationError as problem:
             raise ConfigurationError(*_causes(cls, problem, origin)) from None
 
-    def with_values(self: S, **values: Any) -> S:
+    def with_values(self: S, **values: object) -> S:
         """Return a copy with some fields replaced, validated like the original."""
         return type(self).parse({**self.model_dump(), **values}, type(self).__name__)
 
@@ -125,7 +125,9 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
-def override(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def override(
+    values: Mapping[str, object], settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return `values` changed by settings with dotted keys, in order."""
     result = dict(values)
     for key, value in settings.items():
@@ -136,7 +138,7 @@ def override(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
     return result
 
 
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge(base: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, Any]:
     """Merge nested tables; if both have a key, the value in `changes` wins.
 
     A table whose `kind` changes is replaced entirely, since the settings of another kind do not
@@ -150,17 +152,17 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
             and isinstance(value, Mapping)
             and not _kind_changes(old, value)
         ):
-            result[key] = merge(cast(Mapping[str, Any], old), value)
+            result[key] = merge(cast(Mapping[str, object], old), value)
         else:
             result[key] = value
     return result
 
 
-def _kind_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _kind_changes(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
     return "kind" in old and "kind" in new and old["kind"] != new["kind"]
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> object:
     try:
         return parse_toml(f"x = {text}")["x"]
     except ValueError:
@@ -203,7 +205,7 @@ def _causes(
     return causes
 
 
-def _excerpt(value: Any) -> str:
+def _excerpt(value: object) -> str:
     """Return the representation of a value, shortened."""
     try:
         text = repr(value)
@@ -249,7 +251,7 @@ def _keys(cls: type[Settings], prefix: str = "") -> Iterable[str]:
             yield from _keys(nested, f"{prefix}{name}.")
 
 
-def _nested(annotation: Any) -> Iterable[type[Settings]]:
+def _nested(annotation: object) -> Iterable[type[Settings]]:
     """Yield the settings classes in an annotation, such as those of a union."""
     if isinstance(annotation, type) and issubclass(annotation, Settings):
         yield annotation

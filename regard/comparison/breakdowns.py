@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -155,14 +155,14 @@ def _buckets(
     return buckets
 
 
-def interval(tables: npt.NDArray[Any], scorer: Scorer) -> tuple[float, float, float]:
+def interval(tables: Array, scorer: Scorer) -> tuple[float, float, float]:
     """Return the score of statistics (runs, sentences, …), and the 2.5th and 97.5th percentile of
     its bootstrap resamples.
     """
     return _bounds(_resampled(tables, scorer))
 
 
-def _resampled(tables: npt.NDArray[Any], scorer: Scorer) -> Array:
+def _resampled(tables: Array, scorer: Scorer) -> Array:
     """Return the score of all runs and sentences, followed by the scores of DRAWS resamples, which
     draw the same sentences for every system.
     """
@@ -173,7 +173,7 @@ def _resampled(tables: npt.NDArray[Any], scorer: Scorer) -> Array:
     for number in range(1, DRAWS + 1):
         drawn = sentence_draws.integers(0, sentences, sentences)
         sentence_counts = np.bincount(drawn, minlength=sentences).astype(np.float64)
-        run_counts: npt.NDArray[Any] = np.ones(1)
+        run_counts: npt.NDArray[np.float64 | np.intp] = np.ones(1)
         if runs > 1:
             run_counts = np.bincount(run_draws.integers(0, runs, runs), minlength=runs)
         weights = np.outer(run_counts, sentence_counts)

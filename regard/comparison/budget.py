@@ -80,7 +80,7 @@ class ModelPlan:
 
     preset: str | None
     recipe: str | None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     expected: int = 0
     updates: int | None = None
 
@@ -135,7 +135,7 @@ def load_plan(folder: Path) -> Plan | None:
 
 
 def model_plans(
-    names: Sequence[str | Path], settings: Mapping[str, Any]
+    names: Sequence[str | Path], settings: Mapping[str, object]
 ) -> dict[str, ModelPlan]:
     """Make a plan for each preset or recipe file (.toml). Raises UsageError, with all causes, for
     unknown ones.
@@ -226,7 +226,7 @@ def _with_allowed_updates(
 
 
 def _arguments(
-    plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | None = None
+    plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, object] | None = None
 ) -> TrainArguments:
     files: dict[str, Any] = dict(plan.data)
     return TrainArguments(
@@ -293,7 +293,7 @@ def _train(
         raise Interrupted(run.outcome.stopped)
 
 
-def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
+def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, object]:
     """Return the settings that depend on the budget: the end of training, and a warm-up and
     validations that fit into it.
 
@@ -304,7 +304,7 @@ def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
     validate_every = max(
         1, min(training.validate_every, model.expected // MIN_VALIDATIONS)
     )
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if model.updates is None:
         settings["training.minutes"] = budget.minutes
     else:

@@ -15,7 +15,7 @@ from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.data.text import nfc, read_lines
 from regard.model_folder import FolderSettings, load_settings
-from regard.training.journal import read
+from regard.training.journal import JournalEvent, last_update, read
 from regard.training.recipe import read_run_recipe
 from regard.training.run_lock import is_locked
 
@@ -219,7 +219,7 @@ def _direction(entry: Entry) -> str:
 def status_of(folder: Path) -> str:
     """Describe a run that has not ended; empty if it has ended, or if it has no journal."""
     events = read(folder / "journal.jsonl")
-    last = max((event.get("update", 0) for event in events), default=0)
+    last = last_update(events)
     if is_locked(folder):
         return f"still training, at update {last:,}: compared as it is now"
     starts = [
@@ -245,5 +245,5 @@ def has_ended(folder: Path) -> bool:
     )
 
 
-def _was_stopped(event: Mapping[str, Any]) -> bool:
+def _was_stopped(event: JournalEvent) -> bool:
     return str(event.get("reason", "")).startswith("stopped by")

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -42,7 +41,13 @@ from regard.models import Batch, Model, count_parameters, device_of
 from regard.models.operations import count_multiply_adds
 from regard.pipeline import Captioner, FolderTranslator, load
 from regard.search import SearchOptions
-from regard.training.journal import cross_attention_entropy, read
+from regard.training.journal import (
+    cross_attention_entropy,
+    last_update,
+    of_kind,
+    read,
+    scores_of,
+)
 
 COUNTED = 25
 """Number of sentences or images, of all lengths, whose operations are counted."""
@@ -91,7 +96,7 @@ def measure_run(
     return measured
 
 
-def _load(path: Path, key: Mapping[str, Any]) -> Measured | None:
+def _load(path: Path, key: Mapping[str, object]) -> Measured | None:
     """Read cached measurements; None if there are none, or if they are damaged or have another
     key.
     """
@@ -245,19 +250,12 @@ def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
 def learning_curve(folder: Path) -> tuple[Point, ...]:
     """Return the validations of a run, from its journal."""
     points = []
-    for event in read(folder / "journal.jsonl"):
-        if event["event"] != "valid":
-            continue
-        scores = {
-            name: event[name]
-            for name in ("loss", "chrf", "bleu", "cider")
-            if event.get(name) is not None
-        }
+    for event in of_kind(read(folder / "journal.jsonl"), "valid"):
         point = Point(
             update=event["update"],
             tokens=int(event.get("tokens") or 0),
             seconds=float(event.get("seconds") or 0.0),
-            scores=scores,
+            scores=scores_of(event),
             entropy=cross_attention_entropy(event),
         )
         points.append(point)
@@ -271,13 +269,13 @@ def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cos
         for event in read(folder / "journal.jsonl")
         if event["event"] in ("train", "valid", "end")
     ]
-    ends = [event for event in events if event["event"] == "end"]
+    ends = of_kind(events, "end")
     with_tokens = [event for event in events if event.get("tokens")]
     timed = ends or with_tokens
     return Cost(
         weights=measured.weights,
         operations=measured.operations,
-        updates=max((event.get("update", 0) for event in events), default=0) or None,
+        updates=last_update(events) or None,
         training_tokens=int(with_tokens[-1]["tokens"]) if with_tokens else None,
         training_seconds=float(timed[-1]["seconds"]) if timed else None,
         tokens_per_second=times.get("tokens_per_second"),

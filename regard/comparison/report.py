@@ -14,7 +14,6 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -117,7 +116,7 @@ def _digits(comparison: Comparison) -> int:
     return 2 if comparison.task == "captions" else 1
 
 
-def _data(comparison: Comparison) -> dict[str, Any]:
+def _data(comparison: Comparison) -> dict[str, object]:
     """Return the data that the script needs; each text is stored once and referred to by its
     index.
     """
@@ -127,7 +126,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         return texts.setdefault(clean(text), len(texts))
 
     digits = _digits(comparison)
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "images": comparison.task == "captions",
         "score": SENTENCE_SCORES.get(comparison.task, ""),
         "digits": digits,
@@ -159,7 +158,7 @@ def _rounded(scores: Sequence[float], digits: int) -> list[float | None]:
     return [round(score, digits) if math.isfinite(score) else None for score in scores]
 
 
-def _attention_values(attention_map: AttentionMap) -> dict[str, Any]:
+def _attention_values(attention_map: AttentionMap) -> dict[str, object]:
     return {
         "source": [clean(word) for word in attention_map.source],
         "target": [clean(word) for word in attention_map.target],

@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from regard.common.atomic import write_text
 from regard.evaluation.calibration import Calibration
@@ -244,7 +243,7 @@ class Comparison:
         """Return the run of this name. Raises KeyError if there is none."""
         return {run.name: run for run in self.runs}[name]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the comparison as JSON values."""
         return {"format": FORMAT, **asdict(self)}
 

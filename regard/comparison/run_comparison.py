@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 from sacrebleu import __version__ as sacrebleu_version
@@ -58,7 +58,7 @@ from regard.comparison.test_data import (
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
 from regard.evaluation.speed import measure_speed
-from regard.evaluation.text_metrics import MAX_TER_WORDS
+from regard.evaluation.text_metrics import MAX_TER_WORDS, longest_line
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
 from regard.pipeline import load
@@ -69,6 +69,8 @@ from regard.requests.compare_request import (
 )
 from regard.search import SearchOptions
 
+T = TypeVar("T")
+D = TypeVar("D")
 DATA = "data"
 """Folder within a comparison's folder for pairs held out of the training data."""
 UNKNOWN_SHARE = 0.5
@@ -109,7 +111,7 @@ def compare(request: CompareRequest) -> Comparison:
     return _Session(request).run()
 
 
-def _paths(paths: Any) -> list[tuple[str, Path]]:
+def _paths(paths: object) -> list[tuple[str, Path]]:
     return [(name, Path(path)) for name, path in named_paths(paths)]
 
 
@@ -189,12 +191,10 @@ class _Session:
                 "there is nothing to test on: give `test_source=` and `test_target=`, or "
                 "`test_captions=`"
             )
-        models, causes = _collect(
-            lambda: model_plans(request.presets, request.settings or {}), causes, {}
+        models = _collect(
+            lambda: model_plans(request.presets, request.settings or {}), {}, causes
         )
-        runs, causes = _collect(
-            lambda: open_runs(_paths(request.runs)), causes, list[Entry]()
-        )
+        runs = _collect(lambda: open_runs(_paths(request.runs)), [], causes)
         UsageError.raise_all(causes)
         had_data = (self.out / DATA).exists()
         try:
@@ -215,22 +215,21 @@ class _Session:
         Raises UsageError or DataError with all causes.
         """
         request = self.request
-        (files, note), causes = _collect(
-            lambda: split_off_test(request, self.out / DATA), [], (None, "")
+        causes = list[str]()
+        files, note = _collect(
+            lambda: split_off_test(request, self.out / DATA), (None, ""), causes
         )
-        data, causes = (
-            _collect(lambda: read_test_data(files), causes, None)
-            if files
-            else (None, causes)
-        )
-        if data is None:
+        data = None
+        if files is not None:
+            data = _collect(partial(read_test_data, files), None, causes)
+        if files is None or data is None:
             raise DataError(*causes, *conflicts(runs, bool(request.images)))
         test_name = f"the test set ({data.test.name})"
         hypotheses = _paths(request.hypotheses or ())
-        outputs, causes = _collect(
+        outputs = _collect(
             lambda: open_hypotheses(hypotheses, len(data.test.sources), test_name),
-            causes,
             [],
+            causes,
         )
         entries = [*runs, *outputs]
         causes += conflicts(entries, bool(files.images))
@@ -307,53 +306,13 @@ class _Session:
     ) -> Comparison:
         """Measure and score every run, and collect the results."""
         request = self.request
-        tokenize = _word_tokenizer(entries) if files.images else None
-        measured = {
-            entry.name: self._measure(entry, data) for entry in entries if entry.is_run
-        }
-        outputs = dict[str, Sequence[str]]()
-        for entry in entries:
-            is_measured = entry.name in measured
-            outputs[entry.name] = (
-                measured[entry.name].outputs if is_measured else entry.outputs or ()
-            )
         systems: dict[str, list[Entry]] = {}
         for entry in entries:
             systems.setdefault(entry.system, []).append(entry)
         baseline = request.baseline or next(iter(systems))
-        longest = max(
-            (len(line.split()) for lines in outputs.values() for line in lines),
-            default=0,
-        )
-        is_slow = tokenize is None and longest > SLOW_TER_WORDS and request.ter
-        say(
-            self.request.report,
-            f"scoring, with paired bootstrap tests{SLOW_TER if is_slow else ''}",
-        )
-        settings = [entry.settings for entry in entries if entry.settings is not None]
-        language = settings[0].languages.target if settings else ""
-        groups = _test_groups(entries, systems, baseline)
-        scores = score_groups(
-            data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language)
-        )
-        line_scores = {
-            name: sentence_scores(data.test, lines, tokenize)
-            for name, lines in outputs.items()
-        }
         first_runs = {name: runs[0] for name, runs in systems.items()}
-        timed = [entry for entry in first_runs.values() if entry.is_run]
-        times, unmeasured = self._times(data, timed)
-        results = {
-            entry.name: _result(
-                entry,
-                outputs[entry.name],
-                scores[entry.name],
-                line_scores[entry.name],
-                measured.get(entry.name),
-                times,
-            )
-            for entry in entries
-        }
+        groups = _test_groups(entries, systems, baseline)
+        results, unmeasured = self._results(entries, data, groups, first_runs.values())
 
         by_system = {
             name: [results[run.name] for run in runs] for name, runs in systems.items()
@@ -383,6 +342,56 @@ class _Session:
             notes=(*notes, *(f"{cause}." for cause in unmeasured)),
             facts=self._facts(),
         )
+
+    def _results(
+        self,
+        entries: Sequence[Entry],
+        data: TestData,
+        groups: Sequence[Sequence[str]],
+        timed: Iterable[Entry],
+    ) -> tuple[dict[str, RunResult], Sequence[str]]:
+        """Measure, score and time; return the result of each entry, and the reasons why runs could
+        not be timed.
+        """
+        tokenize = _word_tokenizer(entries) if data.images else None
+        measured = {
+            entry.name: self._measure(entry, data) for entry in entries if entry.is_run
+        }
+        outputs = {
+            entry.name: (
+                measured[entry.name].outputs if entry.outputs is None else entry.outputs
+            )
+            for entry in entries
+        }
+        ter = self.request.ter
+        longest = longest_line(outputs.values())
+        is_slow = tokenize is None and longest > SLOW_TER_WORDS and ter
+        say(
+            self.request.report,
+            f"scoring, with paired bootstrap tests{SLOW_TER if is_slow else ''}",
+        )
+        settings = [entry.settings for entry in entries if entry.settings is not None]
+        language = settings[0].languages.target if settings else ""
+        scores = score_groups(
+            data.test, groups, outputs, tokenize, ter, bleu_tokenizer(language)
+        )
+        line_scores = {
+            name: sentence_scores(data.test, lines, tokenize)
+            for name, lines in outputs.items()
+        }
+        times, unmeasured = self._times(data, [run for run in timed if run.is_run])
+        results = {
+            entry.name: _result(
+                entry,
+                outputs[entry.name],
+                scores[entry.name],
+                line_scores[entry.name],
+                measured.get(entry.name),
+                times,
+            )
+            for entry in entries
+        }
+        return results, unmeasured
 
     def _measure(self, entry: Entry, data: TestData) -> Measured:
         items = "images" if data.images else "lines"
@@ -447,15 +456,16 @@ class _Session:
         }
 
 
-def _collect(make: Any, causes: list[str], default: Any) -> tuple[Any, list[str]]:
-    """Return the result of `make`, and the causes so far.
+def _collect(make: Callable[[], T], default: D, causes: list[str]) -> T | D:
+    """Return the result of `make`.
 
-    If it raises RegardError, return the default, and add the causes of the error.
+    If it raises RegardError, return the default, and add the causes of the error to `causes`.
     """
     try:
-        return make(), causes
+        return make()
     except RegardError as problem:
-        return default, [*causes, *problem.causes]
+        causes += problem.causes
+        return default
 
 
 def _wrong_language(entry: Entry, data: TestData) -> list[str]:

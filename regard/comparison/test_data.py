@@ -12,9 +12,10 @@ from pathlib import Path
 from regard.common.errors import DataError, UsageError
 from regard.comparison.result import TestSet
 from regard.data.caption_files import Problems, read_captions
-from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
+from regard.data.corpus import read_corpora, read_corpus
+from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
 from regard.data.holdout import hold_out
-from regard.data.pair_filters import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words
@@ -61,7 +62,7 @@ def read_test_data(files: ComparisonFiles) -> TestData:
         return _read_images(files)
     links = list[str]()
     if files.test_pairs:
-        corpus = read_corpus(PairFiles(None, None, str(files.test_pairs)), None, "test")
+        corpus = read_corpus(PairFiles(pairs=files.test_pairs), name="test")
         sources = corpus.sources
         references = [corpus.targets]
         name = Path(files.test_pairs).name
@@ -146,9 +147,7 @@ def split_off_test(files: ComparisonFiles, folder: Path) -> tuple[ComparisonFile
         [str(folder / f"{part}.{side}") for side in sides] for part in ("train", "test")
     )
     if not all(Path(path).is_file() for path in (*train, *test)):
-        corpora, held_out = hold_out(
-            read_corpora(_training(files), read_corpus)[0], seed=1
-        )
+        corpora, held_out = hold_out(read_corpora(_training(files)), seed=1)
         folder.mkdir(parents=True, exist_ok=True)
         for (source, target), corpus in ((test, held_out), (train, corpora["train"])):
             write_lines(source, corpus.sources)
@@ -172,7 +171,7 @@ def read_training_words(files: ComparisonFiles) -> TrainingWords:
             Path(files.captions or ""), Path(files.images), Problems(True), "train"
         )
         return TrainingWords(None, count_words(captions.captions))
-    corpora = read_corpora(_training(files), read_corpus)[0].values()
+    corpora = read_corpora(_training(files)).values()
     sources = count_words(line for corpus in corpora for line in corpus.sources)
     return TrainingWords(
         sources, count_words(line for corpus in corpora for line in corpus.targets)

@@ -2,8 +2,9 @@
 
 `prepare.prepare_data` passes data through the modules of this package in this order:
 
-- Files (`text`, `caption_files`) are read as pairs and filtered (`pair_filters`, `corpus`;
-  `streamed_corpus` if they exceed memory); `holdout` takes pairs for validation.
+- Files (`text`) in one of the `file_formats` are read as `pairs` and filtered (`pair_filters`) into
+  a `corpus`, or as `caption_files`; pairs stay in their files if they exceed memory. `holdout`
+  takes pairs for validation.
 - A `tokenizer` (`vocabulary`, `subword_sampling`) encodes them as `examples`, in memory or in
   `shards`.
 - `bucketing` puts examples of similar length into batches, `batch_stream` and `mixture` yield the

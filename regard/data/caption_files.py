@@ -1,7 +1,4 @@
-"""Caption files: TSV, CSV, Flickr8k tokens, COCO JSON, Karpathy's JSON and JSON lines.
-
-The format of a file is recognised by its content.
-"""
+"""Caption files: the captions of each image of a folder, and the problems with them."""
 
 from __future__ import annotations
 
@@ -9,16 +6,15 @@ import difflib
 import random
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from regard.common.counting import counted
 from regard.common.errors import DataError
-from regard.common.reading import parse_json
-from regard.data.delimited import Dialect
+from regard.data.caption_formats import SHOWN, truncated
+from regard.data.file_formats import read_caption_rows
 from regard.data.images import SUFFIXES
 from regard.data.pair_filters import word_count
 from regard.data.text import clean, nfc, read_file
@@ -26,23 +22,12 @@ from regard.data.text import clean, nfc, read_file
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 LONGEST_NAME = 255  # bytes of a file name that every system allows
 LONGEST_PATH = 1_000  # characters of a path that every system allows
-SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES = 1000
 """Images that are held out for validation, at most."""
 IMAGES_PER_HELD_OUT = 20
 """At most one of so many images is held out for validation."""
-HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
-"""Names of the column or key that holds the image."""
-_CSV_HEADER = re.compile(
-    rf"""\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"?(?:caption|comment|text)"?\s*""",
-    re.IGNORECASE,
-)
 _SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
 """Splits of Karpathy's JSON that belong to each corpus."""
-
-Row = tuple[int, str, str]
-"""The number of a line, annotation or image; the name of the image; the caption."""
-
 _SIDES = re.compile(
     r"\b(left|right)(most|wards?)?\b|\b(links|rechts|link|recht|linke[nrsm]?|rechte[nrsm]?|(linker|rechter)hand)\b"
     r"|\b(vänster|höger|venstre|højre|høyre|gauche|droite|trái|kiri|kanan)\b"
@@ -85,7 +70,7 @@ class Problems:
         if self.by_kind and not self.skip:
             lines = []
             for causes in self.by_kind.values():
-                lines += _truncate([*dict.fromkeys(causes)])
+                lines += truncated([*dict.fromkeys(causes)])
             raise DataError(*lines, self.remedy)
 
     def lines(self) -> list[str]:
@@ -165,7 +150,7 @@ def read_captions(
         )
     text_file = read_file(path, MAX_JSON)
     notes = list(text_file.notes)
-    kind, unit, rows = _parse_rows(text_file.lines, path, _SPLITS[name])
+    kind, unit, rows = read_caption_rows(text_file.lines, path, _SPLITS[name])
 
     captions: dict[str, list[str]] = {}
     index = _FolderIndex(folder)
@@ -334,206 +319,3 @@ def _singular(kind: str) -> str:
     noun, _, relative = kind.partition(" ")
     relative = relative.replace("of images that do", "of an image that does")
     return f"{noun.removesuffix('s')} {relative}"
-
-
-def _truncate(causes: Sequence[str]) -> list[str]:
-    """Return the first `SHOWN` causes, and how many more there are."""
-    shown = list(causes[:SHOWN])
-    if len(causes) > SHOWN:
-        shown.append(f"… and {len(causes) - SHOWN:,} more of this kind")
-    return shown
-
-
-def _parse_rows(
-    lines: list[str], path: Path, splits: Sequence[str]
-) -> tuple[str, str, list[Row]]:
-    """Return the format of a caption file, the word for one of its entries, and the entries.
-
-    Only entries of these `splits` are returned if the file has splits. Raises DataError with all
-    causes.
-    """
-    number, first = next(
-        ((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, "")
-    )
-    if first.lstrip()[:1] in ("{", "["):
-        content = _json("\n".join(lines))
-        # A line of file, tab, caption may begin like JSON, because an image may be called [1].jpg.
-        if "\t" not in first or content is not None or _json(first) is not None:
-            return _parse_json_rows(content, lines, path, splits)
-
-    header = _CSV_HEADER.fullmatch(first)
-    if header:
-        wanted = "a file and a caption, each quoted as a whole or not at all"
-        tab_lines = list(_csv_to_tabs(lines, header[1], bool(header[2])))
-        return "CSV", "line", _parse_tabs(tab_lines, path, wanted)
-    if "\t" not in first:
-        raise DataError(
-            f"{path}: line {number} holds no tab ({first[:40]!r}); wanted lines of file, tab, "
-            "caption; or name.jpg#0, tab, caption (Flickr8k); or CSV below a line image,caption; "
-            "or the JSON of COCO or Karpathy; or one JSON object a line with image and caption"
-        )
-    if re.match(r"[^\t]+#\d+\t", first):
-        tab_lines = [re.sub(r"#\d+\t", "\t", line, count=1) for line in lines]
-        return "Flickr tokens", "line", _parse_tabs(tab_lines, path)
-    return "file, tab, caption", "line", _parse_tabs(lines, path)
-
-
-def _parse_json_rows(
-    content: Any, lines: Sequence[str], path: Path, splits: Sequence[str]
-) -> tuple[str, str, list[Row]]:
-    """Do the same as `_parse_rows` for COCO JSON, Karpathy's JSON and JSON lines.
-
-    `content` is the parsed file, or None if the file is not one JSON value.
-    """
-    if not isinstance(content, dict) or "images" not in content:
-        values = (_json(line) if line.strip() else () for line in lines)
-        return "JSON lines", "line", _parse_objects(values, "line", path)
-    if "annotations" in content:
-        return "COCO JSON", "annotation", _parse_coco(content, path)
-
-    images = _list_of(content, "images", path)
-    for index, image in enumerate(images):
-        if isinstance(image, dict) and image.get("split", splits[0]) not in splits:
-            images[index] = ()
-    if not any(images):
-        raise DataError(
-            f"{path}: holds no image of the split {' or '.join(splits)}; give another file"
-        )
-    kind = f"Karpathy's JSON, split {' and '.join(splits)}"
-    return kind, "image", _parse_objects(images, "image", path)
-
-
-def _parse_tabs(
-    lines: Sequence[str],
-    path: Path,
-    wanted: str = "exactly one tab, between file and caption",
-) -> list[Row]:
-    """Parse lines of file, tab, caption."""
-    problems = []
-    rows = list[Row]()
-    for number, line in enumerate(lines, 1):
-        sides = line.split("\t")
-        if number == 1 and sides[0].strip().lower() in HEADERS:
-            continue
-        if len(sides) == 2:
-            rows.append((number, sides[0].strip(), sides[1]))
-        elif line.strip():
-            problems.append(f"{path}: line {number} does not hold {wanted}; correct it")
-    DataError.raise_all(_truncate(problems))
-    return rows
-
-
-def _csv_to_tabs(
-    lines: Sequence[str], delimiter: str, has_numbers: bool
-) -> Iterator[str]:
-    """Turn lines of CSV into lines of file, tab, caption.
-
-    If `has_numbers`, a caption number stands between file and caption and is dropped.
-    """
-    dialect = Dialect(delimiter)
-    for record, count in dialect.records(iter(lines)):
-        file, *fields = dialect.fields(record) or [record]
-        # Captions may hold delimiters without quotes.
-        caption = delimiter.join(fields[has_numbers:])
-        if not caption:
-            # A line of Flickr30k lacks the delimiter between number and caption.
-            caption = "".join(fields).lstrip(" 0123456789")
-        yield f"{file}\t{' '.join(caption.split())}" if fields else record
-        yield from [""] * (count - 1)
-
-
-def _parse_objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
-    """Parse objects such as {"image": …, "caption": …} or {"image": …, "captions": […]}."""
-    problems = []
-    rows = list[Row]()
-    for number, value in enumerate(values, 1):
-        if value == ():  # an empty line, or an image of another split
-            continue
-        name: str | None = None
-        texts: list[str] | None = None
-        if isinstance(value, dict):
-            name, texts = _name_and_captions(value)
-        if name is None or texts is None:
-            problems.append(
-                f'{path}: {unit} {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, '
-                'or "captions" with a list; or, for the whole file, COCO JSON with images and '
-                "annotations, or Karpathy's with sentences"
-            )
-        else:
-            rows += [(number, name, text) for text in texts]
-    DataError.raise_all(_truncate(problems))
-    return rows
-
-
-def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
-    """Return the image and the captions of an object; None for either if it is missing."""
-    keys = ("image", *sorted(HEADERS))
-    name: Any = next((value[key] for key in keys if key in value), None)
-    texts: Any = value.get("captions", [value.get("caption", value.get("text"))])
-
-    # Karpathy's JSON holds sentences; that of COCO also the folder of the image.
-    sentences = value.get("sentences")
-    if isinstance(sentences, list):
-        texts = [
-            sentence.get("raw") if isinstance(sentence, dict) else None
-            for sentence in sentences
-        ]
-        if "filepath" in value and isinstance(name, str):
-            name = f"{value['filepath']}/{name}"
-
-    is_valid = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    return name if isinstance(name, str) else None, list(texts) if is_valid else None
-
-
-def _parse_coco(value: Mapping[str, Any], path: Path) -> list[Row]:
-    """Parse COCO JSON: images with id and file_name, annotations with image_id and caption.
-
-    Annotations are numbered in the order of the file.
-    """
-    problems = []
-    names = dict[Any, str]()
-    for number, image in enumerate(_list_of(value, "images", path), 1):
-        if (
-            isinstance(image, dict)
-            and isinstance(image.get("file_name"), str)
-            and "id" in image
-        ):
-            names[str(image["id"])] = image["file_name"]
-        else:
-            problems.append(f"{path}: image {number} lacks id or file_name")
-
-    rows = list[Row]()
-    for number, annotation in enumerate(_list_of(value, "annotations", path), 1):
-        if (
-            not isinstance(annotation, dict)
-            or not isinstance(annotation.get("caption"), str)
-            or "image_id" not in annotation
-        ):
-            problems.append(f"{path}: annotation {number} lacks image_id or caption")
-            continue
-        image_id = str(annotation["image_id"])
-        if image_id not in names:
-            problems.append(
-                f"{path}: annotation {number} is of image {annotation['image_id']}, which is not "
-                "among the images"
-            )
-        else:
-            rows.append((number, names[image_id], annotation["caption"]))
-    DataError.raise_all(_truncate(problems))
-    return rows
-
-
-def _list_of(value: Mapping[str, Any], key: str, path: Path) -> list[Any]:
-    if not isinstance(value[key], list):
-        raise DataError(
-            f"{path}: {key} is not a list; wanted COCO JSON with lists of images and annotations"
-        )
-    return list(value[key])
-
-
-def _json(text: str) -> Any:
-    """Parse JSON; None if it is not JSON."""
-    try:
-        return parse_json(text)
-    except ValueError:
-        return None

@@ -1,384 +1,57 @@
-"""Parallel corpora: their settings, filtered reading, the overlap of test and training data, and
-corpus reports.
+"""Parallel corpora: one reading of their files filters them, and keeps the pairs in memory or notes
+which lines to read again.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import compress
-from pathlib import Path
-from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pydantic
-from pydantic import AfterValidator, Field
 
-from regard.common.counting import counted
 from regard.common.errors import DataError
-from regard.common.settings import COUNT, FACTOR, Settings
-from regard.data.images import ImageSettings
-from regard.data.languages import (
-    AUTO,
-    Languages,
-    LanguageSetting,
-    language_of_name,
-    languages_of_name,
-    only,
-)
-from regard.data.pair_filters import (
-    CorpusReport,
-    Filters,
-    Pair,
-    PairFiles,
-    PairFilter,
-    PairReader,
-    chunks,
-    format_lines,
-)
-from regard.data.text import MAX_LINE
+from regard.data.corpus_facts import CorpusDigest, CorpusFacts
+from regard.data.corpus_settings import EVALUATION, CorpusSettings
+from regard.data.file_formats import PairFiles, PairReader
+from regard.data.pair_filters import Filters, PairFilter
+from regard.data.pairs import CorpusReport, Pair, chunks
 
-EVALUATION = ("valid", "test")
-"""Names of the evaluation corpora; all other corpora are for training."""
-EVALUATION_WORDS = 400
-"""Longest sentence to validate or test on, in words, unless `data.max_length` is more."""
-
-T = TypeVar("T")
-Read = Callable[[PairFiles, "Filters | None", str], T]
-"""Reads a corpus from its files, with filters, under a name."""
+NO_FILTERS = Filters()
+"""Drops empty pairs only."""
+Mask = npt.NDArray[np.bool_]
 
 
-def canonical_licence(text: str) -> str:
-    """Return an SPDX licence expression in its canonical form. Raises ValueError for other text."""
-    from packaging.licenses import (
-        InvalidLicenseExpression,
-        canonicalize_license_expression,
-    )
+@dataclass(frozen=True, eq=False)
+class FilePairs:
+    """Pairs that stay in their files, since they exceed memory; each iteration reads them again."""
 
-    try:
-        return canonicalize_license_expression(text)
-    except InvalidLicenseExpression:
-        raise ValueError(
-            "wanted an SPDX licence such as CC-BY-4.0, MPL-2.0 or LicenseRef-my-own "
-            f"(https://spdx.org/licenses), got {text[:80]!r}"
-        ) from None
+    files: PairFiles
+    keep: Mask  # for each line, whether it is one of the pairs
 
+    def __len__(self) -> int:
+        return int(self.keep.sum())
 
-Licence = Annotated[str, AfterValidator(canonical_licence)]
-
-
-class MixSettings(Settings):
-    """An additional training corpus."""
-
-    source: str | None = Field(
-        None,
-        description="In a table [[data.mix]]: file of source sentences of an additional corpus.",
-    )
-    target: str | None = Field(
-        None, description="In [[data.mix]]: file of their translations."
-    )
-    pairs: str | None = Field(
-        None, description="In [[data.mix]], instead of both: a TSV, CSV or JSONL file."
-    )
-    alignments: str | None = Field(
-        None, description="In [[data.mix]]: file of word links of its pairs."
-    )
-    weight: float = Field(
-        1.0,
-        allow_inf_nan=True,  # `_mix_problems` reports them with the other problems
-        description="In [[data.mix]]: how often batches come from it, relative to other weights; "
-        "data.source has 1.",
-    )
-    name: str | None = Field(
-        None,
-        description="In [[data.mix]]: its name in reports and RUN/shards; mix1, mix2 … if not "
-        "given.",
-    )
-
-
-class CorpusSettings(Settings):
-    """Corpora of sentence pairs, or of images and captions, and the filters for training."""
-
-    source: str | None = Field(
-        None, description="File of training sentences, one per line; .gz is read too."
-    )
-    target: str | None = Field(
-        None, description="File of their translations, line by line."
-    )
-    pairs: str | None = Field(
-        None,
-        description="Instead of both: a TSV or CSV file, or JSONL with keys source and target.",
-    )
-    alignments: str | None = Field(
-        None,
-        description="File of word links of the training pairs, line by line: 0-0 1-2; see "
-        "training.guided.",
-    )
-    valid_source: str | None = Field(
-        None, description="Source sentences to validate on."
-    )
-    valid_target: str | None = Field(None, description="Their translations.")
-    valid_pairs: str | None = Field(
-        None, description="Instead of both: a TSV, CSV or JSONL file."
-    )
-    source_language: LanguageSetting = Field(
-        AUTO,
-        description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the "
-        "one that the names of the training files end in (train.ko, news.ko-en.tsv), "
-        "then written into train.toml; empty: unknown.",
-    )
-    target_language: LanguageSetting = Field(
-        AUTO, description="The same of the translations, or of the captions."
-    )
-    test_source: str | None = Field(
-        None,
-        description="Test sentences, which are translated once, when training has ended (--test).",
-    )
-    test_target: str | None = Field(None, description="Their translations.")
-    test_pairs: str | None = Field(
-        None, description="Instead of both: a TSV, CSV or JSONL file."
-    )
-    test_count: int | None = Field(
-        None,
-        ge=1,
-        le=COUNT,
-        description="Or so many pairs held out of the training data, into RUN/test.tsv.",
-    )
-    max_length: int = Field(
-        200,
-        ge=1,
-        le=COUNT,
-        description="Longest training sentence in words (ten characters also make one).",
-    )
-    max_line: int = Field(
-        MAX_LINE,
-        ge=1,
-        le=COUNT,
-        description="Most characters of a line, in a file of pairs of both sides; longer ones are "
-        "skipped unread.",
-    )
-    max_ratio: float = Field(
-        9.0,
-        ge=1,
-        le=COUNT,
-        description="How many times longer than the other a side of more than 30 characters may "
-        "be.",
-    )
-    drop_duplicates: bool = Field(
-        False, description="Keep only the first of equal training pairs."
-    )
-    mix: Annotated[tuple[MixSettings, ...], Field(strict=False)] = Field(
-        (),
-        description="More training corpora, one table [[data.mix]] each; batches come from each "
-        "by its weight.",
-    )
-    shards: bool | Literal["auto"] = Field(
-        "auto",
-        description="Keep training pairs as token ids in files under RUN/shards rather than in "
-        "memory; auto: if their text is over a gigabyte, or over a 36th of the memory.",
-    )
-    licence: Licence | None = Field(
-        None,
-        description="Licence of the model, as an SPDX expression such as CC-BY-4.0, for the model "
-        "card (--licence).",
-    )
-    author: str | None = Field(
-        None, description="Who trained the model, for the model card (--author)."
-    )
-    origin: str | None = Field(
-        None,
-        description="Where the data are from, for the model card (--source-of-data).",
-    )
-    images: ImageSettings | None = Field(
-        None, description="Instead of sentences: images and their captions."
-    )
-
-    @pydantic.model_validator(mode="after")
-    def _check_consistent(self) -> CorpusSettings:
-        if self.images is None:
-            self._check_sentences()
-        else:
-            self._check_images(self.images)
-        return self
-
-    def _check_images(self, images: ImageSettings) -> None:
-        """Raise ValueError for a setting that images exclude."""
-        if self.paths != images.paths or self.mix or self.alignments is not None:
-            raise ValueError(
-                "images exclude source, target, pairs, alignments and mix; give images or "
-                "sentences"
+    def __iter__(self) -> Iterator[Pair]:
+        reader = PairReader(self.files)
+        rows = enumerate(reader, 1)
+        for line, (source, target) in compress(rows, self.keep):
+            yield Pair.read(source, target, line)
+        deque(rows, maxlen=0)  # up to the end, where the reader knows its count
+        if reader.count != len(self.keep):
+            raise DataError(
+                f"{' and '.join(self.files.names)}: had {len(self.keep):,} lines a moment ago and "
+                f"{reader.count:,} now; do not change the files while training starts"
             )
-        if self.test_count is not None:
-            raise ValueError(
-                f"test_count ({self.test_count}): only sentence pairs are held out to test on; "
-                "leave it out"
-            )
-        if self.source_language not in (AUTO, ""):
-            raise ValueError(
-                f"images have no source_language ({self.source_language}); set only "
-                "target_language"
-            )
-
-    def _check_sentences(self) -> None:
-        """Raise ValueError with all problems of the settings of sentence pairs."""
-        only_mix = bool(self.mix) and self.files("") == (None, None, None)
-        prefixes = ("valid_", "test_") if only_mix else ("", "valid_", "test_")
-        problems = [_files_problem(prefix, *self.files(prefix)) for prefix in prefixes]
-        if only_mix and self.alignments is not None:
-            problems.append(
-                "alignments link the words of source and target, and there is only mix; give "
-                "it there"
-            )
-        for number, part in enumerate(self.mix, 1):
-            problems += _mix_problems(number, part)
-        problems += _name_problems([name for name, _ in _parts(self)])
-        if self.test_count is not None and any(self.files("test_")):
-            problems.append(
-                f"test_count ({self.test_count}) and test files exclude each other; give one"
-            )
-        causes = [problem for problem in problems if problem]
-        if causes:
-            raise ValueError("; ".join(causes))
-
-    def files(self, prefix: str) -> tuple[str | None, str | None, str | None]:
-        """Return the source, target and pairs file for a prefix: "" (training), "valid_" or
-        "test_".
-        """
-        source, target, pairs = (
-            getattr(self, prefix + name) for name in ("source", "target", "pairs")
-        )
-        return source, target, pairs
-
-    @property
-    def paths(self) -> dict[str, Path]:
-        """All text files by corpus and role, such as "train.source"."""
-        corpora = {**self.training_files, **self.evaluation_files}
-        paths = {
-            f"{name}.{role}": path
-            for name, files in corpora.items()
-            for role, path in files.paths.items()
-        }
-        return paths | (self.images.paths if self.images is not None else {})
-
-    @property
-    def training_files(self) -> dict[str, PairFiles]:
-        """The files of the training corpora by name: "train", then those of `mix`; empty for
-        images.
-        """
-        if self.images is not None and self.files("") == (None, None, None):
-            return {}
-        return {
-            name: PairFiles(part.source, part.target, part.pairs, self.max_line)
-            for name, part in _parts(self)
-        }
-
-    @property
-    def alignment_files(self) -> dict[str, str]:
-        """The word alignment file of each training corpus that has one."""
-        return {
-            name: part.alignments
-            for name, part in _parts(self)
-            if part.alignments is not None
-        }
-
-    def without_alignments(self) -> CorpusSettings:
-        """Return the settings without word alignments."""
-        mix = tuple(part.with_values(alignments=None) for part in self.mix)
-        return self.model_copy(update={"alignments": None, "mix": mix})
-
-    @property
-    def languages(self) -> Languages:
-        """The languages of both sides; the names of the training files decide if a setting is
-        `auto`.
-        """
-        source, target = self.source_language, self.target_language
-        if AUTO in (source, target):
-            inferred = self._languages_of_names()
-            source = inferred.source if source == AUTO else source
-            target = inferred.target if target == AUTO else target
-        return Languages(source=source, target=target)
-
-    def _languages_of_names(self) -> Languages:
-        """Infer the languages from the names of the training files."""
-        if self.images is not None:
-            return Languages(target=language_of_name(self.images.captions or ""))
-        files = list(self.training_files.values())
-        of_pairs = [languages_of_name(part.pairs or "") for part in files]
-        sources = [language_of_name(part.source or "") for part in files]
-        sources += [languages.source for languages in of_pairs]
-        targets = [language_of_name(part.target or "") for part in files]
-        targets += [languages.target for languages in of_pairs]
-        return Languages(source=only(sources), target=only(targets))
-
-    def with_languages(self, inherited: Languages) -> CorpusSettings:
-        """Return the settings with each `auto` language replaced: by the language that the file
-        names tell, or else by the `inherited` one.
-        """
-        source, target = self.languages.pair
-        if self.source_language == AUTO:
-            source = source or inherited.source
-        if self.target_language == AUTO:
-            target = target or inherited.target
-        return self.model_copy(
-            update={"source_language": source, "target_language": target}
-        )
-
-    @property
-    def evaluation_files(self) -> dict[str, PairFiles]:
-        """The files of "valid" and "test", if they are given."""
-        corpora = {name: self.files(f"{name}_") for name in EVALUATION}
-        return {
-            name: PairFiles(*files, self.max_line)
-            for name, files in corpora.items()
-            if any(files)
-        }
-
-    @property
-    def holds_out(self) -> list[str]:
-        """Names of the evaluation corpora that are held out of the training data."""
-        names = []
-        if "valid" not in self.evaluation_files:
-            names.append("valid")
-        if self.test_count is not None:
-            names.append("test")
-        return names
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Relative weights of the training corpora in the mixture."""
-        return {name: part.weight for name, part in _parts(self)}
-
-    @property
-    def filters(self) -> Filters:
-        """The filters for training pairs."""
-        return Filters(self.max_length, self.max_ratio, self.drop_duplicates)
-
-    @property
-    def evaluation_filters(self) -> Filters:
-        """The filters for evaluation pairs, which bound the length of a sentence because memory
-        grows with its square.
-        """
-        return Filters(max(self.max_length, EVALUATION_WORDS), math.inf)
-
-
-@dataclass(frozen=True)
-class CorpusFacts:
-    """Facts for the model card: the number of pairs, and the SHA-256 of the lines of each side."""
-
-    pairs: int
-    source: str
-    target: str
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentence pairs in memory, with the report on how they were read."""
+    """Sentence pairs, in memory or in their files, with the report on how they were read."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Pair, ...] | FilePairs
     report: CorpusReport
 
     @property
@@ -403,197 +76,66 @@ class Corpus:
         digest.update(self.pairs)
         return digest.facts()
 
-    def keep(self, mask: npt.NDArray[np.bool_]) -> Corpus:
+    def keep(self, mask: Mask) -> Corpus:
         """Return the corpus with the pairs for which the mask is True."""
-        pairs = tuple(compress(self.pairs, mask))
-        return Corpus(pairs, replace(self.report, kept=len(pairs)))
+        report = replace(self.report, kept=int(mask.sum()))
+        if not isinstance(self.pairs, FilePairs):
+            return Corpus(tuple(compress(self.pairs, mask)), report)
+        keep = self.pairs.keep.copy()
+        keep[keep] = mask
+        return Corpus(FilePairs(self.pairs.files, keep), report)
 
 
 def read_corpora(
-    settings: CorpusSettings, read: Read[T]
-) -> tuple[dict[str, T], dict[str, Corpus]]:
-    """Read the training corpora with `read`, and the evaluation corpora into memory.
+    settings: CorpusSettings,
+    files: Mapping[str, PairFiles] | None = None,
+    on_disk: bool = False,
+) -> dict[str, Corpus]:
+    """Read all corpora of the settings, or those of `files`; if `on_disk`, training pairs stay in
+    their files.
 
     Raises DataError with all causes at once.
     """
-    train: dict[str, T] = {}
-    evaluation: dict[str, Corpus] = {}
+    files = settings.pair_files if files is None else files
+    corpora: dict[str, Corpus] = {}
     causes: list[str] = []
-    for name, files in {**settings.training_files, **settings.evaluation_files}.items():
+    for name, pair_files in files.items():
+        stays = on_disk and name not in EVALUATION
+        filters = settings.filters_of(name)
         try:
-            if name in EVALUATION:
-                filters = settings.evaluation_filters
-                evaluation[name] = read_corpus(files, filters, name)
-            else:
-                train[name] = read(files, settings.filters, name)
+            corpora[name] = read_corpus(pair_files, filters, name, stays)
         except DataError as problem:
             causes += problem.causes
     DataError.raise_all(causes)
-    return train, evaluation
+    return corpora
 
 
 def read_corpus(
-    files: PairFiles, filters: Filters | None = None, name: str = "train"
+    files: PairFiles,
+    filters: Filters = NO_FILTERS,
+    name: str = "train",
+    on_disk: bool = False,
 ) -> Corpus:
-    """Read sentence pairs into memory; without `filters` only empty pairs are dropped."""
+    """Read sentence pairs in one pass.
+
+    If `on_disk`, memory holds a few thousand pairs, a byte a line, and eight bytes a pair to find
+    duplicates.
+    """
     reader = PairReader(files)
     pair_filter = PairFilter(filters)
     cleaned = (
         Pair.read(source, target, line)
         for line, (source, target) in enumerate(reader, 1)
     )
-    kept: list[Pair] = []
+    pairs = list[Pair]()
+    masks = list[Mask]()
     for chunk in chunks(cleaned):
-        kept += compress(chunk, pair_filter.keep_mask(chunk))
-    return Corpus(tuple(kept), pair_filter.report(name, reader))
-
-
-class CorpusDigest:
-    """Computes the facts of a corpus in one pass over its pairs."""
-
-    def __init__(self) -> None:
-        self._pairs = 0
-        self._source = hashlib.sha256()
-        self._target = hashlib.sha256()
-
-    def update(self, pairs: Iterable[Pair]) -> None:
-        """Add pairs."""
-        for pair in pairs:
-            self._pairs += 1
-            self._source.update(_line(pair.source))
-            self._target.update(_line(pair.target))
-
-    def facts(self) -> CorpusFacts:
-        """Return the facts of all pairs added so far."""
-        return CorpusFacts(
-            self._pairs, self._source.hexdigest(), self._target.hexdigest()
-        )
-
-
-class Overlap:
-    """Measures how much of another corpus is in the training data, in one pass over the training
-    pairs.
-    """
-
-    def __init__(self, other: Corpus) -> None:
-        self.other = other
-        self._pairs = {(pair.source, pair.target) for pair in other.pairs}
-        self._sources = {*other.sources}
-        self._targets = {*other.targets}
-        self._shared_pairs: set[tuple[str, str]] = set()
-        self._shared_sources: set[str] = set()
-        self._shared_targets: set[str] = set()
-
-    def update(self, pairs: Iterable[Pair]) -> None:
-        """Add training pairs."""
-        for pair in pairs:
-            source_is_shared = pair.source in self._sources
-            target_is_shared = pair.target in self._targets
-            if source_is_shared:
-                self._shared_sources.add(pair.source)
-            if target_is_shared:
-                self._shared_targets.add(pair.target)
-            if source_is_shared and target_is_shared:
-                sides = (pair.source, pair.target)
-                if sides in self._pairs:
-                    self._shared_pairs.add(sides)
-
-    def lines(self, name: str) -> list[str]:
-        """Report the pairs, sources and targets that are in the training data, with their first
-        line numbers.
-        """
-        pairs = self.other.pairs
-        lines_by_kind: dict[str, list[int]] = {
-            "pairs": [],
-            "sources": [],
-            "targets": [],
-        }
-        for pair in pairs:
-            if (pair.source, pair.target) in self._shared_pairs:
-                lines_by_kind["pairs"].append(pair.line)
-            if pair.source in self._shared_sources:
-                lines_by_kind["sources"].append(pair.line)
-            if pair.target in self._shared_targets:
-                lines_by_kind["targets"].append(pair.line)
-        if not any(lines_by_kind.values()):
-            return [
-                f"{name}: none of its {counted(len(pairs), 'pair')} shares a side with train"
-            ]
-        return [
-            f"{name}: {len(lines):,} of {len(pairs):,} {kind} {'is' if len(lines) == 1 else 'are'} "
-            f"also in train{format_lines(lines)}"
-            for kind, lines in lines_by_kind.items()
-        ]
-
-
-def texts_sha256(texts: Iterable[str]) -> str:
-    """Return the SHA-256 of lines of text."""
-    return hashlib.sha256(b"".join(map(_line, texts))).hexdigest()
-
-
-def _line(text: str) -> bytes:
-    return text.encode("utf-8", "replace") + b"\n"
-
-
-def _files_problem(
-    prefix: str, source: str | None, target: str | None, pairs: str | None
-) -> str | None:
-    """Describe the problem with the file settings of a corpus; None if there is none."""
-    both = f"{prefix}source and {prefix}target"
-    if pairs is not None and (source is not None or target is not None):
-        return f"{both} exclude {prefix}pairs; give one or the other"
-    if source is not None and target is None:
-        return f"{prefix}source is given without {prefix}target; give {both}"
-    if target is not None and source is None:
-        return f"{prefix}target is given without {prefix}source; give {both}"
-    if not prefix and source is None and pairs is None:
-        return f"no training pairs; give {both}, or {prefix}pairs"
-    return None
-
-
-def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
-    """Return every training corpus with its name."""
-    parts = [
-        (part.name or f"mix{number}", part)
-        for number, part in enumerate(settings.mix, 1)
-    ]
-    source, target, pairs = settings.files("")
-    if source is None and target is None and pairs is None:
-        return parts
-    main = MixSettings(
-        source=source, target=target, pairs=pairs, alignments=settings.alignments
-    )
-    return [("train", main), *parts]
-
-
-def _name_problems(names: list[str]) -> list[str]:
-    """Describe the problems with the names of the training corpora."""
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    problems = [
-        f"mix: two corpora are called {name}; give each a name of its own"
-        for name in repeated
-    ]
-    problems += [
-        f"mix: no training corpus can be called {name}; choose another"
-        for name in EVALUATION
-        if name in names
-    ]
-    return problems
-
-
-def _mix_problems(number: int, part: MixSettings) -> Iterator[str]:
-    """Describe the problems with a corpus of the mix."""
-    where = f"mix {number}" + (f" ({part.name})" if part.name else "")
-    problem = _files_problem("", part.source, part.target, part.pairs)
-    if problem:
-        yield f"{where}: {problem}"
-    if not 0 < part.weight <= FACTOR:
-        yield (
-            f"{where}: weight {part.weight:g} is not a positive number up to {FACTOR:,}; give one, "
-            "or drop it"
-        )
-    if part.name is not None and not re.fullmatch(r"\w[\w.-]*", part.name):
-        yield (
-            f"{where}: name {part.name!r} cannot name a folder; use letters, digits, points and "
-            "hyphens"
-        )
+        keep = pair_filter.keep_mask(chunk)
+        if on_disk:
+            masks.append(np.array(keep, np.bool_))
+        else:
+            pairs += compress(chunk, keep)
+    report = pair_filter.report(name, reader)
+    if on_disk:
+        return Corpus(FilePairs(files, np.concatenate(masks)), report)
+    return Corpus(tuple(pairs), report)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain, compress
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,23 +15,22 @@ import numpy.typing as npt
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.corpus import Corpus
-from regard.data.pair_filters import CorpusReport, Pair
-from regard.data.streamed_corpus import FilteredCorpus
+from regard.data.pairs import CorpusReport, Pair
 
 MAX_HELD_OUT = 1000
 """Pairs that are held out for validation, at most."""
 PAIRS_PER_HELD_OUT = 20
 """At most one pair in so many is held out for validation."""
 
-TrainingCorpus = Corpus | FilteredCorpus
-"""A training corpus, whose text is in memory or stays in its files."""
-T = TypeVar("T", Corpus, FilteredCorpus, TrainingCorpus)
 Array = npt.NDArray[Any]
 
 
 def hold_out(
-    corpora: Mapping[str, T], seed: int, count: int | None = None, name: str = "valid"
-) -> tuple[dict[str, T], Corpus]:
+    corpora: Mapping[str, Corpus],
+    seed: int,
+    count: int | None = None,
+    name: str = "valid",
+) -> tuple[dict[str, Corpus], Corpus]:
     """Split off `count` pairs as corpus `name`; training keeps no pair that shares a side with one
     of them.
 
@@ -60,12 +59,12 @@ def hold_out(
     keep = ~(shares_source | shares_target)
 
     held_out = list[Pair]()
-    train = dict[str, T]()
+    train = dict[str, Corpus]()
     start = 0
     for part, corpus in corpora.items():
         end = start + len(corpus)
         drawn = is_drawn[start:end]
-        held_out += compress(corpus, drawn)
+        held_out += corpus.keep(drawn)
         train[part] = _keep(corpus, keep[start:end], int(drawn.sum()), name)
         start = end
     files = [corpus.report.files for corpus in corpora.values()]
@@ -80,7 +79,7 @@ def held_out_report(
     return CorpusReport(name, tuple(chain.from_iterable(files)), count, count)
 
 
-def _side_hashes(corpora: Iterable[TrainingCorpus], count: int) -> Array:
+def _side_hashes(corpora: Iterable[Corpus], count: int) -> Array:
     """Return the hashes of the sources and of the targets of `count` pairs (2, count)."""
     texts = (
         text
@@ -112,7 +111,7 @@ def _draw(sides: Array, seed: int) -> Array:
     return np.lexsort((ranks[leader], shared[0] + shared[1]))
 
 
-def _keep(corpus: T, mask: Array, held_out: int, name: str) -> T:
+def _keep(corpus: Corpus, mask: Array, held_out: int, name: str) -> Corpus:
     """Return the part of a corpus that is left for training after `held_out` pairs were taken."""
     if not mask.any():
         raise DataError(
@@ -129,5 +128,5 @@ def _keep(corpus: T, mask: Array, held_out: int, name: str) -> T:
     if shared:
         note += f", and {shared:,} more that share a side with them left out"
     kept = corpus.keep(mask)
-    report = replace(kept.report, notes=(*corpus.report.notes, note))
-    return replace(kept, report=report)
+    report = replace(kept.report, notes=(*kept.report.notes, note))
+    return Corpus(kept.pairs, report)

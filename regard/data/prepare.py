@@ -4,44 +4,32 @@ vocabulary is learnt on the way.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError
-from regard.common.reading import file_bytes, parse_json, reason_of
+from regard.common.reading import reason_of
 from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
-from regard.data.corpus import (
-    EVALUATION,
-    Corpus,
-    CorpusDigest,
-    CorpusFacts,
-    CorpusSettings,
-    Overlap,
-    Read,
-    read_corpora,
-    read_corpus,
-)
+from regard.data.corpus import Corpus, read_corpora
+from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
+from regard.data.corpus_settings import EVALUATION, CorpusSettings
 from regard.data.examples import encode_pairs, pair_variation, resampler
-from regard.data.holdout import TrainingCorpus, held_out_report, hold_out
+from regard.data.holdout import held_out_report, hold_out
 from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
 from regard.data.mixture import Mixture
-from regard.data.pair_filters import Pair, chunks
+from regard.data.pairs import Pair, chunks
 from regard.data.prepare_captions import (
     CaptionCorpus,
     caption_batches,
@@ -56,15 +44,13 @@ from regard.data.provenance import (
     refuse_changed_files,
     write_fingerprints,
 )
+from regard.data.shard_summary import ShardSummary, TextSample
 from regard.data.shards import REMEDY, Shards, write_shards
-from regard.data.streamed_corpus import scan
-from regard.data.text import data_path
 from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 
 IMAGES, SHARDS = "images", "shards"  # subfolders of a run
-SUMMARY = "summary.json"  # in the folder of shards
 
 SHARD_BYTES = 1_000_000_000
 """Bytes of training text above which `shards = "auto"` uses shards."""
@@ -75,11 +61,6 @@ byte of text takes 18 bytes in memory, and half of the memory is left free.
 GZIP_RATIO = 4
 """Approximate size of text relative to its .gz."""
 
-TextSample = tuple[list[str], list[str]]
-"""Source lines and target lines of training pairs, taken evenly from the whole text.
-
-With images there are only target lines, the captions; with reused shards there are none.
-"""
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
 """Callback that inspects both sides of the training text."""
 
@@ -104,7 +85,7 @@ class PreparedData:
 
 
 def _ignore(*_: object) -> None:
-    """Do nothing: the default callback, and the reader of training corpora that are not read."""
+    """Do nothing: the default callback."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +158,7 @@ def prepare_data(request: DataRequest) -> PreparedData:
 def _check_rereadable(data: CorpusSettings) -> None:
     """Raise DataError, with all causes, for pipes and for addresses that cannot be read."""
     causes = []
-    alignments = [data_path(path) for path in data.alignment_files.values()]
-    for path in (*data.paths.values(), *alignments):
+    for path in data.paths.values():
         is_address = not isinstance(path, Path)
         try:
             if is_address:
@@ -242,7 +222,7 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
 
 
 def _read_links(
-    data: CorpusSettings, train: Mapping[str, TrainingCorpus]
+    data: CorpusSettings, train: Mapping[str, Corpus]
 ) -> dict[str, WordLinks]:
     """Read the word links of each corpus that has a file of them.
 
@@ -279,7 +259,7 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
     """Open the shards of this run. Raises DataError if they are damaged or hold other data."""
     folder = request.run / SHARDS
     cache_key = _cache_key(request, tokenizer)
-    summary = _read_summary(folder)
+    summary = ShardSummary.read(folder)
     changed = {_subject(key) for key in differences(summary.cache_key, cache_key)}
     if changed:
         raise DataError(
@@ -290,78 +270,18 @@ def _reopen_shards(request: DataRequest, tokenizer: Tokenizer) -> PreparedData:
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
 
     # The training text is in the shards, so that only the evaluation corpora are read.
-    _, evaluation = read_corpora(request.data, _ignore)
+    evaluation = read_corpora(request.data, request.data.evaluation_files)
     files = [pair_files.names for pair_files in request.data.training_files.values()]
-    for name, pairs in summary.held_out.items():
-        report = held_out_report(files, len(pairs), name)
-        evaluation[name] = Corpus(pairs, report)
+    for name, rows in summary.held_out.items():
+        report = held_out_report(files, len(rows), name)
+        evaluation[name] = Corpus(tuple(Pair(*row) for row in rows), report)
 
-    overlap_lines = summary.overlap_lines
-    if summary.evaluation_hashes != _evaluation_hashes(request.fingerprints):
-        overlap_lines = [
-            "what valid and test share with train was not compared again: the shards hold no text"
-        ]
-    lines = [*summary.report, *_report_lines(evaluation.values()), *overlap_lines]
-    no_sample: TextSample = ([], [])
-    corpora = _TokenizedCorpora(shards, {}, lines, evaluation, summary.facts, no_sample)
-    return _prepared(request, tokenizer, corpora)
-
-
-@dataclass(frozen=True)
-class _Summary:
-    """Content of the summary in a folder of shards."""
-
-    cache_key: dict[str, Any]
-    report: list[str]
-    facts: dict[str, CorpusFacts]
-    held_out: dict[str, tuple[Pair, ...]]
-    evaluation_hashes: Any  # hashes of the evaluation files; compared, never used
-    overlap_lines: list[str]  # report lines on what valid and test share with train
-
-
-def _read_summary(folder: Path) -> _Summary:
-    """Read the summary in a folder of shards. Raises DataError if it is missing or damaged."""
-    try:
-        summary = parse_json(file_bytes(folder / SUMMARY))
-        facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
-        rows = TypeAdapter(dict[str, list[tuple[str, str, int]]]).validate_python(
-            summary["held_out"]
+    if summary.evaluation_hashes != _hashes(request, of_evaluation=True):
+        unknown = "what valid and test share with train was not compared again"
+        summary = replace(
+            summary, overlap_lines=[f"{unknown}: the shards hold no text"]
         )
-        held_out = {
-            name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()
-        }
-        sentences = TypeAdapter(list[str])
-        return _Summary(
-            report=sentences.validate_python(summary["report"]),
-            overlap_lines=sentences.validate_python(summary["shared"]),
-            evaluation_hashes=summary["compared_with"],
-            cache_key=dict(summary["cache_key"]),
-            facts=facts,
-            held_out=held_out,
-        )
-    except FileNotFoundError:
-        raise DataError(f"{folder}: there are no complete shards{REMEDY}") from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(
-            f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}"
-        ) from None
-
-
-def _write_summary(folder: Path, summary: _Summary) -> None:
-    """Write the summary; it comes last, because shards without a summary are not reused."""
-    held_out_rows = {
-        name: [(pair.source, pair.target, pair.line) for pair in pairs]
-        for name, pairs in summary.held_out.items()
-    }
-    values = {
-        "cache_key": summary.cache_key,
-        "report": summary.report,
-        "facts": {name: asdict(facts) for name, facts in summary.facts.items()},
-        "held_out": held_out_rows,
-        "compared_with": summary.evaluation_hashes,
-        "shared": summary.overlap_lines,
-    }
-    write_text(folder / SUMMARY, json.dumps(values, indent=1))
+    return _prepared(request, tokenizer, shards, evaluation, summary, {})
 
 
 def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
@@ -373,8 +293,8 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     folder = request.run / SHARDS
     log = request.log if on_disk else _ignore
     log("reading the training text, which stays on disk")
-    read: Read[TrainingCorpus] = scan if on_disk else read_corpus
-    train, evaluation = read_corpora(data, read)
+    train = read_corpora(data, on_disk=on_disk)
+    evaluation = {name: train.pop(name) for name in data.evaluation_files}
     if on_disk:
         # Old shards are removed only after the text was read, so that missing text loses nothing.
         shutil.rmtree(folder, ignore_errors=True)
@@ -388,7 +308,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     evaluation.update(held_out)
     links = _read_links(data, train)
 
-    tokenizer, sample = _fit_tokenizer(request, [*train.values()], log)
+    tokenizer, sample = _fit_tokenizer(request, train.values(), log)
     cache_key = _cache_key(request, tokenizer)
     overlaps = {name: Overlap(corpus) for name, corpus in evaluation.items()}
     examples = dict[str, Sequence[Example]]()
@@ -405,89 +325,86 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
             examples[name] = encode_pairs(*_sides(pairs), tokenizer, links.get(name))
         facts[name] = digest.facts()
 
-    report = _report_lines(train.values())
-    overlap_lines = [
-        line for name, overlap in overlaps.items() for line in overlap.lines(name)
-    ]
+    summary = ShardSummary(
+        cache_key=cache_key,
+        report=_report_lines(train),
+        facts=facts,
+        held_out={
+            name: [(pair.source, pair.target, pair.line) for pair in corpus]
+            for name, corpus in held_out.items()
+        },
+        evaluation_hashes=_hashes(request, of_evaluation=True),
+        overlap_lines=[
+            line for name, overlap in overlaps.items() for line in overlap.lines(name)
+        ],
+        sample=sample,
+    )
     if on_disk:
-        summary = _Summary(
-            cache_key=cache_key,
-            report=report,
-            facts=facts,
-            held_out={name: corpus.pairs for name, corpus in held_out.items()},
-            evaluation_hashes=_evaluation_hashes(request.fingerprints),
-            overlap_lines=overlap_lines,
-        )
-        _write_summary(folder, summary)
-    lines = [*report, *_report_lines(evaluation.values()), *overlap_lines]
-    corpora = _TokenizedCorpora(examples, links, lines, evaluation, facts, sample)
-    return _prepared(request, tokenizer, corpora)
+        summary.write(folder)
+    return _prepared(request, tokenizer, examples, evaluation, summary, links)
 
 
 def _fit_tokenizer(
-    request: DataRequest, corpora: Sequence[TrainingCorpus], log: Log
+    request: DataRequest, corpora: Collection[Corpus], log: Log
 ) -> tuple[Tokenizer, TextSample]:
-    """Inspect the training text, and learn the vocabulary unless the run has one.
+    """Inspect pairs spread evenly over all corpora, with the stride of `Tokenizer.train`, and learn
+    the vocabulary unless the run has one.
 
     Returns the tokenizer and a sample of the text.
     """
     tokenizer = request.tokenizer
     learns = isinstance(tokenizer, TokenizerSettings)
     log("learning the vocabulary" if learns else "inspecting the text")
-    sources, targets = _sample(corpora)
+    stride = sampling_stride(sum(map(len, corpora)))
+    sources, targets = _sides(islice(chain.from_iterable(corpora), 0, None, stride))
     request.inspect(sources, targets)
     if isinstance(tokenizer, TokenizerSettings):
         tokenizer = Tokenizer.train(sources, targets, tokenizer)
     return tokenizer, (spread(sources), spread(targets))
 
 
-def _report_lines(corpora: Iterable[TrainingCorpus]) -> list[str]:
-    return [line for corpus in corpora for line in corpus.report.lines()]
-
-
-@dataclass(frozen=True)
-class _TokenizedCorpora:
-    """The corpora of a run: tokenised training text, and validation and test text."""
-
-    examples: Mapping[str, Sequence[Example]]
-    links: Mapping[str, WordLinks]
-    report: list[str]
-    evaluation: Mapping[str, Corpus]
-    facts: Mapping[str, CorpusFacts]
-    sample: TextSample
+def _report_lines(corpora: Mapping[str, Corpus]) -> list[str]:
+    return [line for corpus in corpora.values() for line in corpus.report.lines()]
 
 
 def _prepared(
-    request: DataRequest, tokenizer: Tokenizer, corpora: _TokenizedCorpora
+    request: DataRequest,
+    tokenizer: Tokenizer,
+    corpora: Mapping[str, Sequence[Example]],
+    evaluation: Mapping[str, Corpus],
+    summary: ShardSummary,
+    links: Mapping[str, WordLinks],
 ) -> PreparedData:
-    """Make batches of tokenised corpora."""
+    """Make batches of tokenised training corpora."""
     streams = []
-    for index, (name, examples) in enumerate(corpora.examples.items()):
-        resample = _resample(request, tokenizer, examples, corpora.links.get(name))
+    for index, (name, examples) in enumerate(corpora.items()):
+        resample = _resample(request, tokenizer, examples, links.get(name))
         seed = request.seed + index
         streams.append(BatchStream(examples, request.batching, seed, resample))
 
     batches: BatchSource = streams[0]
     if len(streams) > 1:
-        weights = [request.data.weights[name] for name in corpora.examples]
+        weights = [request.data.weights[name] for name in corpora]
         batches = Mixture(streams, weights, request.seed)
-    evaluation_facts = {
-        name: corpus.facts() for name, corpus in corpora.evaluation.items()
-    }
     return PreparedData(
         report=(
-            *corpora.report,
-            *(word_links.report for word_links in corpora.links.values()),
+            *summary.report,
+            *_report_lines(evaluation),
+            *summary.overlap_lines,
+            *(word_links.report for word_links in links.values()),
         ),
         tokenizer=tokenizer,
-        longest_source=max(map(_longest_source, corpora.examples.values())),
-        valid=corpora.evaluation["valid"],
-        test=corpora.evaluation.get("test"),
+        longest_source=max(map(_longest_source, corpora.values())),
+        valid=evaluation["valid"],
+        test=evaluation.get("test"),
         batches=batches,
-        pairs=sum(map(len, corpora.examples.values())),
-        facts={**corpora.facts, **evaluation_facts},
+        pairs=sum(map(len, corpora.values())),
+        facts={
+            **summary.facts,
+            **{name: corpus.facts() for name, corpus in evaluation.items()},
+        },
         changes=request.describe_or_record_data(),
-        sample=corpora.sample,
+        sample=summary.sample,
     )
 
 
@@ -511,14 +428,6 @@ def _longest_source(examples: Sequence[Example]) -> int:
     if isinstance(examples, Shards):
         return examples.longest_source
     return max(len(example.source) for example in examples)
-
-
-def _sample(corpora: Sequence[TrainingCorpus]) -> tuple[list[str], list[str]]:
-    """Return both sides of pairs spread evenly over all corpora, with the stride of
-    `Tokenizer.train`.
-    """
-    stride = sampling_stride(sum(len(corpus) for corpus in corpora))
-    return _sides(islice(chain.from_iterable(corpora), 0, None, stride))
 
 
 def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
@@ -560,13 +469,8 @@ def _memory_bytes() -> float:
 
 def _cache_key(request: DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
-    evaluation_hashes = _evaluation_hashes(request.fingerprints)
     return {
-        "files": {
-            role: entry["sha256"]
-            for role, entry in request.fingerprints.items()
-            if role not in evaluation_hashes
-        },
+        "files": _hashes(request, of_evaluation=False),
         "filters": asdict(request.data.filters),
         "held_out_seed": request.seed if request.data.holds_out else None,
         "held_out_test": request.data.test_count,
@@ -582,9 +486,10 @@ def _subject(key: str) -> str:
     return "text" if part == "files" else part
 
 
-def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:
+def _hashes(request: DataRequest, of_evaluation: bool) -> dict[str, str]:
+    """Return the hashes of the files of the evaluation corpora, or of the training corpora."""
     return {
         role: entry["sha256"]
-        for role, entry in fingerprints.items()
-        if role.split(".")[0] in EVALUATION
+        for role, entry in request.fingerprints.items()
+        if (role.split(".")[0] in EVALUATION) == of_evaluation
     }

@@ -17,7 +17,8 @@ from regard.data.caption_files import (
     read_captions,
     report_uncaptioned,
 )
-from regard.data.corpus import EVALUATION_WORDS, CorpusFacts, texts_sha256
+from regard.data.corpus_facts import CorpusFacts, texts_sha256
+from regard.data.corpus_settings import EVALUATION_WORDS
 from regard.data.image_augmentation import augmented, flippable, varies
 from regard.data.image_cache import ImageCache, Log, cached_images
 from regard.data.images import (

@@ -14,8 +14,8 @@ from typing import Any
 from regard.common.atomic import file_sha256, write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
-from regard.data.corpus import CorpusFacts, CorpusSettings
-from regard.data.text import data_path
+from regard.data.corpus_facts import CorpusFacts
+from regard.data.corpus_settings import CorpusSettings
 
 DATA_FILE = "data.json"  # in a run folder
 VERSION = 2  # of that file, and of how pairs are read and held out
@@ -34,11 +34,8 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     """Return the size and the SHA-256 of each file by corpus and role; files that cannot be read
     are left out.
     """
-    files = dict(data.paths)
-    for name, alignments in data.alignment_files.items():
-        files[f"{name}.alignments"] = data_path(alignments)
     fingerprints: Fingerprints = {}
-    for role, path in files.items():
+    for role, path in data.paths.items():
         with suppress(OSError):
             fingerprints[role] = {
                 "path": str(path),

@@ -25,7 +25,7 @@ from regard.common.atomic import atomic_folder, write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
 from regard.data.batch import Example, IntArray
-from regard.data.pair_filters import Pair, chunks
+from regard.data.pairs import Pair, chunks
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,6 @@ from regard.common.atomic import check_readable, write_bytes
 from regard.common.counting import counted
 from regard.common.errors import DataError, MissingExtra
 from regard.common.lazy import lazy_pattern
-from regard.data.file_kinds import binary_kind
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
@@ -65,6 +65,14 @@ ADDRESSES = (
 """Kinds of addresses of data files; docs/scale.md says what each needs."""
 CUT = "\0"
 """Stands for a line that was too long and is skipped; no other line holds a NUL character."""
+_BINARY = {
+    "a Word document": "docx?|docm",
+    "a spreadsheet, another office document or an e-book": "xls[xmb]?|od[pst]|pptx?|epub|mobi|azw3",
+    "a PDF": "pdf",
+    "an image": "png|jpe?g|gif|webp|bmp|tiff?",
+    "an audio or video file": "mp[34]|wav|flac|ogg|m4a|mkv|webm",
+}
+"""Endings of the names of binary files, as patterns, by format."""
 _CHARACTER_BYTES = 4
 """Maximum number of bytes of a character in UTF-8."""
 _MARK_BYTES = 5
@@ -356,7 +364,7 @@ class LineReader:
             damage[name] for name in ("coding", "nul", "ends", "long") if name in damage
         ]
         is_binary = "nul" in damage or "coding" in damage
-        kind = binary_kind(self.path) if is_binary else None
+        kind = _binary_kind(self.path) if is_binary else None
         if kind:
             causes = [kind]
         elif _looks_like(start, ""):  # the first cause names what the file looks like
@@ -448,6 +456,17 @@ def _in_order(marks: str) -> str:
     """Decompose combining marks, and put them into canonical order."""
     decomposed = (part for mark in marks for part in unicodedata.normalize("NFD", mark))
     return "".join(sorted(decomposed, key=unicodedata.combining))
+
+
+def _binary_kind(path: Path) -> str | None:
+    """Return the end of a message that names the format of a binary file by its name; None if the
+    name tells none.
+    """
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    for kind, suffixes in _BINARY.items():
+        if re.fullmatch(suffixes, suffix):
+            return f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
+    return None
 
 
 def _looks_like(data: bytes, otherwise: str = "; save the file as UTF-8") -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.given_words import GivenWords, given_words, to_clean
-from regard.data.pair_filters import Pair, format_lines
+from regard.data.pairs import Pair, format_lines
 from regard.data.text import CUT, MAX_LINE, LineReader, too_long
 from regard.data.vocabulary import Vocabulary
 

@@ -16,6 +16,7 @@ from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
 from regard.evaluation.text_metrics import MetricScore
+from regard.training.journal import ValidationScores
 
 WordTokenizer = Callable[[str], list[str]]
 
@@ -112,7 +113,7 @@ def validation_scores(
     outputs: Sequence[str],
     references: Sequence[Sequence[str]],
     tokenize: WordTokenizer = words,
-) -> dict[str, float]:
+) -> ValidationScores:
     """Return the scores that are logged when a captioner is validated during training."""
     scores = {
         score.name: score.value

@@ -10,14 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.evaluation.text_metrics import MAX_TER_WORDS
+from regard.evaluation.text_metrics import make_metrics
 
 SEED = "12345"
 """sacreBLEU's default seed, which the environment could change."""
@@ -65,25 +62,14 @@ def paired_tests(
                 f"{name}: wanted an output for each of {len(references[0]):,} references, got "
                 f"{len(outputs):,}"
             )
-    texts = [
-        [list(lines) for lines in references],
-        *[[list(outputs)] for _, outputs in systems],
-    ]
-    longest = max(
-        len(line.split()) for streams in texts for lines in streams for line in lines
-    )
-    metrics: dict[str, Any] = {
-        "BLEU": BLEU(tokenize=tokenizer),
-        "chrF": CHRF(),
-        "TER": TER(),
-    }
-    if not ter or longest > MAX_TER_WORDS:
-        del metrics["TER"]
     named: list[tuple[str, Sequence[str]]] = [
         (name, list(outputs)) for name, outputs in systems
     ]
+    streams = [list(lines) for lines in references]
+    texts = (*streams, *(outputs for _, outputs in named))
+    metrics = make_metrics(tokenizer, texts, ter)
     with _fixed_seed():
-        test = PairedTest(named, metrics, texts[0], test_type="bs")
+        test = PairedTest(named, metrics, streams, test_type="bs")
         signatures, results = test()
     names = dict(zip(signatures, metrics, strict=True))  # sacreBLEU calls chrF chrF2
     return [
@@ -105,7 +91,7 @@ def score_with_intervals(
 
 def _tested(
     names: Mapping[str, str],
-    signatures: Mapping[str, Any],
+    signatures: Mapping[str, object],
     results: Mapping[str, Any],
     number: int,
 ) -> Iterator[TestedScore]:

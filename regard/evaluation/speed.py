@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import torch
 
@@ -75,7 +75,7 @@ def measure_speed(
     runs: Mapping[str, Path],
     sources: Sequence[str],
     device: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return tokens_per_second, latency in seconds and memory in MiB of each run.
 
@@ -119,20 +119,22 @@ def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @contextmanager
-def _start(run: Path, device: str, options: Mapping[str, Any]) -> Iterator[_Worker]:
+def _start(run: Path, device: str, options: Mapping[str, object]) -> Iterator[_Worker]:
     values = (str(run), device, json.dumps(dict(options)))
     command = module_command(
         "regard.evaluation.speed", *values, call="serve(*sys.argv[1:])"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    pipes: dict[str, Any] = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "text": True,
-    }
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(command, **pipes, stderr=errors, env=environment) as process,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        ) as process,
     ):
         yield _Worker(process, errors)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -13,6 +13,7 @@ from sacrebleu.metrics.ter import TER
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
+from regard.training.journal import ValidationScores
 
 MAX_TER_WORDS = 200
 
@@ -24,6 +25,23 @@ class MetricScore:
     name: str
     value: float
     signature: str
+
+
+def make_metrics(
+    tokenizer: BleuTokenizer, texts: Iterable[Sequence[str]], ter: bool = True
+) -> dict[str, Metric]:
+    """Return BLEU, chrF and TER by name; TER is left out without `ter`, and if a line of the texts
+    has more than 200 words.
+    """
+    metrics: dict[str, Metric] = {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()}
+    if ter and longest_line(texts) <= MAX_TER_WORDS:
+        metrics["TER"] = TER()
+    return metrics
+
+
+def longest_line(texts: Iterable[Sequence[str]]) -> int:
+    """Return the largest number of words in a line of the texts."""
+    return max((len(line.split()) for lines in texts for line in lines), default=0)
 
 
 def scores(
@@ -42,13 +60,7 @@ def scores(
                 f"reference {number} has {counted(len(lines), 'line')} for "
                 f"{counted(len(outputs), 'output')}; give line-aligned files"
             )
-    longest = max(
-        (len(line.split()) for lines in (outputs, *references) for line in lines),
-        default=0,
-    )
-    metrics: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()}
-    if longest <= MAX_TER_WORDS:
-        metrics["TER"] = TER()
+    metrics = make_metrics(tokenizer, (outputs, *references))
     output_list = list(outputs)
     reference_lists = [list(lines) for lines in references]
     results = list[MetricScore]()
@@ -60,10 +72,13 @@ def scores(
 
 def chrf_and_bleu(
     outputs: Sequence[str], references: Sequence[str], tokenizer: BleuTokenizer = "13a"
-) -> dict[str, float]:
+) -> ValidationScores:
     """Return the scores that are logged when a translator is validated during training."""
-    chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
-    bleu = (
-        BLEU(tokenize=tokenizer).corpus_score(list(outputs), [list(references)]).score
-    )
-    return {"chrf": float(chrf), "bleu": float(bleu)}
+    streams = [list(references)]
+    bleu = BLEU(tokenize=tokenizer).corpus_score(list(outputs), streams).score
+    return {"chrf": corpus_chrf(outputs, references), "bleu": float(bleu)}
+
+
+def corpus_chrf(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """Return the chrF of outputs against one reference each."""
+    return float(CHRF().corpus_score(list(outputs), [list(references)]).score)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
@@ -17,6 +16,8 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.common.counting import counted
 from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
+from regard.evaluation.text_metrics import corpus_chrf
+from regard.training.journal import JournalEvent, of_kind
 from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.template import make_page
@@ -80,7 +81,7 @@ class TrainingReport:
 
 def make_report(
     out: Path,
-    journal: Sequence[Mapping[str, Any]],
+    journal: Sequence[JournalEvent],
     by_patience: bool,
     sources: Sequence[str],
     references: Sequence[str],
@@ -108,7 +109,7 @@ def make_report(
 def _corpus_chrf(pairs: Sequence[TranslatedPair]) -> float:
     outputs = [pair.output for pair in pairs]
     references = [pair.reference for pair in pairs]
-    return float(CHRF().corpus_score(outputs, [references]).score)
+    return corpus_chrf(outputs, references)
 
 
 def _meaning(pairs: Sequence[TranslatedPair]) -> str:
@@ -142,21 +143,19 @@ def _kept(pairs: Sequence[TranslatedPair]) -> str:
     )
 
 
-def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def validations(journal: Sequence[JournalEvent]) -> list[JournalEvent]:
     """Return the validations of a journal that have a score."""
     return [
-        event
-        for event in journal
-        if event["event"] == "valid" and event.get("chrf") is not None
+        event for event in of_kind(journal, "valid") if event.get("chrf") is not None
     ]
 
 
 def _next_step(
-    out: Path, journal: Sequence[Mapping[str, Any]], by_patience: bool
+    out: Path, journal: Sequence[JournalEvent], by_patience: bool
 ) -> tuple[str, str]:
     """Return the most promising next step, with its command if it has one."""
     valid = validations(journal)
-    train = [event for event in journal if event["event"] == "train"]
+    train = of_kind(journal, "train")
     if not valid:
         return (
             "train on: the journal holds no validation, by which to see whether the score still "
@@ -198,7 +197,7 @@ def _next_step(
 def render_report(
     report: TrainingReport,
     name: str,
-    journal: Sequence[Mapping[str, Any]],
+    journal: Sequence[JournalEvent],
     data: Sequence[str],
 ) -> str:
     """Render the page; `data`: lines on the corpora, and on the pairs that were dropped."""
@@ -209,7 +208,7 @@ def render_report(
         panel = Panel("chrF on validation pairs", "updates", (series,))
         svg = draw_svg(layout_chart(Chart("", (panel,))), styled=False)
         curves.append(Markup(svg))
-    tests = [event for event in journal if event["event"] == "test"]
+    tests = of_kind(journal, "test")
     test = tests[-1] if tests else None
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]

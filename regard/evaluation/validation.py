@@ -7,7 +7,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -24,6 +23,7 @@ from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
 from regard.pipeline import Captioner, FolderTranslator
+from regard.training.journal import ValidationScores
 from regard.training.loss import Loss, Objective
 
 GREEDY = {
@@ -42,15 +42,14 @@ GREEDY = {
 class Validator:
     """The `validate` callable of the trainer, which returns values of a model for the journal.
 
-    They are `loss` (nats per token, without label smoothing) on all of `batches`, the scores that
-    `score` computes from greedy outputs, and under `attention` the entropy of each attention layer
-    in nats.
+    The loss, without label smoothing, is that of all `batches`; `score` computes the scores from
+    greedy outputs.
     """
 
     batches: BatchStream
-    score: Callable[[Model], dict[str, float]]
+    score: Callable[[Model], ValidationScores]
 
-    def __call__(self, model: Model) -> dict[str, Any]:
+    def __call__(self, model: Model) -> ValidationScores:
         with warnings.catch_warnings():
             # Early in training, every model repeats itself, so its warnings are useless.
             warnings.simplefilter("ignore", LineWarning)
@@ -89,7 +88,7 @@ def make_validator(
         images = list(data.images[:max_outputs])
         references = data.caption_set.references[:max_outputs]
 
-        def score(model: Model) -> dict[str, float]:
+        def score(model: Model) -> ValidationScores:
             captions = Captioner(model, tokenizer, settings).caption(images)
             return validation_scores(
                 [item.text for item in captions],
@@ -101,7 +100,7 @@ def make_validator(
         sources = data.sources[:max_outputs]
         targets = data.targets[:max_outputs]
 
-        def score(model: Model) -> dict[str, float]:
+        def score(model: Model) -> ValidationScores:
             translations = FolderTranslator(model, tokenizer, settings).translate(
                 sources
             )

@@ -15,6 +15,7 @@ from regard.data.language_codes import base_language
 from regard.evaluation.training_report import USABLE
 from regard.explain.licences import licence_address, licence_on_hugging_face
 from regard.explain.published_model import LICENCE, PublishedModel, PublishedModels
+from regard.training.journal import scores_of
 from regard.training.model_card import describe_experiment, how_lines, summary
 from regard.training.run_record import RunRecord
 
@@ -263,7 +264,7 @@ def _making(model: PublishedModel) -> Iterator[str]:
                 or escape_text(title.strip("# "))
             )
         return
-    machine = record.last("machine")
+    machine = dict(record.last("machine"))
     made_with = ", ".join(
         f"{label} {machine[name]}"
         for name, label in (
@@ -345,9 +346,9 @@ def _scores(record: RunRecord) -> tuple[str, list[dict[str, Any]]] | None:
     best = record.best
     names = {"chrf": "chrF", "bleu": "BLEU", "cider": "CIDEr-D"}
     scores = [
-        {"type": name, "value": round(best[name], 2), "name": shown}
-        for name, shown in names.items()
-        if best.get(name) is not None
+        {"type": name, "value": round(value, 2), "name": names[name]}
+        for name, value in scores_of(best).items()
+        if name in names
     ]
     pairs = record.pairs("valid")
     return (f"{pairs or 'the'} validation pairs", scores) if scores else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regard.common.errors import UsageError
 from regard.common.reading import check_links, file_bytes
-from regard.data.corpus import canonical_licence
+from regard.data.corpus_settings import canonical_licence
 from regard.data.languages import Languages, english_name, parse_languages
 from regard.explain.licences import licence_text
 from regard.interchange import runtime

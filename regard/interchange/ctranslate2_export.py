@@ -14,9 +14,16 @@ import torch
 
 from regard.common.atomic import atomic_folder, write_text
 from regard.common.errors import ExportError
-from regard.data.vocabulary import EOS, Vocabulary
+from regard.data.vocabulary import Vocabulary
 from regard.interchange.ctranslate2_model import CTranslate2, import_ctranslate2
-from regard.interchange.parity import Parity, best_targets, check_new
+from regard.interchange.parity import (
+    BEAM,
+    GREEDY,
+    Parity,
+    best_targets,
+    check_new,
+    encode,
+)
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import CONFIG, ModelFolder, load_folder, model_fingerprint
 from regard.models import ModelSettings, ctranslate2_obstacles
@@ -47,8 +54,6 @@ PRECISIONS: dict[Precision, tuple[float, float]] = {
 """Largest difference of an export from the model: the mean difference of log-probabilities in nats
 per token, and the smallest share of sentences with the same tokens.
 """
-GREEDY = "greedy search"
-BEAM = "beam search"
 NOTES = "regard.json"
 """File of an export that records the fingerprint of its weights, its precision, limits and
 parity.
@@ -119,7 +124,7 @@ def compare(
     """Translate with both, greedily and with a beam, and let the export score the model's
     translations.
     """
-    sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
+    sources = encode(model, sentences)
     search = model.settings.search
     kept = {
         name: getattr(search, name)
@@ -203,7 +208,7 @@ def _spec(model: ModelFolder) -> Any:
     return spec
 
 
-def _shape(settings: Any) -> dict[str, Any]:
+def _shape(settings: Any) -> dict[str, object]:
     from ctranslate2.specs.common_spec import Activation
 
     activations = {

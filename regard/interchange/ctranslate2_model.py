@@ -104,7 +104,7 @@ class CTranslate2:
             settings.length_penalty, sum(map(len, sources)) / len(sources)
         )
         count = settings.beam * patience if settings.beam > 1 else 1
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         if suppress:
             options = {
                 "disable_unk": True,

@@ -31,7 +31,14 @@ from regard.data.vocabulary import (
 )
 from regard.interchange import marian
 from regard.interchange.checksums import check_sums, write_sums
-from regard.interchange.parity import Parity, best_targets, check_new
+from regard.interchange.parity import (
+    GREEDY,
+    TOKENS,
+    Parity,
+    best_targets,
+    check_new,
+    encode,
+)
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import (
     WEIGHTS,
@@ -70,8 +77,6 @@ MAX_DIFFERENCE = 1e-4
 MAX_TOKENS = 60
 """Largest number of tokens in a translation that is compared."""
 BATCH_SIZE = 16
-TOKENISATION = "tokenisation"
-GREEDY = "greedy search"
 
 
 def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
@@ -187,10 +192,10 @@ def compare(
     tokenizer = model.tokenizer
     source = marian.rows(tokenizer.source)
     target = marian.rows(tokenizer.target)
-    rows = [[*tokenizer.source.encode(text), EOS] for text in sentences]
+    rows = encode(model, sentences)
     pairs = zip(sentences, rows, strict=True)
     mismatches = {
-        TOKENISATION: sum(
+        TOKENS: sum(
             their_tokenizer(text).input_ids != [source[i] for i in ids]
             for text, ids in pairs
         )
@@ -271,8 +276,8 @@ def _check(parity: Parity) -> None:
 
 
 def _tokenizer_config(
-    tokenizer: Tokenizer, config: dict[str, Any], languages: Languages
-) -> dict[str, Any]:
+    tokenizer: Tokenizer, config: dict[str, object], languages: Languages
+) -> dict[str, object]:
     codes = {"source_lang": languages.source, "target_lang": languages.target}
     return {
         **{name: code for name, code in codes.items() if code},
@@ -345,7 +350,7 @@ def _vocabulary(path: Path, model: bytes) -> Vocabulary:
     )
 
 
-def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
+def _different_ids(config: dict[str, object], tokenizer: Tokenizer) -> list[str]:
     """Return an error for each special token whose id in the configuration is not the
     tokenizer's.
     """
@@ -371,14 +376,14 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
     )
 
 
-def _parse(path: Path, text: bytes) -> Any:
+def _parse(path: Path, text: bytes) -> object:
     try:
         return parse_json(text)
     except ValueError as problem:
         raise ExportError(f"{path}: damaged, not JSON ({problem})") from None
 
 
-def _read_table(path: Path) -> dict[str, Any]:
+def _read_table(path: Path) -> dict[str, object]:
     values = _parse(path, _read(path))
     if not isinstance(values, dict):
         raise ExportError(
@@ -408,5 +413,5 @@ def _model_card(folder: Path, imported: ModelFolder) -> str:
 """
 
 
-def _json(values: Any) -> str:
+def _json(values: object) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2) + "\n"

@@ -68,7 +68,7 @@ _BIAS = "final_logits_bias"
 
 def config_of(
     settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the `config.json` of a model for which `huggingface_obstacles` finds none.
 
     Every field is set.
@@ -108,7 +108,7 @@ def config_of(
     }
 
 
-def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
+def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, object]:
     """Return the `generation_config.json` of the same search, up to the form of the length
     penalty.
     """
@@ -128,7 +128,7 @@ def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any
 
 
 def search_settings(
-    generation: Mapping[str, Any], config: Mapping[str, Any]
+    generation: Mapping[str, object], config: Mapping[str, Any]
 ) -> SearchSettings:
     """Return the search settings of an imported model."""
     values = {**config, **generation}
@@ -142,7 +142,7 @@ def search_settings(
     )
 
 
-def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
+def languages(tokenizer_config: Mapping[str, object]) -> Languages:
     """Return the languages in a `tokenizer_config.json`; codes of families, such as ROMANCE, are
     unknown.
     """
@@ -177,7 +177,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings.parse({**sides, "share": share}, "config.json")
 
 
-def _config_problems(config: Mapping[str, Any]) -> list[str]:
+def _config_problems(config: Mapping[str, object]) -> list[str]:
     """Return why a config is not that of a supported Marian model, a sentence for each cause."""
     causes = list[str]()
     if config.get("model_type") != "marian":

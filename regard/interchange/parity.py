@@ -9,9 +9,14 @@ from pathlib import Path
 from regard.common.counting import counted
 from regard.common.errors import ExportError
 from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import EOS
 from regard.model_folder import ModelFolder
 from regard.runtime.engine import DecodeRequest, decode_requests
 from regard.search import SearchSettings, Task
+
+TOKENS = "tokenisation"
+GREEDY = "greedy search"
+BEAM = "beam search"
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ def check_new(folder: Path) -> None:
         raise ExportError(
             f"{folder}: there is something already; choose a new folder, or remove this one"
         )
+
+
+def encode(model: ModelFolder, sentences: Sequence[str]) -> list[list[int]]:
+    """Return the token ids of sentences, with the end of sentence."""
+    return [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
 
 
 def best_targets(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from regard.common.errors import DataError, RegardError
+from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import check_links
 from regard.common.settings import read_toml
-from regard.data.pair_filters import PairFiles, PairReader
+from regard.data.file_formats import PairFiles, PairReader
 from regard.data.text import clean, read_lines
 from regard.data.vocabulary import Vocabulary
 
@@ -106,18 +107,19 @@ def _data_files(folder: Path) -> list[PairFiles]:
         [PairFiles(pairs=folder / HELD_OUT)] if (folder / HELD_OUT).is_file() else []
     )
     for prefix in ("valid_", ""):
-        names = {
-            name: data.get(prefix + name) for name in ("source", "target", "pairs")
-        }
-        paths = [name for name in names.values() if name]
+        names = [
+            data.get(prefix + name) or None for name in ("source", "target", "pairs")
+        ]
+        paths = [name for name in names if name]
         if not all(isinstance(name, str) and "\0" not in name for name in paths):
             continue
         if not all(
             Path(os.path.realpath(name)).is_relative_to(inside) for name in paths
         ):
             continue
-        if names["pairs"] or (names["source"] and names["target"]):
-            files.append(PairFiles(names["source"], names["target"], names["pairs"]))
+        with suppress(UsageError):  # as for files that the recipe does not name
+            source, target, pairs = names
+            files.append(PairFiles(source, target, pairs))
     return files
 
 

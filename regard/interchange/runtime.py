@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.atomic import atomic_file
@@ -18,8 +18,14 @@ from regard.common.errors import ExportError, RegardError
 from regard.common.reading import is_runtime_file
 from regard.common.version import __version__
 from regard.data.languages import Languages
-from regard.data.vocabulary import EOS
-from regard.interchange.parity import Parity, best_targets
+from regard.interchange.parity import (
+    BEAM,
+    GREEDY,
+    TOKENS,
+    Parity,
+    best_targets,
+    encode,
+)
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import (
     ModelFolder,
@@ -37,9 +43,6 @@ from regard.search import LengthPenalty, SearchSettings
 from regard.search.forced_decoding import force_decode
 
 Embeddings = Literal["table", "packed"]
-TOKENS = "tokenisation"
-GREEDY = "greedy search"
-BEAM = "beam search"
 LIMITS: dict[str, tuple[float, float]] = {
     "float32": (1e-3, 0.97),
     "bfloat16": (0.02, 0.8),
@@ -184,7 +187,7 @@ def card(
     precision: Precision,
     choice: AlignmentChoice | None,
     languages: Languages,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the card of the file, which describes the model."""
     readme = folder / "README.md"
     return {
@@ -214,7 +217,7 @@ def compare(
     """Tokenise and translate with both, greedily and with a beam; score the translations with the
     model.
     """
-    sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
+    sources = encode(model, sentences)
     mismatches = {
         TOKENS: sum(
             ids != exported.encode(text)

@@ -18,6 +18,8 @@ from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 
 CellName = Literal["gru", "lstm", "tanh"]
+Gates = Float[Tensor, "N G"]
+"""A projection to the gates."""
 States = tuple[Tensor, ...]
 
 
@@ -31,7 +33,7 @@ class Cell(nn.Module):
 
     gates: int
     states: int
-    fused: Callable[..., Any]  # PyTorch's kernel for a whole sequence
+    fused: Callable[..., tuple[Tensor, ...]]  # PyTorch's kernel for a whole sequence
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
@@ -44,7 +46,7 @@ class Cell(nn.Module):
 
     def forward(
         self,
-        input_proj: Float[Tensor, "N G"],
+        input_proj: Gates,
         states: States,
         hidden_layer: Callable[[Tensor], Tensor] | None = None,
     ) -> States:
@@ -56,11 +58,7 @@ class Cell(nn.Module):
         return self.update(input_proj, hidden_proj, states)
 
     @staticmethod
-    def update(
-        input_proj: Float[Tensor, "N G"],
-        hidden_proj: Float[Tensor, "N G"],
-        states: States,
-    ) -> States:
+    def update(input_proj: Gates, hidden_proj: Gates, states: States) -> States:
         """Compute the next states from both projections to the gates."""
         raise NotImplementedError
 
@@ -74,11 +72,7 @@ class Elman(Cell):
     fused = staticmethod(torch.rnn_tanh)
 
     @staticmethod
-    def update(
-        input_proj: Float[Tensor, "N G"],
-        hidden_proj: Float[Tensor, "N G"],
-        states: States,
-    ) -> States:
+    def update(input_proj: Gates, hidden_proj: Gates, states: States) -> States:
         return ((input_proj + hidden_proj).to(states[0].dtype).tanh(),)
 
 
@@ -91,11 +85,7 @@ class GRU(Cell):
     fused = staticmethod(torch.gru)
 
     @staticmethod
-    def update(
-        input_proj: Float[Tensor, "N G"],
-        hidden_proj: Float[Tensor, "N G"],
-        states: States,
-    ) -> States:
+    def update(input_proj: Gates, hidden_proj: Gates, states: States) -> States:
         return (_GRU.apply(input_proj, hidden_proj, states[0]),)  # type: ignore[no-untyped-call]
 
 
@@ -108,11 +98,7 @@ class LSTM(Cell):
     fused = staticmethod(torch.lstm)
 
     @staticmethod
-    def update(
-        input_proj: Float[Tensor, "N G"],
-        hidden_proj: Float[Tensor, "N G"],
-        states: States,
-    ) -> States:
+    def update(input_proj: Gates, hidden_proj: Gates, states: States) -> States:
         h, c = states
         i, f, g, o = (input_proj + hidden_proj).to(h.dtype).chunk(4, -1)
         c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
@@ -141,7 +127,7 @@ class _GRU(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rz, n, hidden_n, h = ctx.saved_tensors
         E = h.shape[-1]
         r = rz[:, :E]

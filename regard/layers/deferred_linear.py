@@ -71,7 +71,7 @@ class _Anchor(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, _: Tensor) -> Any:
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, ...]:
         # Steps of another backward pass, which may have failed halfway, are left out.
         this_task = torch._C._current_graph_task_id()
         steps = [(x, gradient) for task, x, gradient in ctx.steps if task == this_task]
@@ -101,7 +101,7 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         ctx.steps.append((torch._C._current_graph_task_id(), x, gradient))
         return torch.mm(gradient, weight), gradient.new_zeros(()), None, None, None

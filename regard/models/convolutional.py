@@ -16,6 +16,8 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
+from regard.layers.input_embedding import InputEmbedding
+from regard.layers.module_list import ModuleList
 from regard.layers.positional_encoding import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
 from regard.models.interface import (
@@ -69,26 +71,16 @@ class ConvolutionalDecoderSettings(ConvolutionalSettings):
     score: CrossAttentionScore = "dot"
 
 
-@as_defined
-class _InputEmbedding(nn.Module):
-    """Token embedding plus learned positions, with dropout."""
-
-    def __init__(self, vocabulary: int, settings: ConvolutionalSettings) -> None:
-        super().__init__()
-        self.embedding = Embedding(
-            vocabulary, settings.embedding, scale_embedding=False
-        )
-        self.position_embedding = LearnedPositions(
-            settings.max_positions, settings.embedding
-        )
-        self.dropout = Dropout(settings.dropout)
-        self.word_dropout = Dropout(settings.word_dropout, per_position=True)
-
-    def forward(
-        self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
-    ) -> Float[Tensor, "N T De"]:
-        vectors = self.word_dropout(self.embedding(tokens))
-        return self.dropout(vectors + self.position_embedding(positions))  # type: ignore[no-any-return]
+def _input_embedding(
+    vocabulary: int, settings: ConvolutionalSettings
+) -> InputEmbedding:
+    s = settings
+    return InputEmbedding(
+        Embedding(vocabulary, s.embedding, scale_embedding=False),
+        LearnedPositions(s.max_positions, s.embedding),
+        s.dropout,
+        s.word_dropout,
+    )
 
 
 @as_defined
@@ -98,11 +90,11 @@ class ConvolutionalEncoder(Encoder):
     def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.input_embedding = _InputEmbedding(vocabulary, s)
+        self.input_embedding = _input_embedding(vocabulary, s)
         self.dropout = Dropout(s.dropout)
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
-        self.layers = nn.ModuleList(
+        self.layers = ModuleList(
             GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers)
         )
         # Arguments of F.pad: no padding of the size, then the positions before and after.
@@ -185,12 +177,12 @@ class ConvolutionalDecoder(Decoder):
     ) -> None:
         super().__init__()
         s = settings
-        self.input_embedding = _InputEmbedding(vocabulary, s)
+        self.input_embedding = _input_embedding(vocabulary, s)
         self.dropout = Dropout(s.dropout)
         self.max_target = s.max_positions
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
-        self.layers = nn.ModuleList(
+        self.layers = ModuleList(
             ConvolutionalDecoderLayer(s, source) for _ in range(s.layers)
         )
         self.fit_target = _fit(s.embedding, source.size)
@@ -212,7 +204,7 @@ class ConvolutionalDecoder(Decoder):
         values = to_autocast(sums * SQRT_HALF)
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
-            layer.cross_attention.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_attention.prepare(outputs, values, encoded.keep)
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)

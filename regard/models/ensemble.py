@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from regard.common.shapes import Float, Int, Tensor
+from regard.layers.module_list import ModuleList
 from regard.models.interface import Batch, Model, TopTokens, top_tokens
 
 
@@ -41,7 +42,7 @@ class Ensemble(nn.Module):
 
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
-        self.models = nn.ModuleList(models)
+        self.models = ModuleList(models)
 
     @property
     def device(self) -> torch.device:
@@ -50,23 +51,19 @@ class Ensemble(nn.Module):
     @property
     def max_target(self) -> int | None:
         """Longest target that all models can produce, or None."""
-        limits = (model.max_target for model in self._all)
+        limits = (model.max_target for model in self.models)
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def encoder(self) -> nn.Module:
         """Encoder of the first model, whose image grid is shown."""
-        return self._all[0].encoder  # type: ignore[no-any-return]
-
-    @property
-    def _all(self) -> list[Any]:
-        return list(self.models)
+        return self.models[0].encoder
 
     def encode(self, batch: Batch) -> EnsembleState:
-        return EnsembleState(tuple(model.encode(batch) for model in self._all))
+        return EnsembleState(tuple(model.encode(batch) for model in self.models))
 
     def begin(self, source: EnsembleState) -> EnsembleState:
-        pairs = zip(self._all, source.parts, strict=True)
+        pairs = zip(self.models, source.parts, strict=True)
         return EnsembleState(tuple(model.begin(part) for model, part in pairs))
 
     def step(
@@ -75,7 +72,7 @@ class Ensemble(nn.Module):
         features = []
         states = []
         for model, model_state, model_source in zip(
-            self._all, state.parts, source.parts, strict=True
+            self.models, state.parts, source.parts, strict=True
         ):
             model_features, next_state = model.step(tokens, model_state, model_source)
             features.append(model_features)
@@ -90,10 +87,10 @@ class Ensemble(nn.Module):
         log_probs = torch.stack(
             [
                 model.project(part).float().log_softmax(-1)
-                for model, part in zip(self._all, features, strict=True)
+                for model, part in zip(self.models, features, strict=True)
             ]
         )
-        return log_probs.logsumexp(0) - math.log(len(self._all))
+        return log_probs.logsumexp(0) - math.log(len(self.models))
 
     def top_tokens(
         self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()
@@ -105,4 +102,4 @@ class Ensemble(nn.Module):
         self, batch: Batch, target_in: Int[Tensor, "B T"]
     ) -> tuple[Tensor, ...]:
         """Teacher forcing: return the features of each model, for `project`."""
-        return tuple(model(batch, target_in) for model in self._all)
+        return tuple(model(batch, target_in) for model in self.models)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -12,7 +11,7 @@ FUSED_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 """The fused attention kernel of the CPU, which PyTorch's counter does not know."""
 
 
-def count_multiply_adds(run: Callable[[], Any]) -> int:
+def count_multiply_adds(run: Callable[[], object]) -> int:
     """Call `run` and return the number of multiply-adds."""
     mapping = {FUSED_ATTENTION: _fused_flops}
     with (
@@ -24,7 +23,11 @@ def count_multiply_adds(run: Callable[[], Any]) -> int:
 
 
 def _fused_flops(
-    query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any
+    query: Sequence[int],
+    keys: Sequence[int],
+    values: Sequence[int],
+    *_: object,
+    **__: object,
 ) -> int:
     """Count the operations of the two matrix products, from the shapes of the inputs."""
     R, H, T, E = query

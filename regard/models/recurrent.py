@@ -17,10 +17,11 @@ from regard.common.errors import ConfigurationError
 from regard.common.monkey_patches import as_defined
 from regard.common.settings import SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
-from regard.layers.cells import CELLS, CellName
+from regard.layers.cells import CELLS, Cell, CellName
 from regard.layers.deferred_linear import DeferredLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
+from regard.layers.module_list import ModuleList
 from regard.layers.residual import to_autocast
 from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
 from regard.models.interface import (
@@ -142,7 +143,7 @@ class RecurrentEncoder(Encoder):
         self.dropout = Dropout(s.dropout)
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
         output_size = 2 * s.size if s.bidirectional else s.size
-        self.layers = nn.ModuleList(
+        self.layers = ModuleList(
             RNN_CLASSES[s.cell](
                 s.embedding if i == 0 else output_size,
                 s.size,
@@ -160,7 +161,7 @@ class RecurrentEncoder(Encoder):
         last_states: list[tuple[Tensor, ...]] = []
         for i, network in enumerate(self.layers):
             layer_input = self.dropout(x) if i else x
-            x, states = run_rnn(network, self.cell, layer_input, batch.keep)  # type: ignore[arg-type]
+            x, states = run_rnn(network, self.cell, layer_input, batch.keep)
             last_states.append(states)
         summary = torch.stack(
             [states[s] for s in range(self.cell.states) for states in last_states], 1
@@ -176,8 +177,8 @@ class _RecurrentDecoder(Decoder):
     tensor (N, R, E): the hidden states of all layers, then the LSTM cells of all layers.
     """
 
-    cells: nn.ModuleList
-    bridges: nn.ModuleList
+    cells: ModuleList[Cell]
+    bridges: ModuleList[nn.Linear | _Bottleneck]
 
     def __init__(self, settings: _DecoderSettings, vocabulary: int) -> None:
         super().__init__()
@@ -225,7 +226,7 @@ class _RecurrentDecoder(Decoder):
         next_states: list[tuple[Tensor, ...]] = []
         for i, cell in enumerate(self.cells):
             if i:
-                input_proj = cell.input(self.dropout(next_states[-1][0]))  # type: ignore[operator]
+                input_proj = cell.input(self.dropout(next_states[-1][0]))
             layer_states = self._layer_states(states, i)
             next_states.append(cell(input_proj, layer_states, hidden_layers[i]))
         return self._stack_states(next_states)
@@ -242,7 +243,7 @@ class _RecurrentDecoder(Decoder):
         for i, cell in enumerate(self.cells):
             layer_input = self.dropout(x) if i else x
             layer_states = self._layer_states(states, i)
-            x, last = continue_rnn(cell, layer_input, layer_states)  # type: ignore[arg-type]
+            x, last = continue_rnn(cell, layer_input, layer_states)
             last_states.append(last)
         return x, self._stack_states(last_states)
 
@@ -272,12 +273,12 @@ class RecurrentDecoder(_RecurrentDecoder):
             project_keys=s.attention_projection,
             project_values=False,
         )
-        self.cells = _cells(s, s.embedding)
+        self.cells = ModuleList(_cells(s, s.embedding))
         if s.order != "luong":
             context_size = source.size if s.order == "bahdanau" else s.embedding
             self.context_proj = nn.Linear(context_size, cell.gates * s.size, bias=False)
         self.gate = nn.Linear(s.size, 1) if s.gate else None
-        self.bridges = nn.ModuleList(
+        self.bridges = ModuleList(
             nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states)
         )
         readout_size = s.size + source.size
@@ -323,10 +324,10 @@ class RecurrentDecoder(_RecurrentDecoder):
         self, embedded: Tensor, before: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
         """Run Bahdanau attention: c = attend(h), h = cell([y; c], h), output tanh(W [h; c; y])."""
-        input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
+        input_projs = self.cells[0].input(embedded).unbind(1)
         query = _deferred(self.cross_attention.query)
         context_proj = DeferredLinear.from_layer(self.context_proj)
-        hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
+        hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]
         states = before["states"]
         tops = []
         contexts = []
@@ -359,11 +360,11 @@ class RecurrentDecoder(_RecurrentDecoder):
         self, embedded: Tensor, before: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
         """Run Luong attention with input feeding: h = cell([y; previous output], h)."""
-        input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
+        input_projs = self.cells[0].input(embedded).unbind(1)
         query = _deferred(self.cross_attention.query)
         context_proj = DeferredLinear.from_layer(self.context_proj)
         readout = DeferredLinear.from_layer(self.readout)
-        hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
+        hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]
         states = before["states"]
         input_feed = before["input_feed"]
         features = []
@@ -443,8 +444,8 @@ class NoAttentionDecoder(_RecurrentDecoder):
             input_size += s.size
             readout_size += input_size
         summary_size = source.size * source.summary_rows
-        self.cells = _cells(s, input_size)
-        self.bridges = nn.ModuleList(
+        self.cells = ModuleList(_cells(s, input_size))
+        self.bridges = ModuleList(
             _Bottleneck(summary_size, s.bottleneck, s.size)
             if s.bottleneck
             else nn.Linear(summary_size, s.size)
@@ -500,12 +501,11 @@ def _check_sizes(settings: RecurrentDecoderSettings, source: EncoderSizes) -> No
         )
 
 
-def _cells(settings: _DecoderSettings, inputs: int) -> nn.ModuleList:
+def _cells(settings: _DecoderSettings, inputs: int) -> Iterator[Cell]:
     """Create the cells of all layers; the lowest takes inputs of size `inputs`."""
     s = settings
-    return nn.ModuleList(
-        CELLS[s.cell](inputs if i == 0 else s.size, s.size) for i in range(s.layers)
-    )
+    for i in range(s.layers):
+        yield CELLS[s.cell](inputs if i == 0 else s.size, s.size)
 
 
 def _deferred(layer: nn.Module) -> Callable[[Tensor], Tensor]:

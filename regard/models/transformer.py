@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field
-from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
 from regard.common.monkey_patches import as_defined
 from regard.common.settings import LENGTH, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
-from regard.layers.dropout import Dropout, layer_drop
+from regard.layers.dropout import layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
+from regard.layers.input_embedding import InputEmbedding
+from regard.layers.module_list import ModuleList
 from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
 from regard.models.interface import (
@@ -148,30 +149,15 @@ class TransformerDecoderSettings(TransformerSettings):
             yield "causal = false (no causal mask: training sees the answers)"
 
 
-@as_defined
-class InputEmbedding(nn.Module):
-    """Token embedding plus positional embedding, with dropout."""
-
-    def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
-        super().__init__()
-        self.embedding = Embedding(vocabulary, settings.size, settings.scale_embedding)
-        self.dropout = Dropout(settings.dropout)
-        self.word_dropout = Dropout(settings.word_dropout, per_position=True)
-        self.position_embedding: LearnedPositions | SinusoidalPositions | None = None
-        if settings.positions == "learned":
-            self.position_embedding = LearnedPositions(
-                settings.max_positions, settings.size
-            )
-        elif settings.positions == "sinusoidal":
-            self.position_embedding = SinusoidalPositions(settings.size)
-
-    def forward(
-        self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
-    ) -> Float[Tensor, "N T D"]:
-        x = self.word_dropout(self.embedding(tokens))
-        if self.position_embedding is not None:
-            x = x + self.position_embedding(positions)
-        return self.dropout(x)  # type: ignore[no-any-return]
+def _input_embedding(vocabulary: int, settings: TransformerSettings) -> InputEmbedding:
+    s = settings
+    embedding = Embedding(vocabulary, s.size, s.scale_embedding)
+    positions: LearnedPositions | SinusoidalPositions | None = None
+    if s.positions == "learned":
+        positions = LearnedPositions(s.max_positions, s.size)
+    elif s.positions == "sinusoidal":
+        positions = SinusoidalPositions(s.size)
+    return InputEmbedding(embedding, positions, s.dropout, s.word_dropout)
 
 
 @as_defined
@@ -259,10 +245,8 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
-        self.input_embedding = InputEmbedding(vocabulary, settings)
-        self.layers = nn.ModuleList(
-            EncoderLayer(settings) for _ in range(settings.layers)
-        )
+        self.input_embedding = _input_embedding(vocabulary, settings)
+        self.layers = ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.sizes = EncoderSizes(settings.size, 1, settings.size)
@@ -293,8 +277,8 @@ class TransformerDecoder(Decoder):
         source: EncoderSizes,
     ) -> None:
         super().__init__()
-        self.input_embedding = InputEmbedding(vocabulary, settings)
-        self.layers = nn.ModuleList(
+        self.input_embedding = _input_embedding(vocabulary, settings)
+        self.layers = ModuleList(
             DecoderLayer(settings, source) for _ in range(settings.layers)
         )
         self.layer_dropout = settings.layer_dropout
@@ -311,7 +295,7 @@ class TransformerDecoder(Decoder):
     def prepare(self, encoded: Encoded) -> Source:
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
-            layer.cross_attention.prepare(outputs, outputs, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_attention.prepare(outputs, outputs, encoded.keep)
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)
@@ -321,7 +305,7 @@ class TransformerDecoder(Decoder):
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
         memories = {}
         for i, layer in enumerate(self.layers):
-            memories[str(i)] = layer.self_attention.empty(B)  # type: ignore[operator, union-attr]
+            memories[str(i)] = layer.self_attention.empty(B)
         return State(position, {}, memories)
 
     def step(

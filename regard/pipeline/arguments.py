@@ -13,7 +13,7 @@ ENGINES = ("auto", "library", "pytorch")
 
 
 def check_folders(
-    folders: Any, device: Any, precision: Any, engine: Any = "auto"
+    folders: Any, device: object, precision: object, engine: object = "auto"
 ) -> None:
     """Raise UsageError, with all causes, unless the arguments name files or folders and valid
     options.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from regard.search import (
 )
 from regard.search.forced_decoding import force_decode
 from regard.text.constraints import constraints_of_each
-from regard.text.translation import check_nbest
+from regard.text.translation import check_nbest, group_by_word
 
 _MODEL_INTERFACE = ("encode", "begin", "step", "project", "top_tokens", "max_target")
 """Attributes that every encoder-decoder model has."""
@@ -118,7 +117,7 @@ class BasePipeline:
         """
         folder_settings = self.settings.search
         defaults = folder_settings.model_dump()
-        overrides: dict[str, Any] = {
+        overrides: dict[str, object] = {
             name: value for name, value in options.items() if value is not None
         }
         requested = SearchSettings.parse({**defaults, **overrides}, "search")
@@ -276,10 +275,5 @@ def read_side(
     """Return the tokens of one side, the word index of each token, and the text of each word."""
     tokens = vocabulary.tokens(ids)
     word_indices = vocabulary.word_indices(tokens)
-    count = max(word_indices, default=-1) + 1
-    ids_of_words: list[list[int]] = [[] for _ in range(count)]
-    for token_id, word in zip(ids, word_indices, strict=True):
-        if word >= 0:
-            ids_of_words[word].append(token_id)
-    words = tuple(vocabulary.decode(word_ids) for word_ids in ids_of_words)
+    words = tuple(map(vocabulary.decode, group_by_word(ids, word_indices)))
     return tuple(tokens), tuple(word_indices), words

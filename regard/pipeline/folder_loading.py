@@ -153,16 +153,16 @@ def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | Non
 
     If the model lacks it, warn and return None.
     """
-    values = load_alignment(folder, loaded.settings.seal)
-    if values is None:
+    choice = load_alignment(folder, loaded.settings.seal)
+    if choice is None:
         return None
-    module = dict(loaded.model.named_modules()).get(values["layer"])
-    head = values["head"]
+    module = dict(loaded.model.named_modules()).get(choice.layer)
+    head = choice.head
     heads = 0
     if isinstance(module, Attention) and module.role == "cross":
         heads = module.heads
     if heads and (head is None or (type(head) is int and 0 <= head < heads)):
-        return AlignmentChoice(**values)
+        return choice
     warnings.warn(
         f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; "
         "alignments come from the last layer",

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.common.arguments import PATH, THREADS, problems_of_types
 from regard.common.errors import UsageError, repetition_note
@@ -178,9 +178,9 @@ class RuntimeTranslator(Translator):
         threshold = search.get("score_threshold", self._threshold(options))
         per_line = None
         if constraints is not NO_CONSTRAINTS:
-            per_line = self._encoded(
-                constraints_of_each(constraints, count, "line"), search
-            )
+            of_each = constraints_of_each(constraints, count, "line")
+            if any(item != NO_CONSTRAINTS for item in of_each):
+                per_line = self._encoded(of_each, search)
         return LibraryDecoder(self, count, options, per_line, threshold, wanted)
 
     def _stream(
@@ -281,7 +281,7 @@ class RuntimeTranslator(Translator):
         settings.
         """
         options = self._default_options.copy()
-        chosen: dict[str, Any] = {
+        chosen: dict[str, object] = {
             name: value for name, value in search.items() if value is not None
         }
         # Usual numbers are left to the library, since SearchSettings takes long to load.
@@ -452,7 +452,7 @@ class LibraryDecoder(Decoder):
         )
 
 
-def _set_options(options: Options, values: Mapping[str, Any]) -> None:
+def _set_options(options: Options, values: Mapping[str, object]) -> None:
     for name, value in values.items():
         setattr(options, name, _ABSENT[name] if value is None else value)
 

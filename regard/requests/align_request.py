@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic.dataclasses import dataclass
 
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, Option
 from regard.requests.shared_fields import Device, Run
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class AlignCommand:
     """A call of `regard align`."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic.dataclasses import dataclass
 
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, Option
 from regard.requests.shared_fields import (
     Device,
     Forbid,
@@ -24,7 +24,7 @@ from regard.requests.shared_fields import (
 )
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class CaptionCommand:
     """A call of `regard caption`."""
 

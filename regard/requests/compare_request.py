@@ -21,7 +21,7 @@ from regard.common.arguments import (
     WholeField,
     describe,
 )
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, REQUEST, Option
 from regard.common.settings import parse_assignments
 from regard.requests.shared_fields import Device, Seed, ThreadCount
 
@@ -83,7 +83,7 @@ Target = Annotated[PathField | None, Option("Their translations, line by line.")
 Pairs = Annotated[PathField | None, Option("Instead of both: TSV, CSV or JSONL.")]
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class ComparisonFiles:
     """Data files of a comparison: those to train on, as in `regard.train`, and those to test on.
 
@@ -219,7 +219,7 @@ class ComparisonFiles:
         return causes
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class CompareArguments(ComparisonFiles):
     """A comparison: its systems, data and budget; the folder of the report may be left open."""
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic.dataclasses import dataclass
 
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, Option
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.requests.shared_fields import Device, Precision, Run
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class EvaluateCommand:
     """A call of `regard evaluate`."""
 

@@ -16,7 +16,7 @@ from regard.common.arguments import (
     TextField,
     WholeField,
 )
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, REQUEST, Option
 from regard.requests.shared_fields import MAX_SEED
 
 SEEDS = 3
@@ -56,7 +56,7 @@ class ExperimentRequest:
     say: Annotated[Callable[[str], None], FUNCTION] = _say_nothing
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class LabCommand(ExperimentRequest):
     """A call of `regard lab`: an experiment, or the list of all."""
 

@@ -1,10 +1,15 @@
-"""Annotations of fields that several requests and commands share."""
+"""Annotations of fields that several requests and commands share.
+
+Those that bodies of HTTP have, too, are described by pydantic's `Field`, the others by an `Option`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from regard.common.arguments import MAX_THREADS, TextField, ThreadsField, WholeField
 from regard.common.requests import Option
@@ -41,10 +46,13 @@ Format = Annotated[
     Option("Output: plain lines, or one JSON object per line."),
 ]
 NBest = Annotated[
-    int,
-    Option("NumberField of hypotheses to print for each input.", least=1, most=1000),
+    int, Field(ge=1, le=1000, description="number of hypotheses of each input")
 ]
-Prefix = Annotated[str, Option("TextField that every output begins with.")]
+Alignments = Annotated[
+    bool,
+    Field(description="add word links, each the numbers of a source and a target word"),
+]
+Prefix = Annotated[str, Option("Text that every output begins with.")]
 Forbid = Annotated[
     tuple[str, ...],
     Option("A word that must not appear; may be repeated.", is_repeated=True),

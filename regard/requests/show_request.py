@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic.dataclasses import dataclass
 
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, Option
 from regard.requests.shared_fields import Device
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class ShowCommand:
     """A call of `regard show`."""
 

@@ -19,7 +19,7 @@ from regard.common.arguments import (
     TextField,
     WholeField,
 )
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, REQUEST, Option
 from regard.common.settings import Settings, parse_assignments
 from regard.requests.shared_fields import Device, Seed, ThreadCount
 
@@ -27,7 +27,7 @@ RECIPE = Kind("a path", lambda value: isinstance(value, Settings) or PATH.holds(
 COUNT_OR_PATH = Kind("a path", lambda value: WHOLE.holds(value) or PATH.holds(value))
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class TrainArguments:
     """A training: its recipe, data and settings; the folder of the run may be left open."""
 
@@ -134,7 +134,7 @@ class TrainRequest(TrainArguments):
     report: Report | None = None
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class TrainCommand(TrainArguments):
     """A call of `regard train`: a training, or its description alone."""
 

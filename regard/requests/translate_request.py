@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic.dataclasses import dataclass
 
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, Option
 from regard.requests.shared_fields import (
+    Alignments,
     DecodingPrecision,
     Device,
     Forbid,
@@ -26,7 +27,7 @@ from regard.requests.shared_fields import (
 )
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class TranslateCommand:
     """A call of `regard translate`."""
 
@@ -36,7 +37,7 @@ class TranslateCommand:
     ] = "-"
     nbest: NBest = 1
     format: Format = "text"
-    alignments: Annotated[bool, Option("Add word links as source-target.")] = False
+    alignments: Alignments = False
     prefix: Prefix = ""
     term: Annotated[
         tuple[str, ...],

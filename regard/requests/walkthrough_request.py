@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic.dataclasses import dataclass
 
 from regard.common.arguments import TEXT, FlagField, PathField, TextField, WholeField
-from regard.common.requests import REQUEST, Option
+from regard.common.requests import COMMAND, REQUEST, Option
 from regard.requests.shared_fields import Device, Seed
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class SmallSettings:
     """Settings of a block with random weights.
 
@@ -103,7 +103,7 @@ class WalkthroughRequest(SmallSettings):
     device: Device = "auto"
 
 
-@dataclass(frozen=True, config=REQUEST, kw_only=True)
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
 class WalkthroughCommand(WalkthroughRequest):
     """A call of `regard walkthrough`: the walk, and where and in which language it is written."""
 

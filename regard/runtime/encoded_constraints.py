@@ -6,14 +6,15 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from regard.data.vocabulary import UNK, surfaces_of
 from regard.runtime.model import Completion, Constraints, RuntimeModel, Term
 from regard.search import task
 
-_TABLES: WeakKeyDictionary[task.BannedPhrase, Any] = WeakKeyDictionary()
+_TABLES: WeakKeyDictionary[task.BannedPhrase, ctypes.Array[Completion]] = (
+    WeakKeyDictionary()
+)
 """Completions of forbidden phrases, converted once and shared by many sources."""
 
 
@@ -76,14 +77,14 @@ class RuntimeVocabulary:
         return {token: index for index, token in enumerate(self._all_tokens)}
 
 
-def _table(phrase: task.BannedPhrase) -> Any:
+def _table(phrase: task.BannedPhrase) -> ctypes.Array[Completion]:
     """Return the completions of a phrase as an array of the library's structures."""
     if phrase not in _TABLES:
         completions = sorted(
             phrase.completions, key=lambda item: (len(item[0]), item[0])
         )
-        records: Any = (
-            (before, len(before), token, at_boundary)
+        records = (
+            Completion(before, len(before), token, at_boundary)
             for before, token, at_boundary in completions
         )
         _TABLES.setdefault(phrase, (Completion * len(completions))(*records))
@@ -103,6 +104,6 @@ def _term(term: task.Term) -> Term:
     )
 
 
-def _integers(values: Iterable[int]) -> Any:
+def _integers(values: Iterable[int]) -> ctypes.Array[ctypes.c_int32]:
     ids = tuple(values)
     return (ctypes.c_int32 * len(ids))(*ids)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
 from regard.common.errors import (
     ConfigurationError,
@@ -28,12 +28,13 @@ from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.runtime.native import declare, kernels, typed
-from regard.text.translation import TranslatedPart
+from regard.text.translation import TranslatedPart, group_by_word
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from regard.runtime.native import CType
     from regard.search.search_steps import Fate, SearchStep
 
     _Arrays = dict[str, npt.NDArray[np.float32]]
@@ -47,11 +48,13 @@ _SHORT_LENGTH = 1_000
 _SHORT_SOURCES = 8
 """Largest number of sources of a short search."""
 _Result = TypeVar("_Result")
+_Pointer = int | ctypes.c_void_p
+"""Address of an object of the library."""
 
 
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
-    affinity: Any = getattr(os, "sched_getaffinity", None)
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
@@ -88,7 +91,7 @@ class Options:
         return options
 
 
-_TYPES: dict[str, Any] = {
+_TYPES: dict[str, CType] = {
     "seed": ctypes.c_int64,
     "float": ctypes.c_double,
     "int": ctypes.c_int32,
@@ -316,8 +319,35 @@ class RuntimeLine(NamedTuple):
     steps: tuple[SearchStep, ...]
 
 
-_CARD: dict[str, Any] = {
-    **dict.fromkeys(("regard", "precision", "fingerprint", "readme"), ""),
+class Card(TypedDict, total=False):
+    """The card of a runtime file: how and on what the model was trained, its licence, its scores.
+
+    `familiar` has the fields of `SeenTokenPairs`, and `alignment` those of `AlignmentChoice`;
+    `name` is that of an export in the cache. The other tables have settings.
+    """
+
+    regard: str
+    format: int
+    name: str
+    precision: str
+    fingerprint: str
+    readme: str
+    languages: list[str]
+    language_codes: list[str]
+    warnings: list[str]
+    parameters: int
+    model: dict[str, object]
+    tokenizer: dict[str, object]
+    search: dict[str, Any]
+    familiar: dict[str, Any]
+    alignment: dict[str, object] | None
+
+
+_CARD: Card = {
+    "regard": "",
+    "precision": "",
+    "fingerprint": "",
+    "readme": "",
     "languages": ["", ""],
     "language_codes": [],
     "warnings": [],
@@ -334,14 +364,15 @@ _CHARACTERS = 1_000
 _LARGEST = 1e15
 
 
-def _read_card(path: Path, content: bytes) -> dict[str, Any]:
+def _read_card(path: Path, content: bytes) -> Card:
     """Parse and check the card of a file from any source. Raises ModelFolderError with all
     causes.
     """
     try:
         if len(content) > _CARD_SIZE:
             raise ValueError(f"it has {len(content):,} bytes, more than {_CARD_SIZE:,}")
-        card = {**_CARD, **parse_json(content)}
+        given: Card = parse_json(content)
+        card: Card = {**_CARD, **given}
     except (ValueError, TypeError) as problem:
         raise ModelFolderError(
             f"{path}: its card is no table ({problem}); export the model again"
@@ -384,7 +415,7 @@ _FRACTIONS = (
     "line_sentences",
     "score_threshold",
 )
-_USUAL: dict[str, tuple[Any, ...]] = {
+_USUAL: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(
         ("longest_source", "line_sentences", "line_clauses", "score_threshold"), (None,)
     ),
@@ -402,7 +433,7 @@ Only other values are checked by `SearchSettings`.
 """
 
 
-def _is_usual(name: str, value: Any) -> bool:
+def _is_usual(name: str, value: object) -> bool:
     """Return whether a search setting of a card is valid whatever the others are."""
     if any(
         value == usual and isinstance(value, bool) == isinstance(usual, bool)
@@ -411,10 +442,14 @@ def _is_usual(name: str, value: Any) -> bool:
         return type(value) is not float or name in ("temperature", "coverage_penalty")
     low, high = _BOUNDS.get(name, (1, 0))
     types = (int, float) if name in _FRACTIONS else (int,)
-    return type(value) in types and low <= value <= high
+    return (
+        isinstance(value, types)
+        and not isinstance(value, bool)
+        and low <= value <= high
+    )
 
 
-def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
+def _search_flaws(search: dict[str, object]) -> tuple[str, ...]:
     """Return what is wrong with the search settings of a card.
 
     Usual settings are checked without pydantic, which takes long to load.
@@ -430,7 +465,7 @@ def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _familiar_flaws(card: dict[str, Any]) -> list[str]:
+def _familiar_flaws(card: Card) -> list[str]:
     """Return what is wrong with the token pairs of a card that were seen in training."""
     familiar = card["familiar"]
     if not familiar:
@@ -448,20 +483,25 @@ def _familiar_flaws(card: dict[str, Any]) -> list[str]:
     return []
 
 
-def _flaw(name: str, value: Any) -> str:
+def _flaw(name: str, value: object) -> str:
     """Return what is wrong with a value of a card, its type or its size; empty if nothing is."""
     wanted = type(_CARD.get(name, value))
     if name == "alignment" and value is not None:
         wanted = dict
     if type(value) is not wanted:
         return f"wanted a {wanted.__name__}, got {repr(value)[:60]}"
-    if name in _TEXTS and not all(isinstance(text, str) for text in value):
-        return "wanted texts alone"
-    if name == "languages" and len(value) != 2:
-        return f"wanted two languages, got {len(value):,}"
+    if isinstance(value, list):
+        if name in _TEXTS and not all(isinstance(text, str) for text in value):
+            return "wanted texts alone"
+        if name == "languages" and len(value) != 2:
+            return f"wanted two languages, got {len(value):,}"
+    return _size_flaw(name if name in ("readme", "familiar") else [name, value])
 
+
+def _size_flaw(value: object) -> str:
+    """Return what is too large in a value of a card; empty if nothing is."""
     # The list grows while it is walked, so that nested values are checked too.
-    parts = [name] if name in ("readme", "familiar") else [name, value]
+    parts = [value]
     for part in parts:
         if isinstance(part, (list, dict)):
             if len(part) > _ENTRIES:
@@ -479,7 +519,8 @@ def _flaw(name: str, value: Any) -> str:
 class RuntimeModel:
     """An open runtime file. Any number of threads may use it at once."""
 
-    _content: Any = None  # the buffer of a model that was opened from memory
+    # The buffer of a model that was opened from memory.
+    _content: ctypes.Array[ctypes.c_char] | None = None
 
     def __init__(self, path: str | Path) -> None:
         """Map the file into memory.
@@ -493,7 +534,6 @@ class RuntimeModel:
         size = ctypes.c_size_t()
         address = self._library.regard_card(self._model, ctypes.byref(size))
         self.card = _read_card(self.path, ctypes.string_at(address, size.value))
-        """Card of the model: how and on what it was trained, its licence, its scores."""
         self.check_unchanged()
 
     @classmethod
@@ -509,7 +549,7 @@ class RuntimeModel:
         model._open(model._library.regard_open_memory, start, len(content))
         return model
 
-    def _open(self, function: Any, *arguments: Any) -> None:
+    def _open(self, function: Callable[..., int | None], *arguments: object) -> None:
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         self._single_call = threading.Lock()
         self._queues = dict[int, RuntimeQueue]()  # by process id
@@ -689,7 +729,7 @@ class RuntimeModel:
         """Tokenise a text as the beginning of a target; return its token ids."""
         return self._encode(self._library.regard_encode_target, text)
 
-    def _encode(self, function: Any, line: str) -> list[int]:
+    def _encode(self, function: Callable[..., int], line: str) -> list[int]:
         encoded = line.encode("utf-8", "replace")
         ids = (ctypes.c_int32 * (len(encoded) + 8))()
         count = function(self._model, encoded, len(encoded), ids, len(ids))
@@ -753,11 +793,7 @@ class RuntimeModel:
         """Return the text of each word, decoded from its tokens; `words` is the result of
         `word_indices`.
         """
-        count = max(words, default=-1) + 1
-        ids_of_words: list[list[int]] = [[] for _ in range(count)]
-        for token_id, word in zip(ids, words, strict=True):
-            if word >= 0:
-                ids_of_words[word].append(token_id)
+        ids_of_words = group_by_word(ids, words)
         return tuple(self.decode(word_ids, is_target) for word_ids in ids_of_words)
 
     @property
@@ -770,7 +806,7 @@ class RuntimeModel:
         """Bit mask of recurrence: 1 if the encoder is recurrent, plus 2 if the decoder is."""
         return int(self._library.regard_recurrence(self._model))
 
-    def _lines(self, result: Any) -> list[RuntimeLine]:
+    def _lines(self, result: _Pointer) -> list[RuntimeLine]:
         """Read a result, and free it."""
         library = self._library
         try:
@@ -786,7 +822,7 @@ class RuntimeModel:
             library.regard_free(result)
 
     def _line(
-        self, result: Any, index: int, steps: tuple[SearchStep, ...]
+        self, result: _Pointer, index: int, steps: tuple[SearchStep, ...]
     ) -> RuntimeLine:
         line = self._library.regard_line(result, index).contents
         ranked = [
@@ -814,7 +850,7 @@ class RuntimeModel:
             steps,
         )
 
-    def _step(self, result: Any, step: int) -> SearchStep:
+    def _step(self, result: _Pointer, step: int) -> SearchStep:
         from regard.search.search_steps import Candidate, SearchStep
 
         library = self._library
@@ -832,7 +868,12 @@ class RuntimeModel:
         return SearchStep(tuple(prefixes), tuple(candidates))
 
     def _hypothesis(
-        self, result: Any, index: int, rank: int, item: _Hypothesis, parts: Any
+        self,
+        result: _Pointer,
+        index: int,
+        rank: int,
+        item: _Hypothesis,
+        parts: ctypes.Array[_Part],
     ) -> RuntimeHypothesis:
         links = None
         if item.links:
@@ -862,7 +903,7 @@ class RuntimeModel:
         )
 
     def _recorded(
-        self, result: Any, index: int, rank: int
+        self, result: _Pointer, index: int, rank: int
     ) -> tuple[_Arrays, _Arrays, RuntimeStates | None]:
         """Read attention weights, attention scores, and states."""
         library = self._library
@@ -1022,7 +1063,9 @@ def _numbers(kind: str, count: int, address: int) -> tuple[Any, ...]:
     return struct.unpack(f"{count}{kind}", ctypes.string_at(address, 4 * count))
 
 
-def _array(numbers: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+def _array(
+    numbers: ctypes._Pointer[ctypes.c_float], shape: tuple[int, ...]
+) -> npt.NDArray[np.float32]:
     """Copy an array of the library."""
     import numpy as np  # late, since translating a line does not need numpy
 
@@ -1039,7 +1082,7 @@ def _states(item: _States) -> RuntimeStates | None:
     return RuntimeStates(encoder, decoder, initial, bool(item.attends_first))
 
 
-def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
+def _texts(lines: Sequence[str]) -> tuple[object, object, int]:
     """Return lines as arguments of the library: their addresses, sizes and number."""
     encoded = [line.encode("utf-8", "replace") for line in lines]
     count = len(encoded)
@@ -1063,7 +1106,7 @@ def _structure(options: Options) -> _Options:
 
 def _source_arguments(
     sources: Sources, constraints: Sequence[Constraints] | None
-) -> tuple[str, tuple[Any, ...]]:
+) -> tuple[str, tuple[object, ...]]:
     """Return sources and constraints as arguments of the library.
 
     The first value is the suffix of the functions that accept sources of this type.
@@ -1075,18 +1118,22 @@ def _source_arguments(
     if not sources or isinstance(sources[0], str):
         return "", (*_texts(cast(Sequence[str], sources)), constraint_array)
     if isinstance(sources[0], EncodedSource):
-        encoded = (EncodedSource * count)(*cast(Any, sources))
+        encoded = (EncodedSource * count)(*cast(Sequence[EncodedSource], sources))
         return "_encoded", (encoded, count, constraint_array)
-    return "_ids", (*_arrays(cast(Any, sources)), count, constraint_array)
+    return "_ids", (
+        *_arrays(cast(Sequence[Sequence[int]], sources)),
+        count,
+        constraint_array,
+    )
 
 
-def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+def _arrays(rows: Sequence[Sequence[int]]) -> tuple[object, object]:
     """Return rows of token ids as arguments of the library: their addresses and lengths."""
     arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), _Ids) for row in rows]
     return (_Ids * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
 
 
-def _succeed(function: Any, *arguments: Any) -> int:
+def _succeed(function: Callable[..., int | None], *arguments: object) -> int:
     """Call a library function, which returns 0 and writes a message on failure; raise its error."""
     error = ctypes.create_string_buffer(_ERROR_SIZE)
     result = function(*arguments, error, _ERROR_SIZE)
@@ -1140,9 +1187,9 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     text = ctypes.c_char_p
     counted = ctypes.POINTER(size)
     ids = ctypes.POINTER(integer)
-    hypothesis = [pointer, size, integer]
-    lines = [pointer, pointer, size]
-    functions: dict[str, tuple[Any, list[Any]]] = {
+    hypothesis: list[CType] = [pointer, size, integer]
+    lines: list[CType] = [pointer, pointer, size]
+    functions: dict[str, tuple[CType | None, list[CType]]] = {
         "open": (pointer, [text, text, size]),
         **dict.fromkeys(
             ("close", "free", "free_text", "queue_close", "stream_free"),

@@ -9,12 +9,15 @@ import functools
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from regard.common.errors import MissingKernels
+
+if TYPE_CHECKING:
+    CType = type[ctypes._CDataType]
 
 FOLDER_OF_SOURCES = Path(__file__).with_name("c")
 SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))
@@ -332,16 +335,19 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def declare(
-    library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, *arguments: Any
-) -> Any:
+    library: ctypes.CDLL | ctypes.PyDLL,
+    name: str,
+    result: CType | None,
+    *arguments: CType,
+) -> Callable[..., object]:
     """Declare the types of a function of the library; return it."""
-    function = getattr(library, f"regard_{name}")
+    function: ctypes._NamedFuncPointer = getattr(library, f"regard_{name}")
     function.restype = result
     function.argtypes = arguments
     return function
 
 
-def typed(kind: Any, *names: str) -> Iterator[tuple[str, Any]]:
+def typed(kind: CType, *names: str) -> Iterator[tuple[str, CType]]:
     """Declare fields of one type of a structure."""
     return ((name, kind) for name in names)
 

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -271,7 +271,9 @@ def _has_phrase(text: str, phrase: str, case: LetterCase) -> bool:
     return bool(forms) and re.search(pattern, text) is not None
 
 
-def _limit(cache: dict[Any, Any], size: int) -> None:
+def _limit(
+    cache: dict[str, Term] | dict[tuple[str, ...], BannedPhrase], size: int
+) -> None:
     """Empty the cache if it is full, so that it does not grow without limit."""
     if size >= CACHE_SIZE:
         cache.clear()

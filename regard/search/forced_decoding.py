@@ -6,15 +6,14 @@ that found them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from regard.attention import Attention, record_attention
-from regard.common.shapes import Array
+from regard.common.shapes import Array, Tensor
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Ensemble, Model, SourceInput, source_length
@@ -105,8 +104,8 @@ def _decode_batch(
     device = model.device
     target_in = pad([[BOS, *ids] for ids in targets])[0]
     target_out = pad([[*ids, EOS] for ids in targets])[0]
-    record_weights: Any = nullcontext({})
-    record_scores: Any = nullcontext({})
+    record_weights: AbstractContextManager[Mapping[str, Tensor]] = nullcontext({})
+    record_scores: AbstractContextManager[Mapping[str, Tensor]] = nullcontext({})
     if with_attention:
         record_weights = record_attention(model, role=role)
         record_scores = record_attention(model, role=role, scores=True)

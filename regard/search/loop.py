@@ -19,7 +19,7 @@ from regard.search.logits_processors import Rule, SuppressTokens
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 
-OnStep = Callable[[Beams, Any, StepResult], None]
+OnStep = Callable[[Beams, object, StepResult], None]
 """Observer of a search, called after each step.
 
 Its arguments are the beams before the step, the model's features, and the result.
@@ -38,10 +38,10 @@ class DecodingModel(Protocol):
     @property
     def max_target(self) -> int | None: ...
     def encode(self, batch: Batch) -> Any: ...
-    def begin(self, source: Any) -> Any: ...
+    def begin(self, source: Any) -> object: ...
     def step(
         self, tokens: Int[Tensor, "N T"], state: Any, source: Any
-    ) -> tuple[Any, Any]: ...
+    ) -> tuple[object, object]: ...
     def project(self, features: Any) -> Tensor: ...
     def top_tokens(
         self, features: Any, k: int, suppressed: Sequence[int] = ()
@@ -60,7 +60,7 @@ class Decoding:
     def begin(
         cls,
         model: DecodingModel,
-        source: Any,
+        source: object,
         tasks: Sequence[Task],
         settings: SearchSettings,
         rules: Sequence[Rule],
@@ -113,7 +113,7 @@ class Decoding:
 
 def search(
     model: DecodingModel,
-    source: Any,
+    source: object,
     source_lengths: Sequence[int],
     settings: SearchSettings,
     rules: Sequence[Rule] = (SuppressTokens(),),
@@ -132,7 +132,7 @@ def search(
 @torch.inference_mode()
 def decode(
     model: DecodingModel,
-    source: Any,
+    source: object,
     tasks: Sequence[Task],
     settings: SearchSettings,
     rules: Sequence[Rule] = (SuppressTokens(),),
@@ -151,7 +151,7 @@ def decode(
     return [results[task.id] for task in tasks]
 
 
-def _candidates(model: DecodingModel, features: Any, beams: Beams) -> StepCandidates:
+def _candidates(model: DecodingModel, features: object, beams: Beams) -> StepCandidates:
     """Ask the model for as many of its likeliest tokens as the beams need, or for all tokens."""
     if beams.k_needed is None:
         logits = model.project(features)[:, -1]
@@ -160,6 +160,6 @@ def _candidates(model: DecodingModel, features: Any, beams: Beams) -> StepCandid
     return StepCandidates(*(tensor.cpu().numpy() for tensor in top))
 
 
-def _select(value: Any, rows: Array | None, device: torch.device) -> Any:
+def _select(value: Any, rows: Array | None, device: torch.device) -> object:
     """Select rows of a state, or sentences of a source; None leaves it unchanged."""
     return value if rows is None else value.select(torch.from_numpy(rows).to(device))

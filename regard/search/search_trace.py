@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from regard.data.vocabulary import EOS
 from regard.models import top_tokens
@@ -25,7 +24,7 @@ class SearchRecorder:
     width: int = 8
     steps: list[SearchStep] = field(default_factory=list)
 
-    def __call__(self, beams: Beams, features: Any, result: StepResult) -> None:
+    def __call__(self, beams: Beams, features: object, result: StepResult) -> None:
         assert len(beams) == 1, "one sentence is recorded at a time"
         open_rows = [
             row for row in range(beams.width) if beams.scores[0, row] > -float("inf")

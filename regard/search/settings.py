@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 import pydantic
 from pydantic import Field
@@ -15,22 +15,46 @@ MAX_COMPARED = 250
 SEVERAL = 1.5
 """Mean sentences of a training line from which on a model translates whole lines."""
 
+# Settings that a body of HTTP may have, too: it is annotated with these names.
+Beam = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=BEAM,
+        description="beam size, up to 250, or number of samples drawn; 1 is greedy search",
+    ),
+]
+LengthPenalty = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=10,
+        description="α of the GNMT length penalty; 0 compares plain log-probabilities",
+    ),
+]
+MaxLength = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=COUNT,
+        description="most tokens of a target, end of sentence not counted",
+    ),
+]
+NoRepeatNgram = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=LENGTH,
+        description="size of the token n-grams that may not occur twice in a target; 0: any may",
+    ),
+]
+
 
 class SearchSettings(Settings):
     """Decoding options of a model: beam search, sampling and the order of the results."""
 
-    beam: int = Field(
-        5,
-        ge=1,
-        le=BEAM,
-        description="beam size, up to 250, or number of samples drawn; 1 is greedy search",
-    )
-    length_penalty: float = Field(
-        1.0,
-        ge=0,
-        le=10,
-        description="α of the GNMT length penalty; 0 compares plain log-probabilities",
-    )
+    beam: Beam = 5
+    length_penalty: LengthPenalty = 1.0
     coverage_penalty: float = Field(
         0.0,
         ge=0,
@@ -51,18 +75,8 @@ class SearchSettings(Settings):
         le=TOKENS,
         description="fewest tokens of a target, end of sentence not counted",
     )
-    max_length: int | None = Field(
-        None,
-        ge=1,
-        le=COUNT,
-        description="most tokens of a target, end of sentence not counted",
-    )
-    no_repeat_ngram: int = Field(
-        0,
-        ge=0,
-        le=LENGTH,
-        description="size of the token n-grams that may not occur twice in a target; 0: any may",
-    )
+    max_length: MaxLength = None
+    no_repeat_ngram: NoRepeatNgram = 0
     sample: bool = Field(
         False, description="draw each token by its probability instead of searching"
     )

@@ -17,6 +17,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from regard.common.errors import RegardError
 from regard.common.version import __version__
+from regard.requests.server_settings import ServerSettings
 from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.crash_table import CallTable
@@ -31,7 +32,6 @@ from regard.serving.models import Models
 from regard.serving.openapi import DescribedApp
 from regard.serving.prometheus_metrics import Metrics
 from regard.serving.security import RequestLog
-from regard.serving.server_settings import ServerSettings
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of
 LibreTranslate and DeepL work with their clients; those under /v1 show more: scores, alternatives,

@@ -21,6 +21,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.crash_table import DIGEST_BYTES, CallTable
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
@@ -30,8 +31,14 @@ from regard.serving.models import Models
 from regard.serving.openapi import Responses, body
 from regard.serving.prometheus_metrics import Metrics
 from regard.serving.pytorch_process import ProcessDied
-from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
-from regard.serving.server_settings import ServerSettings
+from regard.serving.request_bodies import (
+    KEYS,
+    P,
+    excerpt,
+    parse,
+    read_body,
+    request_values,
+)
 from regard.serving.service import (
     DeadlineExceeded,
     SearchRequest,
@@ -194,7 +201,10 @@ class Call(Generic[P]):
         try:
             with anyio.fail_after(self.remaining()):
                 yield
-        except TimeoutError:
+        except (
+            TimeoutError,
+            DeadlineExceeded,
+        ):  # a model knows the remaining time only
             raise DeadlineExceeded(self.seconds) from None
 
     async def register(self) -> None:

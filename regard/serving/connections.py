@@ -14,8 +14,8 @@ from typing import Any
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.limits import address_group
-from regard.serving.server_settings import ServerSettings
 
 HEAD_SECONDS = 10.0
 """Time limit for the head of the first request of a connection."""

@@ -15,7 +15,7 @@ from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
 from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import answers, example
-from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
+from regard.serving.request_bodies import Parameters, Texts, excerpt, listed, parse
 from regard.serving.service import OWN_SEARCH, Answer
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import TextFormat

@@ -17,7 +17,7 @@ from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_pairs import Choice, LanguagePairs, select_models
 from regard.serving.models import Models
 from regard.serving.openapi import ERRORS, Problem, answers
-from regard.serving.requests import JSON, MULTIPART, excerpt, listed
+from regard.serving.request_bodies import JSON, MULTIPART, excerpt, listed
 from regard.serving.server_sent_events import EVENTS, stream_translations
 
 _NAME = {

@@ -12,7 +12,7 @@ from regard.data.language_codes import CodeIndex
 from regard.data.spans import KEPT, find_spans
 from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.models import Models
-from regard.serving.requests import excerpt
+from regard.serving.request_bodies import excerpt
 from regard.serving.service import ServedModel, ServedText
 from regard.text.text_format import PLAIN, TextFormat, lay_out
 

@@ -17,7 +17,7 @@ from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
 from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import ERRORS, answers, example
-from regard.serving.requests import Parameters, Texts, listed
+from regard.serving.request_bodies import Parameters, Texts, listed
 from regard.serving.service import Answer, SearchRequest, ServedText
 from regard.text.text_format import TextFormat
 

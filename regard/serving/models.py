@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from regard.common.errors import ModelFolderError, RegardError, UsageError, Work
 from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
 from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.requests.server_settings import ServerSettings
+from regard.runtime.model import available_cores
 from regard.serving.backlog import Backlog
 from regard.serving.description import check_languages, known_languages, served_model
 from regard.serving.model_files import files_state, is_kept, model_names, prepare
@@ -52,21 +54,7 @@ _PATIENCE = 5.0
 _LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts to open a model after a temporary error."""
 Log = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class ServiceSettings:
-    """Settings of the models.
-
-    `threads`: threads that translate; `most_lines`: lines that may wait for a model;
-    `reload_seconds`: interval between checks for changed files, or 0 for no checks.
-    """
-
-    precision: str = "int8"
-    threads: int = 1
-    most_lines: int = 4096
-    reload_seconds: float = 2.0
-    answer_limit: int = 32_000_000
+R = TypeVar("R")
 
 
 @dataclass
@@ -111,7 +99,7 @@ class Models:
 
     def __init__(
         self,
-        settings: ServiceSettings,
+        settings: ServerSettings,
         log: Log = print,
         open_pytorch: Callable[[Folder], Any] | None = None,
         descriptions: Path = Path(os.devnull),
@@ -210,18 +198,13 @@ class Models:
     ) -> list[ServedText]:
         """Translate texts. A LineError has the indices of texts in the place of lines."""
         is_large = request.search.nbest > 1 or request.search.attention != "none"
-        size = _size(texts)
-        result: list[ServedText] = await self._call(
-            model,
-            "translate",
-            size,
+        return await self._call(
+            await self._opened(model, deadline),
+            lambda served: served.translate(texts, request, deadline),
+            _size(texts),
             deadline,
-            texts,
-            request,
-            deadline,
-            is_large=is_large,
+            is_large,
         )
-        return result
 
     async def caption(
         self, model: str, image: bytes, search: SearchRequest, deadline: float
@@ -230,10 +213,12 @@ class Models:
 
         Raises DataError if the bytes are no such image.
         """
-        result: list[ServedHypothesis] = await self._call(
-            model, "caption", _IMAGE, deadline, image, search
+        return await self._call(
+            await self._opened(model, deadline),
+            lambda served: served.caption(image, search),
+            _IMAGE,
+            deadline,
         )
-        return result
 
     async def explain(
         self, model: str, text: str, options: ExplanationRequest, deadline: float
@@ -241,10 +226,13 @@ class Models:
         """Return a translation with attention, alignments, log-probabilities and search trace, in
         the format of js/regard.d.ts.
         """
-        result: msgspec.Raw = await self._call(
-            model, "explain", _size([text]), deadline, text, options, is_large=True
+        return await self._call(
+            await self._opened_file(model, deadline),
+            lambda served: served.explain(text, options),
+            _size([text]),
+            deadline,
+            is_large=True,
         )
-        return result
 
     async def continuations(
         self,
@@ -257,11 +245,13 @@ class Models:
         """Return the likeliest next tokens after a prefix of the translation, best first, each with
         the translation that it leads to.
         """
-        size = (1 + count, len(text) * (1 + count))
-        result: list[Continuation] = await self._call(
-            model, "continuations", size, deadline, text, prefix, count, is_large=True
+        return await self._call(
+            await self._opened_file(model, deadline),
+            lambda served: served.continuations(text, prefix, count),
+            (1 + count, len(text) * (1 + count)),
+            deadline,
+            is_large=True,
         )
-        return result
 
     async def explain_image(
         self, model: str, image: bytes, deadline: float
@@ -269,32 +259,31 @@ class Models:
         """Return a caption as data for figures: the image as the model sees it, and the cells that
         each word attends to.
         """
-        result: msgspec.Raw = await self._call(
-            model, "explain_image", _IMAGE, deadline, image, is_large=True
+        return await self._call(
+            await self._opened(model, deadline),
+            lambda served: served.explain_image(image),
+            _IMAGE,
+            deadline,
+            is_large=True,
         )
-        return result
 
     async def _call(
         self,
-        name: str,
-        method: str,
+        host: _Host,
+        work: Callable[[Any], R],
         size: tuple[int, int],
         deadline: float,
-        *arguments: Any,
         is_large: bool = False,
-    ) -> Any:
-        """Call a method of a model in a thread.
+    ) -> R:
+        """Call a model in a thread.
 
-        `size`: size of the call in the backlog, as lines and characters; `is_large`: whether its
-        answer is large.
+        `work`: takes the model; `size`: size of the call in the backlog, as lines and characters;
+        `is_large`: whether its answer is large.
         """
-        host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
         pool = host.long_calls if is_large or size[1] > LONG_TEXT else host.short_calls
         with host.backlog.holding(*size), _stopping_threads(deadline) as stop:
-            return await _in_thread(
-                pool, deadline, stop, getattr(host.model, method), *arguments
-            )
+            return await _in_thread(pool, deadline, stop, work, host.model)
 
     async def stream(
         self, model: str, text: str, request: TextRequest, deadline: float
@@ -302,7 +291,7 @@ class Models:
         """Yield increments of a greedy translation with the index of their line, and finally the
         whole text.
         """
-        host = await self._opened(model, "stream", deadline)
+        host = await self._opened(model, deadline)
         size = _size([text])
         host.backlog.admit(*size, deadline)
         ends = time.monotonic() + deadline
@@ -317,10 +306,10 @@ class Models:
         """Return the languages of the models with their probabilities, likeliest first."""
         return self._language_id.detect(text)
 
-    async def _opened(self, name: str, method: str, deadline: float) -> _Host:
+    async def _opened(self, name: str, deadline: float) -> _Host:
         """Wait until the model for a call is open, and return it.
 
-        Raises UsageError, Overloaded and RegardError.
+        Raises Overloaded and RegardError.
         """
         host = self._hosts[name]
         if self._is_draining:
@@ -332,9 +321,12 @@ class Models:
             raise RegardError(
                 f"the model {name} is away, or still being opened; /ready says which are"
             ) from None
-        if method in ("explain", "continuations") and not isinstance(
-            host.model, ServedFile
-        ):
+        return host
+
+    async def _opened_file(self, name: str, deadline: float) -> _Host:
+        """Return a model like `_opened`. Raises UsageError too, if it runs on PyTorch."""
+        host = await self._opened(name, deadline)
+        if not isinstance(host.model, ServedFile):
             raise UsageError(
                 "this model runs on PyTorch, which this server has no explanations of; use `regard "
                 "show`"
@@ -440,7 +432,7 @@ class Models:
             folder = Folder(
                 opened,
                 settings.precision,
-                settings.threads,
+                settings.threads or available_cores(),
                 settings.answer_limit,
                 host.languages or (),
                 version=time.time_ns(),
@@ -489,9 +481,9 @@ async def _in_thread(
     pool: ThreadPoolExecutor,
     seconds: float,
     stop: threading.Event,
-    work: Callable[..., Any],
+    work: Callable[..., R],
     *arguments: Any,
-) -> Any:
+) -> R:
     """Run `work` in a thread of a pool, until `stop` is set. Raises TimeoutError after
     `seconds`.
     """
@@ -508,7 +500,7 @@ async def _in_thread(
 
 
 def _open_file(
-    path: Path, settings: ServiceSettings, languages: Pair | None
+    path: Path, settings: ServerSettings, languages: Pair | None
 ) -> ServedFile:
     # This raises OSError for errors of the system, which do not make the file unusable.
     path.open("rb").close()

@@ -11,7 +11,7 @@ import msgspec
 import pydantic
 from fastapi import FastAPI
 
-from regard.serving.requests import FORM, JSON, MULTIPART
+from regard.serving.request_bodies import FORM, JSON, MULTIPART
 from regard.serving.service import Answer
 
 _REASONS = {

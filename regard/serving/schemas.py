@@ -12,7 +12,7 @@ from pydantic import Field
 
 from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import example
-from regard.serving.requests import Parameters, StrictParameters, Texts
+from regard.serving.request_bodies import Parameters, StrictParameters, Texts
 from regard.serving.service import (
     Answer,
     CaptionSearch,

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.calls import AT_END, LOG, REQUEST_ID
 from regard.serving.http_errors import CLIENT_GONE, HttpError, error_response
 from regard.serving.prometheus_metrics import Metrics
-from regard.serving.requests import CLOSE, excerpt
-from regard.serving.server_settings import ServerSettings
+from regard.serving.request_bodies import CLOSE, excerpt
 
 HEADERS = {
     b"x-content-type-options": b"nosniff",

@@ -15,7 +15,7 @@ from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.language_pairs import LanguagePairs
 from regard.serving.schemas import TranslateRequest
-from regard.serving.service import OWN_SEARCH, ServedText, TextRequest
+from regard.serving.service import OWN_SEARCH, DeadlineExceeded, ServedText, TextRequest
 from regard.serving.texts import refused
 
 EVENTS = "text/event-stream"
@@ -97,6 +97,8 @@ async def _events(
                         yield event("delta", delta)
             except LineError as problem:
                 raise refused(problem, [number]) from None
+            except DeadlineExceeded:
+                raise DeadlineExceeded(call.seconds) from None
     if call.server.metrics is not None:
         call.server.metrics.count_texts(texts, results)
     yield event("result", parameters.answer(results))

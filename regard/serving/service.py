@@ -12,10 +12,18 @@ from msgspec import Meta
 from pydantic import Field
 
 from regard.common.errors import RegardError
-from regard.common.settings import BEAM, FACTOR, LENGTH, TOKENS
+from regard.common.settings import TOKENS
+from regard.requests.shared_fields import Alignments, NBest
+from regard.search.settings import (
+    Beam,
+    LengthPenalty,
+    MaxLength,
+    NoRepeatNgram,
+    SearchSettings,
+)
 from regard.text.text_format import PLAIN, TextFormat
 
-MOST_NBEST = 100
+ServedNBest = Annotated[NBest, Field(le=100)]
 Pair = tuple[str, str]
 """Language codes of source and target, such as ("ko", "en"); empty: unknown."""
 
@@ -67,8 +75,8 @@ class CaptionSearch(pydantic.BaseModel, frozen=True):
     `nbest` at least.
     """
 
-    beam: int | None = Field(None, ge=1, le=BEAM)
-    nbest: int = Field(1, ge=1, le=MOST_NBEST)
+    beam: Beam | None = None
+    nbest: ServedNBest = 1
     attention: Literal["none", "cross", "all"] = "none"
 
     @pydantic.model_validator(mode="after")
@@ -90,10 +98,10 @@ class CaptionSearch(pydantic.BaseModel, frozen=True):
 class SearchRequest(CaptionSearch, frozen=True):
     """Options of the search for a translation; null: as the model's own settings say."""
 
-    length_penalty: float | None = Field(None, ge=0, le=FACTOR)
-    max_length: int | None = Field(None, ge=1, le=TOKENS)
-    no_repeat_ngram: int | None = Field(None, ge=0, le=LENGTH)
-    alignments: bool = False
+    length_penalty: LengthPenalty | None = None
+    max_length: MaxLength = None
+    no_repeat_ngram: NoRepeatNgram | None = None
+    alignments: Alignments = False
     log_probs: bool = Field(
         False, description="of each token, with the word that it belongs to"
     )
@@ -103,13 +111,13 @@ class SearchRequest(CaptionSearch, frozen=True):
 
         `beam`: beam width of the model's own settings.
         """
-        names = {"beam", "length_penalty", "max_length", "no_repeat_ngram"}
-        options = self.model_dump(include=names, exclude_none=True)
+        options = self.model_dump(include=_SETTINGS, exclude_none=True)
         if self.nbest > beam:
             options.setdefault("beam", self.nbest)
         return options
 
 
+_SETTINGS = {*SearchRequest.model_fields} & {*SearchSettings.model_fields}
 OWN_SEARCH = SearchRequest()
 """The search with a model's own settings."""
 
@@ -154,11 +162,8 @@ Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
 class ExplanationRequest(pydantic.BaseModel, frozen=True):
     """Options of an explanation."""
 
-    nbest: int | None = Field(
-        None,
-        ge=1,
-        le=MOST_NBEST,
-        description="null: the beam of the model, at most five",
+    nbest: ServedNBest | None = Field(
+        None, description="null: the beam of the model, at most five"
     )
     prefix: Prefix = Field(
         "", description="text or token ids that the translation begins with"

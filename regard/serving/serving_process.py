@@ -20,15 +20,15 @@ from typing import Any
 import uvicorn
 
 from regard.common.errors import RegardError, UsageError
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
 from regard.serving.calls import LOG
 from regard.serving.child_process import BEAT_SECONDS, shared_socket, status_pipe
 from regard.serving.connections import Connections
 from regard.serving.crash_table import CallTable
-from regard.serving.models import Models, ServiceSettings
+from regard.serving.models import Models
 from regard.serving.pytorch_process import PyTorchProcess
 from regard.serving.security import HEAD_BYTES
-from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 from regard.serving.supervisor import CONNECTIONS
 
@@ -76,7 +76,7 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     )
     calls = Path(configuration["calls"])
     service = Models(
-        ServiceSettings(**configuration["service"]),
+        settings,
         lambda text: report(say=text),
         pytorch.open,
         calls.with_name("descriptions"),

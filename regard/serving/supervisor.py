@@ -30,7 +30,6 @@ from regard.serving.crash_table import CallTable
 if TYPE_CHECKING:
     from regard.serving.unavailable import Unavailable
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CONNECTIONS = 2048
 """Maximum number of connections in the queue of the socket until they are accepted."""
 COMMANDS = (

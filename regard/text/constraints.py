@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from regard.common.arguments import TEXT, describe, problems_of_types
 from regard.common.counting import counted
@@ -72,7 +71,7 @@ def constraints_of_each(
     return per_source
 
 
-def _type_problems(item: Any) -> list[str]:
+def _type_problems(item: object) -> list[str]:
     """Return an error for each value of the wrong type in the constraints of one line."""
     if not isinstance(item, Constraints):
         return [f"`constraints=`: wanted Constraints, got {describe(item)}"]

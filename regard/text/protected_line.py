@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
@@ -67,7 +67,7 @@ def protect_line(
     line: str,
     sentences: bool = True,
     copies: str = "",
-    own: Any = None,
+    own: object = None,
     kinds: Collection[str] = KEPT,
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if it has none.

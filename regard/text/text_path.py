@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
@@ -29,6 +29,8 @@ Keep = bool | Sequence[str]
 """True keeps spans that are not language, False keeps nothing; a list of patterns keeps their
 matches, too.
 """
+Links = tuple[tuple[int, int], ...] | None
+"""Pairs of a source word and a target word; None if they were not asked for."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
@@ -85,7 +87,7 @@ class PathRules:
     wanted: Wanted = BEST_TEXT
 
     @property
-    def user_patterns(self) -> Any:
+    def user_patterns(self) -> object:
         """The compiled patterns of the user's spans; None if there are none."""
         return None if isinstance(self.keep, bool) else own_pattern(tuple(self.keep))
 
@@ -258,7 +260,7 @@ class _Outcome(NamedTuple):
     note: str | None
 
 
-def _line_path(line: str, rules: PathRules, patterns: Any) -> _LinePath:
+def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     """Translate one line, and translate it again as long as its spans differ.
 
     Retries leave numbers, keys and symbols unprotected, and at last use word links instead of copy
@@ -308,7 +310,7 @@ def _try(
     line: str,
     protected: ProtectedLine | None,
     reader: CaseReader,
-    patterns: Any,
+    patterns: object,
     is_retry: bool,
 ) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
     """Translate the parts of a line, in letters that the model knows; return None if there is no
@@ -360,7 +362,7 @@ def first_reading(
 
 
 def _protected(
-    line: str, copies: str, patterns: Any, kinds: Collection[str]
+    line: str, copies: str, patterns: object, kinds: Collection[str]
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if there are none.
 
@@ -386,7 +388,7 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
     return not INVISIBLE.search(line)
 
 
-def _note(line: str, result: Translation, patterns: Any) -> str | None:
+def _note(line: str, result: Translation, patterns: object) -> str | None:
     """Return a note on spans that a translation has lost or invented; None if there are none."""
     if (
         patterns is None
@@ -414,7 +416,7 @@ def _mapped(
     text: Callable[[str], str],
     tokens: Callable[[Sequence[str]], Iterable[str]],
     source: Callable[[Sequence[str]], Iterable[str]],
-    links: Callable[[Translation], Any] = lambda hypothesis: hypothesis.alignments,
+    links: Callable[[Translation], Links] = lambda hypothesis: hypothesis.alignments,
 ) -> Translation:
     """Return a translation with its texts and tokens mapped, also in its hypotheses and
     readings.
@@ -501,7 +503,7 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
     """
     source_words = copies.restored_words(source)
 
-    def links(hypothesis: Translation) -> Any:
+    def links(hypothesis: Translation) -> Links:
         if not hypothesis.alignments:
             return hypothesis.alignments
         target_words = copies.restored_words(hypothesis.text)

@@ -101,7 +101,7 @@ class Translation:
         return result_html(self.text, self.score, self.readings)
 
 
-def as_texts(texts: Any) -> list[str]:
+def as_texts(texts: object) -> list[str]:
     """Return a text or several texts as a list. Raises UsageError, with all causes, for other
     objects.
     """
@@ -132,7 +132,7 @@ def as_texts(texts: Any) -> list[str]:
     return items
 
 
-def as_text(text: Any, name: str = "") -> str:
+def as_text(text: object, name: str = "") -> str:
     """Return one text. Raises UsageError for other objects.
 
     `name` is the name of the argument if it is not the source.
@@ -142,7 +142,7 @@ def as_text(text: Any, name: str = "") -> str:
     return as_texts([text])[0]
 
 
-def as_token_ids(ids: Any, vocabulary: Sized, name: str = "target") -> list[int]:
+def as_token_ids(ids: object, vocabulary: Sized, name: str = "target") -> list[int]:
     """Return token ids as integers. Raises UsageError for ids that the vocabulary does not have."""
     wanted = f"`{name}=`: wanted a text, or token ids from 0 to {len(vocabulary) - 1:,}"
     if (
@@ -169,6 +169,15 @@ def as_rows_of_ids(rows: Any, vocabulary: Sized) -> list[list[int]]:
     return [as_token_ids(target, vocabulary, "targets") for target in targets]
 
 
+def group_by_word(ids: Sequence[int], words: Sequence[int]) -> list[list[int]]:
+    """Return the token ids of each word, given the word index of each token (−1: of none)."""
+    ids_of_words: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
+    for token_id, word in zip(ids, words, strict=True):
+        if word >= 0:
+            ids_of_words[word].append(token_id)
+    return ids_of_words
+
+
 def check_nbest(nbest: Any, beam: int) -> None:
     """Raise UsageError unless a search with this beam has `nbest` hypotheses."""
     if not (WHOLE.holds(nbest) and 1 <= nbest <= beam):
@@ -178,7 +187,7 @@ def check_nbest(nbest: Any, beam: int) -> None:
         )
 
 
-def check_readings(readings: Any) -> None:
+def check_readings(readings: object) -> None:
     """Raise UsageError unless the argument is attention readings."""
     from regard.attention.alignment import Readings
 

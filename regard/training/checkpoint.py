@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -33,6 +33,16 @@ STATE = "state.json"
 """File with the trainer's state and the checksums of all other files."""
 BEST = "best.safetensors"
 """Copy of the best weights so far."""
+_UNREADABLE = (
+    OSError,
+    SafetensorError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
+"""Errors that a damaged checkpoint raises when it is read."""
 # Names of the files of tensors, of all processes or of one.
 FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")
 
@@ -47,7 +57,7 @@ class Seal:
     """Content of a checkpoint's `state.json`: the trainer's state and the SHA-256 of each file."""
 
     folder: Path
-    state: dict[str, Any]
+    state: Mapping[str, object]
     files: dict[str, str]
 
     @property
@@ -73,7 +83,7 @@ class Checkpoints:
         self,
         update: int,
         parts: Parts,
-        state: dict[str, Any],
+        state: Mapping[str, object],
         best: BestWeights | None = None,
     ) -> None:
         """Write a checkpoint to a temporary folder, sync it, rename it, and remove the oldest one.
@@ -102,7 +112,7 @@ class Checkpoints:
         self,
         own: Parts,
         report_damaged: Callable[[str], None],
-        check_state: Callable[[dict[str, Any]], object] = dict,
+        check_state: Callable[[Mapping[str, object]], object] = dict,
     ) -> Seal | None:
         """Read the newest undamaged checkpoint into `own`; None if there is no checkpoint.
 
@@ -166,7 +176,7 @@ class Checkpoints:
         temporary.mkdir(parents=True)
 
     def _publish(
-        self, temporary: Path, state: dict[str, Any], best: BestWeights | None
+        self, temporary: Path, state: Mapping[str, object], best: BestWeights | None
     ) -> None:
         """Complete a checkpoint, sync it to disk, rename it to its final name, remove old ones."""
         if not self.world.is_main:
@@ -177,7 +187,7 @@ class Checkpoints:
 
         files = sorted(path for path in temporary.iterdir() if path.is_file())
         checksums = {path.name: file_sha256(path) for path in files}
-        contents: dict[str, Any] = {"state": state, "files": checksums}
+        contents: dict[str, object] = {"state": state, "files": checksums}
         contents = {**contents, "checksum": json_digest(contents)}
         (temporary / STATE).write_text(json.dumps(contents, indent=1), encoding="utf-8")
         for path in [*files, temporary / STATE, temporary]:
@@ -262,14 +272,7 @@ def _unseal(folder: Path, world: World) -> Seal:
             if file_sha256(_regular(folder, name)) != files[name]:
                 raise DamagedCheckpoint(f"{name} does not match its checksum")
         return Seal(folder, state, files)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as problem:
+    except _UNREADABLE as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 
@@ -288,20 +291,12 @@ def _regular(folder: Path, name: str) -> Path:
 
 
 def _read(
-    seal: Seal, own: Parts, check_state: Callable[[dict[str, Any]], object]
+    seal: Seal, own: Parts, check_state: Callable[[Mapping[str, object]], object]
 ) -> None:
     try:
         check_state(seal.state)
         read_parts([seal.folder / name for name in seal.files if name != BEST], own)
-    except (
-        OSError,
-        SafetensorError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as problem:
+    except _UNREADABLE as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 

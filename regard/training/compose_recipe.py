@@ -17,7 +17,7 @@ import torch
 from regard.common.errors import ConfigurationError, UsageError
 from regard.common.settings import Settings, merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
 from regard.data.text_augmentation import MEASURED
 from regard.data.tokenizer import Tokenizer
@@ -181,7 +181,7 @@ class RecipeComposer:
             values = merge(_inherit(parent), values)
         preset_in_file = values.pop("preset", None)
         chosen = self.request.preset or preset_in_file
-        arguments: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
+        arguments: dict[str, object] = {"data": dict(self.data)} if self.data else {}
         if chosen is not None or not _names_a_model(values):
             data = override(merge(values, arguments), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
@@ -231,7 +231,7 @@ class RecipeComposer:
             lines += describe_code(str(requested or ""), getattr(recipe.data, name))
         return lines
 
-    def _suitable(self, data: Any, name: str) -> dict[str, Any]:
+    def _suitable(self, data: Any, name: str) -> dict[str, object]:
         """Return values that suit the corpus better than those of a preset.
 
         The corpus is read once. If it cannot be read, there are no such values.
@@ -247,7 +247,7 @@ class RecipeComposer:
             seconds = 60 * minutes_of(self.request.budget) * torch.get_num_threads()
         return {} if size is None else suitable(size, name, seconds)
 
-    def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
+    def _read(self, out: Path | None) -> tuple[dict[str, object], str]:
         """Return the values of the recipe or file, and their origin for messages."""
         recipe = self.request.recipe
         if isinstance(recipe, Settings):
@@ -276,7 +276,7 @@ class RecipeComposer:
         )
         return {"data": {}, **values}, str(recipe)
 
-    def _overrides(self) -> dict[str, Any]:
+    def _overrides(self) -> dict[str, object]:
         overrides = dict(self.request.settings or {})
         if self.request.seed is not None:
             overrides["training.seed"] = self.request.seed
@@ -285,9 +285,9 @@ class RecipeComposer:
         return overrides
 
 
-def data_table(request: TrainArguments) -> dict[str, Any]:
+def data_table(request: TrainArguments) -> dict[str, object]:
     """Return the data table of a recipe. Raises UsageError for languages that are none."""
-    table: dict[str, Any] = {}
+    table: dict[str, object] = {}
     for name in FILE_ARGUMENTS:
         path = getattr(request, name)
         if path is not None:
@@ -331,7 +331,7 @@ def length_setting(settings: FolderSettings) -> str:
     return "longest_source" if settings.images is None else "max_length"
 
 
-def _inherit(parent: ParentRun) -> dict[str, Any]:
+def _inherit(parent: ParentRun) -> dict[str, object]:
     """Return values for fine-tuning a run.
 
     They are its model, tokenizer, search and batching, and a fifth of its peak learning rate.
@@ -362,7 +362,7 @@ def _inherit(parent: ParentRun) -> dict[str, Any]:
     return values
 
 
-def _parent_setting(values: Mapping[str, Any]) -> Path | None:
+def _parent_setting(values: Mapping[str, object]) -> Path | None:
     training = values.get("training")
     if isinstance(training, dict) and training.get("parent"):
         return Path(str(training["parent"]))
@@ -370,8 +370,8 @@ def _parent_setting(values: Mapping[str, Any]) -> Path | None:
 
 
 def _without_other_end(
-    values: dict[str, Any], overrides: Mapping[str, Any]
-) -> dict[str, Any]:
+    values: dict[str, object], overrides: Mapping[str, object]
+) -> dict[str, object]:
     """Return a run's values without its updates if minutes are set now, and vice versa.
 
     A recipe cannot have both.
@@ -387,7 +387,7 @@ def _without_other_end(
     return {**values, "training": training}
 
 
-def _names_a_model(values: Mapping[str, Any]) -> bool:
+def _names_a_model(values: Mapping[str, object]) -> bool:
     """Return whether these values name the kinds of encoder and decoder, and need no preset."""
     model = values.get("model")
     if not isinstance(model, dict):

@@ -91,7 +91,7 @@ def forecast(
 
 def loopback_speed() -> float:
     """Return the bytes a second that two processes of this machine each send in an all-reduce."""
-    store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     command = module_command(
         "regard.training.forecast", call=f"take_part(1, {store.port})"
     )
@@ -107,8 +107,8 @@ def loopback_speed() -> float:
 
 def take_part(rank: int, port: int) -> list[float]:
     """All-reduce a few messages with the other process, and return the seconds of each."""
-    gloo: Any = dist.ProcessGroupGloo
-    store: Any = dist.TCPStore("127.0.0.1", port, is_master=False)
+    gloo = dist.ProcessGroupGloo
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
     options = gloo._Options()
     seconds = []
     options._devices = [gloo.create_device(hostname="127.0.0.1")]

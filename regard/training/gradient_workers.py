@@ -11,8 +11,7 @@ import copy
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -137,13 +136,13 @@ class GradientWorkers:
 def _replica(objective: Objective) -> Objective:
     """Return a copy that shares the memory of the weights and has its own gradients."""
     # `deepcopy` takes these parameters in place of copies.
-    shared: dict[int, Any] = {
+    shared: dict[int, object] = {
         id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()
     }
     return copy.deepcopy(objective, shared)
 
 
-def autocast(precision: str, device: torch.device) -> Any:
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Return a context for matrix products in this precision; weights stay in float32."""
     if precision == "bfloat16":
         return torch.autocast(device.type, torch.bfloat16)

@@ -9,15 +9,85 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict
 
 from regard.common.atomic import write_bytes
 from regard.common.reading import parse_json
 
+ValidationScore = Literal["loss", "chrf", "bleu", "cider"]
+VALIDATED: tuple[ValidationScore, ...] = ("loss", "chrf", "bleu", "cider")
+"""Names of the loss and the scores of a validation."""
 SCORES = ("cross_entropy", "loss", "guided", "chrf", "bleu", "cider")
 """Values that are drawn as curves, so they have to be numbers."""
+
+
+class ValidationScores(TypedDict, total=False):
+    """The loss in nats per token, the scores, and the entropy of each attention layer in nats."""
+
+    loss: float
+    chrf: float
+    bleu: float
+    cider: float
+    attention: dict[str, float]
+
+
+class JournalEvent(TypedDict, total=False):
+    """An event of a run: its name, the time in seconds since 1970, and the values of its kind.
+
+    A float that was infinite or NaN is None.
+    """
+
+    event: str
+    time: float
+    update: int
+    # "train" and "valid"; loss and cross-entropy are in nats per token
+    loss: float | None
+    cross_entropy: float | None
+    guided: float | None
+    gradient_norm: float | None
+    learning_rate: float
+    epoch: int
+    updates: int | None  # the last update, if known
+    seconds_left: float | None
+    tokens_per_second: float
+    tokens: int
+    seconds: float  # of training, without validation
+    chrf: float
+    bleu: float
+    cider: float
+    attention: dict[str, float]  # entropy of each layer
+    best: bool
+    validation_seconds: float
+    # "end", "budget", "halved", "damaged" and "restored"
+    reason: str
+    minutes: float
+    parts: int
+    problem: str
+    # "test"
+    pairs: int
+    beam: int
+    scores: list[TestScore]
+    # "machine"
+    regard: str
+    torch: str
+    python: str
+    device: str
+    threads: int
+    processor: str
+    processes: int
+    command: str  # quoted for a shell; empty if called from Python
+
+
+class TestScore(TypedDict):
+    """A metric on the test pairs with its 95 % interval, the part of `TestedScore` that is read."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    signature: str
 
 
 class Journal:
@@ -26,12 +96,10 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write(self, event: str, **values: Any) -> None:
+    def write(self, event: str, **values: object) -> None:
         """Append an event, with the time of day in seconds since 1970."""
-        line = json.dumps(
-            {"event": event, **_rounded(values), "time": round(time.time(), 1)},
-            ensure_ascii=False,
-        )
+        record = {"event": event, **values, "time": round(time.time(), 1)}
+        line = json.dumps(_rounded(record), ensure_ascii=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -47,7 +115,7 @@ class Journal:
         write_bytes(self.path, text.encode("utf-8", "replace"))
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     """Round floats to six decimals, also in nested tables.
 
     Infinities and NaN, which JSON lacks, become None.
@@ -59,7 +127,7 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
+def read(path: Path, warn: bool = False) -> list[JournalEvent]:
     """Return the events of a journal, without damaged lines; training does not depend on them.
 
     With `warn` a warning names the damaged lines, except the last line, which any crash can cut
@@ -86,7 +154,22 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
     return [event for event in events if event is not None]
 
 
-def cross_attention_entropy(event: Mapping[str, Any]) -> float | None:
+def of_kind(events: Iterable[JournalEvent], kind: str) -> list[JournalEvent]:
+    """Return the events with a name, such as "train" or "valid"."""
+    return [event for event in events if event["event"] == kind]
+
+
+def last_update(events: Iterable[JournalEvent]) -> int:
+    """Return the highest update of the events; 0 if there are none."""
+    return max((event.get("update", 0) for event in events), default=0)
+
+
+def scores_of(event: JournalEvent) -> dict[str, float]:
+    """Return the loss and the scores of a validation."""
+    return {name: value for name in VALIDATED if (value := event.get(name)) is not None}
+
+
+def cross_attention_entropy(event: JournalEvent) -> float | None:
     """Return the entropy of cross-attention at a validation, averaged over its layers, or None."""
     layers = event.get("attention")
     if not isinstance(layers, dict):
@@ -99,10 +182,10 @@ def cross_attention_entropy(event: Mapping[str, Any]) -> float | None:
     return sum(entropies) / len(entropies) if entropies else None
 
 
-def _parse(line: str) -> dict[str, Any] | None:
+def _parse(line: str) -> JournalEvent | None:
     """Parse a line; None if it is no event with an update and scores that are numbers."""
     try:
-        event = parse_json(line)
+        event: JournalEvent = parse_json(line)
     except ValueError:
         return None
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):

@@ -200,7 +200,7 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         bias: Tensor,
         targets: Tensor,
         smoothing: float,
-    ) -> Any:
+    ) -> tuple[Tensor, Tensor]:
         low = _product_dtype(features)
         V = weight.shape[0]
         F = features.to(low)
@@ -245,7 +245,7 @@ class _SlicedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         features, weight, bias = ctx.saved_tensors
         return (
             features.to(ctx.dtype).mul_(gradient),
@@ -267,7 +267,7 @@ class _SlicedRDrop(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         rdrop: float,
-    ) -> Any:
+    ) -> tuple[Tensor, Tensor]:
         low = _product_dtype(first)
         V = weight.shape[0]
         W = weight.to(low)
@@ -326,7 +326,7 @@ class _SlicedRDrop(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         first, second, weight, bias = ctx.saved_tensors
         features = [tensor.to(ctx.dtype).mul_(gradient) for tensor in (first, second)]
         return *features, weight.mul_(gradient), bias.mul_(gradient), None, None, None

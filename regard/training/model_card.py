@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from regard.common.atomic import write_bytes
 from regard.common.counting import counted
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.languages import english_name
+from regard.training.journal import JournalEvent
 from regard.training.recipe import Recipe
 from regard.training.run_record import RunRecord
 
@@ -136,7 +136,7 @@ def _usage(name: str, images: bool) -> str:
     )
 
 
-def _scores(best: Mapping[str, Any], language: str) -> str:
+def _scores(best: JournalEvent, language: str) -> str:
     if not best:
         return "The run ended before its first validation: there are no scores."
     signature = f"(sacreBLEU's defaults, tok:{bleu_tokenizer(language)})"

@@ -24,7 +24,7 @@ from regard.common.settings import (
     read_toml,
 )
 from regard.data.batch_stream import BatchingSettings
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import TokenizerSettings
 from regard.models import ModelSettings
@@ -363,5 +363,5 @@ def preset(name: str) -> dict[str, Any]:
     return by_name[name]
 
 
-def _presets() -> dict[str, dict[str, Any]]:
+def _presets() -> dict[str, dict[str, object]]:
     return package_toml("regard.training", "presets.toml")

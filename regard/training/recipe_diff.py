@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from regard.common.settings import override
 from regard.training.recipe import Recipe
@@ -74,7 +73,9 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
     return Recipe.parse(override({}, kept), "the run"), differences
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(
+    values: Mapping[str, object], prefix: str = ""
+) -> Iterator[tuple[str, object]]:
     """Yield all settings with their dotted names."""
     for key, value in values.items():
         if isinstance(value, dict):

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from regard.common.reading import check_links, file_bytes, parse_json
-from regard.data.corpus import EVALUATION, CorpusFacts
+from regard.data.corpus_facts import CorpusFacts
+from regard.data.corpus_settings import EVALUATION
 from regard.data.provenance import DATA_FILE, Fingerprints
+from regard.training.journal import JournalEvent, of_kind
 from regard.training.journal import read as read_journal
 from regard.training.recipe import Recipe, read_run_recipe
 
@@ -31,7 +32,7 @@ class RunRecord:
     """
 
     recipe: Recipe | None
-    events: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[JournalEvent] = ()
     corpora: Mapping[str, CorpusFacts] = field(default_factory=dict)
     files: Fingerprints = field(default_factory=dict)
     report: tuple[str, ...] = ()
@@ -57,19 +58,17 @@ class RunRecord:
         events = read_journal(folder / "journal.jsonl")
         return cls(recipe, events, corpora, files, report)
 
-    def events_of(self, name: str) -> list[Mapping[str, Any]]:
-        """Return the events of a name, such as "valid"."""
-        return [event for event in self.events if event["event"] == name]
-
-    def last(self, name: str) -> Mapping[str, Any]:
-        """Return the last event of a name; empty if there is none."""
-        return ([{}, *self.events_of(name)])[-1]
+    def last(self, kind: str) -> JournalEvent:
+        """Return the last event of a kind, such as "valid"; empty if there is none."""
+        nothing: JournalEvent = {}
+        return [nothing, *of_kind(self.events, kind)][-1]
 
     @property
-    def best(self) -> Mapping[str, Any]:
+    def best(self) -> JournalEvent:
         """The validation whose weights are in the folder; empty if there was none."""
-        best = [event for event in self.events_of("valid") if event.get("best")]
-        return ([{}, *best])[-1]
+        nothing: JournalEvent = {}
+        valid = of_kind(self.events, "valid")
+        return [nothing, *(event for event in valid if event.get("best"))][-1]
 
     @property
     def test_is_outdated(self) -> bool:
@@ -80,7 +79,7 @@ class RunRecord:
     @property
     def commands(self) -> tuple[str, ...]:
         """The command lines that began and resumed the run, each once; empty for Python."""
-        commands = (event.get("command") for event in self.events_of("machine"))
+        commands = (event.get("command") for event in of_kind(self.events, "machine"))
         given = (command for command in commands if isinstance(command, str))
         return tuple(dict.fromkeys(given))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import pydantic
 from pydantic import Field
@@ -37,7 +37,7 @@ class ScheduleSettings(Settings):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _noam_defaults(cls, values: Any) -> Any:
+    def _noam_defaults(cls, values: object) -> object:
         if isinstance(values, dict) and values.get("kind") == "noam":
             return {"peak": 1.0, "warmup": NOAM_WARMUP, **values}
         return values

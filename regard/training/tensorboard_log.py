@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ class TensorBoardLog:
             raise MissingExtra("tensorboard", "board", "training.tensorboard") from None
         self._writer: Any = SummaryWriter(str(folder))
 
-    def __call__(self, event: str, values: dict[str, Any]) -> None:
+    def __call__(self, event: str, values: Mapping[str, object]) -> None:
         if event not in ("train", "valid"):
             return
         for name, value in values.items():
@@ -40,7 +41,7 @@ def with_tensorboard(report: Report | None, run: Path, enabled: bool) -> Report 
         return report
     log = TensorBoardLog(run / "board")
 
-    def both(event: str, values: dict[str, Any]) -> None:
+    def both(event: str, values: dict[str, object]) -> None:
         if report is not None:
             report(event, values)
         log(event, values)

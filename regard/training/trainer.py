@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
 from regard.training.early_stopping import is_patience_over
 from regard.training.gradient_workers import out_of_memory
-from regard.training.journal import Journal
+from regard.training.journal import Journal, ValidationScores
 from regard.training.loss import Loss
 from regard.training.loss_meter import Meter
 from regard.training.moving_average import MovingAverage
@@ -42,8 +42,8 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-Validate = Callable[[Model], dict[str, Any]]
-"""Validation of a model: returns loss, chrf, bleu and, for captions, cider, for the journal."""
+Validate = Callable[[Model], ValidationScores]
+"""Validation of a model, for the journal."""
 Batches = list[tuple[int, TrainingBatch]]
 """Micro-batches of this process with their indices in the update."""
 RECENT = 120.0
@@ -78,14 +78,14 @@ class Progress:
     validations_since_best: int = 0
     validated_at: int = 0  # update of the last validation
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         values = asdict(self)
         for name in ("best", "best_loss"):
             values[name] = None if math.isinf(values[name]) else values[name]
         return values
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Progress:
+    def from_json(cls, values: Mapping[str, object]) -> Progress:
         """Read the values that `as_json` returned.
 
         Raises ValueError, KeyError or TypeError if they are no state of a run.
@@ -96,12 +96,12 @@ class Progress:
             if not isinstance(values[name], types) or isinstance(values[name], bool):
                 raise TypeError(f"its state has {name} = {values[name]!r:.40}")
         # None stands for an infinite number, which is the default of its field.
-        fields = {
+        fields: dict[str, Any] = {
             name: value
             for name, value in values.items()
             if value is not None or name == "updates"
         }
-        fields["position"] = Position.from_json(values["position"])
+        fields["position"] = Position.from_json(fields["position"])
         return cls(**fields)
 
 
@@ -393,7 +393,7 @@ class Trainer:
             "budget", update=progress.update, minutes=minutes, updates=progress.updates
         )
 
-    def _progress_values(self) -> dict[str, Any]:
+    def _progress_values(self) -> dict[str, object]:
         """Return update and epoch and, if they are known, the last update and the seconds left."""
         progress = self.progress
         seconds_left = None
@@ -446,7 +446,7 @@ class Trainer:
         began = time.perf_counter()
         with self.ema.swapped_in(self.world.sharded):
             self.model.eval()
-            scores: dict[str, Any] = {}
+            scores: ValidationScores = {}
             # If weights are sharded, all processes must take part in every pass.
             if self.world.is_main or self.world.sharded:
                 scores = self.validate(self.model)
@@ -512,7 +512,7 @@ class Trainer:
             "random": {"cpu": torch.get_rng_state()},
         }
 
-    def _record(self, event: str, **values: Any) -> None:
+    def _record(self, event: str, **values: object) -> None:
         """Write an event into the journal and report it."""
         if not self.world.is_main:
             return
@@ -595,7 +595,7 @@ def _check_per_update(batches: BatchSource, world: World, equal: bool) -> None:
 def handle_stop_signals(stop: Callable[[int], None]) -> Iterator[None]:
     """Turn the first Ctrl-C or SIGTERM into a call of `stop`; a second one stops at once."""
 
-    def handle(number: int, _: Any) -> None:
+    def handle(number: int, _: object) -> None:
         stop(number)
         for name, handler in before.items():
             signal.signal(name, handler)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -125,7 +124,7 @@ def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
     )
 
 
-def _parameter_groups(model: Model, encoder_rate: float) -> list[dict[str, Any]]:
+def _parameter_groups(model: Model, encoder_rate: float) -> list[dict[str, object]]:
     """Return parameter groups: the encoder at `encoder_rate`, all others at the full rate.
 
     Weights that encoder and decoder share are among the others.

@@ -136,7 +136,7 @@ def test_an_export_answers_as_its_folder_does(
     monkeypatch.setenv(export_cache.SWITCH, "on")
     monkeypatch.setenv(private_cache.FOLDER, str(exports))
     if options in EXPORTED:
-        monkeypatch.setattr("regard.cli.translate._model_folders", None)
+        monkeypatch.setattr("regard.cli.translate_model._model_folders", None)
     assert run() == expected
 
 
@@ -150,7 +150,7 @@ def test_the_rest_is_left_to_pytorch(
         raise UsageError("PyTorch")
 
     monkeypatch.setattr(export_cache, "find_export", None)
-    monkeypatch.setattr("regard.cli.translate._model_folders", open_folders)
+    monkeypatch.setattr("regard.cli.translate_model._model_folders", open_folders)
     regard.fails(f"translate {model} lines.txt {options}", because="PyTorch")
 
 

@@ -19,7 +19,7 @@ from regard.comparison.entries import (
     open_runs,
     status_of,
 )
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.requests.compare_request import named_path
 from regard.training import Recipe
 from regard.training.recipe import preset

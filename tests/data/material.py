@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from regard.data.corpus import Corpus, CorpusReport, Pair
+from regard.data.corpus import Corpus
+from regard.data.pairs import CorpusReport, Pair
 from regard.data.text import write_lines
 
 WORDS = "ein Hund läuft über die grüne Wiese zwei Männer reden auf der Straße 개가 달린다 빨간 공 😀 œuvre".split()  # noqa: SIM905

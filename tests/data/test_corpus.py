@@ -13,13 +13,11 @@ import pytest
 from helpers.text_table import rows
 
 from regard.common.errors import ConfigurationError, DataError, RegardError, UsageError
-from regard.data.corpus import (
-    CorpusSettings,
-    Filters,
-    Overlap,
-    PairFiles,
-    read_corpus,
-)
+from regard.data.corpus import read_corpus
+from regard.data.corpus_facts import Overlap
+from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
+from regard.data.pair_filters import Filters
 from regard.data.text import clean, read_lines, write_lines
 
 GERMAN = ["Ein Hund läuft.", "Zwei Männer reden.", "Ein roter Ball."]
@@ -199,7 +197,7 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     sources = ["Ein Hund.", "", "a", "w " * 201, long, "Ein Hund.", "Ein Hund.", "  "]
     targets = ["A dog.", "b", "c" * 40, "w " * 201, long, "A dog.", "The dog.", ""]
     files = write_two_files(tmp_path, sources, targets)
-    corpus = read_corpus(files, Filters())
+    corpus = read_corpus(files, Filters(200, 9))
 
     assert [pair.line for pair in corpus.pairs] == [1, 6, 7]
 
@@ -215,12 +213,12 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     assert "\n  dropped, too long: 2 (lines 4, 5)\n" in printed
     assert "duplicates kept: 1" in printed
 
-    unique = read_corpus(files, Filters(drop_duplicates=True))
+    unique = read_corpus(files, Filters(200, 9, drop_duplicates=True))
     assert [pair.line for pair in unique.pairs] == [1, 7]
     assert unique.report.dropped["duplicate"].count == 1
     assert unique.report.duplicates == 0
 
-    evaluation = read_corpus(files, None, "valid")
+    evaluation = read_corpus(files, name="valid")
     assert [pair.line for pair in evaluation.pairs] == [1, 3, 4, 5, 6, 7]
     assert [*evaluation.report.dropped] == ["empty"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from regard.common.errors import DataError
-from regard.data.corpus import PairFiles, read_corpus
+from regard.data.corpus import read_corpus
 from regard.data.delimited import HEAD
+from regard.data.file_formats import PairFiles
 from regard.data.pair_filters import Filters
-from regard.data.streamed_corpus import scan
 
 QUOTES = "fields stood in quotation marks"
 NAMES = "line 1 names the columns"
@@ -25,7 +25,7 @@ def _read(path: Path, lines: list[str]) -> tuple[Rows, str]:
     data = ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     corpus = read_corpus(PairFiles(pairs=path))
-    streamed = scan(PairFiles(pairs=path))
+    streamed = read_corpus(PairFiles(pairs=path), on_disk=True)
     assert (tuple(streamed), streamed.report) == (corpus.pairs, corpus.report)
     return [(pair.line, pair.source, pair.target) for pair in corpus.pairs], "\n".join(
         corpus.report.lines()
@@ -243,6 +243,6 @@ def test_equal_sides_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.en"
     path.write_text("".join(f"A dog {i}.\n" for i in range(300)))
     warning = "  warning: source and target are the same in 300 of 300 pairs; a model that learns from these copies its input"
-    assert warning in read_corpus(PairFiles(path, path), Filters()).report.lines()
+    assert warning in read_corpus(PairFiles(path, path), Filters(200, 9)).report.lines()
     _, report = _read(tmp_path / "a.tsv", ["OK\tOK", "a\tb"])
     assert "warning" not in report

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from regard.common.errors import DataError
-from regard.data.corpus import Corpus, CorpusReport, Pair
+from regard.data.corpus import Corpus
 from regard.data.holdout import hold_out
+from regard.data.pairs import CorpusReport, Pair
 
 
 def corpus_of(pairs: Iterable[tuple[str, str]]) -> Corpus:

@@ -8,7 +8,7 @@ import pytest
 from helpers.text_table import rows
 
 from regard.common.errors import ConfigurationError, UsageError
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.language_codes import canonical_code
 from regard.data.languages import (
     Languages,

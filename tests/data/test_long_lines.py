@@ -17,8 +17,10 @@ from helpers.time_limits import time_limit
 
 from regard.common.errors import DataError
 from regard.data import text
-from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
-from regard.data.pair_filters import Pair, PairFiles
+from regard.data.corpus import read_corpora, read_corpus
+from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
+from regard.data.pairs import Pair
 from regard.data.text import clean, nfc, read_lines, write_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.word_alignments import read_word_links
@@ -130,11 +132,11 @@ def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(
     write_lines(path, ["I go home", "I " * 401, "가" * 4001, "I " * 400])
     names = ("source", "target", "valid_source", "valid_target")
     files = dict.fromkeys(names, str(path))
-    train, others = read_corpora(CorpusSettings.parse(files, "test"), read_corpus)
+    corpora = read_corpora(CorpusSettings.parse(files, "test"))
 
-    assert [pair.line for pair in train["train"].pairs] == [1]
-    assert [pair.line for pair in others["valid"].pairs] == [1, 4]
-    assert "  dropped, too long: 2 (lines 2, 3)" in others["valid"].report.lines()
+    assert [pair.line for pair in corpora["train"]] == [1]
+    assert [pair.line for pair in corpora["valid"]] == [1, 4]
+    assert "  dropped, too long: 2 (lines 2, 3)" in corpora["valid"].report.lines()
 
 
 def test_the_links_of_a_dropped_pair_may_be_too_long(tmp_path: Path) -> None:

@@ -18,13 +18,9 @@ from material import noisy_sentences, write_corpus
 from regard.common.errors import DataError
 from regard.data import prepare
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
-from regard.data.corpus import (
-    CorpusSettings,
-    Overlap,
-    read_corpora,
-    read_corpus,
-    texts_sha256,
-)
+from regard.data.corpus import read_corpora
+from regard.data.corpus_facts import Overlap, texts_sha256
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.examples import encode_pairs, resampler
 from regard.data.holdout import hold_out
 from regard.data.mixture import Mixture
@@ -69,7 +65,7 @@ def first_updates(prepared: PreparedData) -> list[Any]:
 
 def assert_same(expected: PreparedData, actual: PreparedData) -> None:
     """Assert that everything a run uses is the same."""
-    for name in ("report", "pairs", "longest_source", "facts", "valid"):
+    for name in ("report", "pairs", "longest_source", "facts", "valid", "sample"):
         assert getattr(expected, name) == getattr(actual, name)
     assert expected.tokenizer.fingerprint == actual.tokenizer.fingerprint
     assert expected.batches.padding() == actual.batches.padding()
@@ -119,7 +115,8 @@ def test_shards_give_the_same_data_as_memory(
 def test_prepared_data_equal_the_single_steps(tmp_path: Path) -> None:
     """Compare with the single steps, called one after another."""
     data = corpus_settings(tmp_path, **evaluation_files(tmp_path, "test"))
-    train_corpora, evaluation = read_corpora(data, read_corpus)
+    evaluation = read_corpora(data, data.evaluation_files)
+    train_corpora = read_corpora(data, data.training_files)
     train_corpora, evaluation["valid"] = hold_out(train_corpora, 3)
     corpora = {**train_corpora, **evaluation}
     train = corpora["train"]

@@ -16,7 +16,7 @@ from regard.common.errors import ConfigurationError, DataError
 from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, Position
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSizeSettings, SourcePixels
 from regard.data.prepare import PreparedData, prepare_data

@@ -16,8 +16,9 @@ from material import corpus, sentences
 from regard.common.errors import DataError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings
-from regard.data.corpus import Corpus, Pair
+from regard.data.corpus import Corpus
 from regard.data.examples import encode_pairs, resampler
+from regard.data.pairs import Pair
 from regard.data.shards import Shards, write_shards
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, UNK
@@ -64,7 +65,7 @@ def test_shards_equal_the_examples_and_are_resampled_as_text(
     extra.append("x" * 500)
     pairs = [*corpus(60).pairs, *(Pair(line, line[::-1], 1) for line in extra)]
     text = Corpus(tuple(pairs), corpus(60).report)
-    monkeypatch.setattr("regard.data.pair_filters.CHUNK", 16)
+    monkeypatch.setattr("regard.data.pairs.CHUNK", 16)
     folder = tmp_path / "train"
     shards = write_shards(folder, text.pairs, learnt, {"of": "text"}, rows)
     lists = encode_pairs(text.sources, text.targets, learnt)

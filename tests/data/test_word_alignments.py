@@ -14,8 +14,11 @@ from material import write_corpus
 from regard.common.errors import ConfigurationError, DataError
 from regard.data.batch import Example, collate
 from regard.data.batch_stream import BatchingSettings
-from regard.data.corpus import CorpusSettings, Pair, PairFiles, read_corpus
+from regard.data.corpus import read_corpus
+from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
 from regard.data.mixture import Mixture
+from regard.data.pairs import Pair
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.provenance import describe_changes
 from regard.data.text import clean, read_lines, write_lines

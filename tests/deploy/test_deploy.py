@@ -19,11 +19,10 @@ from helpers.system_marks import linux
 from typer.main import get_command
 
 from regard.cli.app import app
+from regard.requests.server_settings import LOOPBACK, ServerSettings
 from regard.serving.application import create_app
 from regard.serving.keys import add_key, list_keys
-from regard.serving.models import Models, ServiceSettings
-from regard.serving.server_settings import ServerSettings
-from regard.serving.supervisor import LOOPBACK
+from regard.serving.models import Models
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -153,7 +152,7 @@ def test_probes_are_paths_of_the_server() -> None:
 
     assert paths == {"liveness": "/health", "readiness": "/ready", "startup": "/ready"}
 
-    server = create_app(Models(ServiceSettings()), ServerSettings())
+    server = create_app(Models(ServerSettings()), ServerSettings())
     assert {*paths.values()} <= server.openapi()["paths"].keys()
 
 

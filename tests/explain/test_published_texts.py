@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from regard.data.corpus import CorpusFacts, canonical_licence
+from regard.data.corpus_facts import CorpusFacts
+from regard.data.corpus_settings import canonical_licence
 from regard.data.languages import Languages
 from regard.explain import licences, published_card
 from regard.explain.published_card import card_body, card_metadata, warnings_of

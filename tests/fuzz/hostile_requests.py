@@ -19,7 +19,7 @@ from fuzz.served import CAPTIONS, FOLDER, SENTENCES, STEADY, Served
 from helpers.text_table import items, lines, rows
 
 from regard.serving import deepl, libretranslate, schemas
-from regard.serving.requests import Parameters
+from regard.serving.request_bodies import Parameters
 
 Values = dict[str, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMDAQCyNhmZAAAAAElFTkSuQmCC"

@@ -1,7 +1,7 @@
 """Faults that users have reported of translators in public, each with its whole kind: rows C1 to
 C44 and F1 to F39.
 
-The rows that other tests hold already are not repeated: kinds of files (`data/test_file_kinds.py`),
+The rows that other tests hold already are not repeated: kinds of files (`data/test_file_formats.py`),
 tables of pairs (`data/test_delimited.py`), requests (`serving/test_refusals.py`), captions, scores,
 training. Models have random weights: what holds here, no training breaks.
 """

@@ -1,4 +1,6 @@
-"""`import regard` offers exactly the documented names, loaded when first used."""
+"""No public name disappears unnoticed; `import regard` offers exactly the documented names, loaded
+when first used.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.text_table import items
+from repository.public_names import public_names, recorded_names
 
 import regard
 
@@ -18,6 +21,17 @@ NAMES = {
     ),
     *items("load presets publish train watch __version__"),
 }
+REMOVED: dict[str, str] = {}
+"""Recorded names that there are no longer, each with the reason."""
+
+
+def test_no_public_name_disappears_without_a_reason() -> None:
+    names = public_names()
+    recorded = recorded_names()
+
+    assert recorded - names == set(REMOVED), "list what is removed, with the reason"
+    assert not names - recorded, "new: run tests/repository/public_names.py"
+    assert all(REMOVED.values())
 
 
 def test_the_public_names_are_these_and_exist() -> None:

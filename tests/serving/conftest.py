@@ -17,9 +17,9 @@ from fake import Ask, FakeService
 from helpers.browser import NODE_MODULES
 from running_server import serving
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
 from regard.serving.crash_table import CallTable
-from regard.serving.server_settings import ServerSettings
 
 
 @pytest.fixture

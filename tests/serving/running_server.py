@@ -13,8 +13,8 @@ import httpx
 import uvicorn
 from helpers.time_limits import wait_until
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
-from regard.serving.server_settings import ServerSettings
 from regard.serving.serving_process import server_config
 from regard.serving.supervisor import listen
 

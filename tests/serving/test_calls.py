@@ -14,9 +14,9 @@ import pytest
 from fake import Ask, FakeService
 from helpers.time_limits import wait_until_async
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
 from regard.serving.crash_table import CallTable
-from regard.serving.server_settings import ServerSettings
 
 HELLO = {"text": "hello", "source": "en", "target": "ko"}
 

@@ -8,9 +8,9 @@ import httpx
 from fake import FakeService
 from starlette.types import Message, Receive, Scope, Send
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
 from regard.serving.fair_starts import FairStarts
-from regard.serving.server_settings import ServerSettings
 
 
 async def begun(sent: list[str], given_up: int = -1) -> list[str]:

@@ -34,6 +34,7 @@ from regard.model_folder import (
     write_settings,
 )
 from regard.pipeline import RuntimeTranslator, export_cache, load_captioner
+from regard.requests.server_settings import ServerSettings
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
@@ -41,12 +42,11 @@ from regard.runtime.model import Constraints
 from regard.serving import served_translator
 from regard.serving.application import create_app
 from regard.serving.backlog import Backlog
-from regard.serving.models import Models, ServiceSettings
+from regard.serving.models import Models
 from regard.serving.pytorch_models import open_folder
 from regard.serving.pytorch_process import Folder, ProcessAway
 from regard.serving.runtime_explanation import Explainer
 from regard.serving.served_translator import ServedFile
-from regard.serving.server_settings import ServerSettings
 from regard.serving.service import (
     DeadlineExceeded,
     ExplanationRequest,
@@ -106,7 +106,7 @@ def served(
 
     async def run() -> Any:
         messages: list[str] = []
-        given = ServiceSettings(**{"threads": 2, "reload_seconds": 0, **settings})
+        given = ServerSettings(**{"threads": 2, "reload_seconds": 0, **settings})
         service = Models(given, messages.append, open_pytorch, descriptions)
         await service.start(paths, languages, strict)
         try:

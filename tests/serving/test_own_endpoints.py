@@ -30,6 +30,7 @@ def test_a_stream_that_is_late_ends_with_an_error(ask: Ask) -> None:
     assert first.startswith("event: delta")
     assert last.startswith("event: error")
     assert '"status":504' in last
+    assert "not done within 0.5 seconds" in last
 
 
 def test_images_come_in_forms_and_stay_in_memory(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from regard.common.errors import ConfigurationError
-from regard.serving.server_settings import ServerSettings
+from regard.requests.server_settings import ServerSettings
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 

@@ -20,9 +20,9 @@ from fuzz.exchanges import ask as exchange
 from helpers.system_marks import posix
 from running_server import serving
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
 from regard.serving.keys import add_key
-from regard.serving.server_settings import ServerSettings
 
 RECORD = Path(__file__).with_name("refusals.jsonl")
 SHOWN = (

@@ -5,6 +5,7 @@ by signals.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.small_models import SENTENCES
@@ -20,10 +22,11 @@ from helpers.system_marks import linux
 from helpers.time_limits import wait_until
 from running_server import RunningServer
 
-from regard.cli.serve import serve
+from regard.cli.serve import serve, server_settings
 from regard.common.errors import UsageError
 from regard.pipeline import RuntimeTranslator
 from regard.requests.serve_request import ServeCommand
+from regard.requests.server_settings import LOOPBACK, ServerSettings
 from regard.serving.serving_process import parse_pairs
 from regard.serving.supervisor import listen
 from tests.serving.test_models import write_file
@@ -88,6 +91,22 @@ def test_what_cannot_be_served_ends_in_a_sentence(
 
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert all(message in done.stderr for message in messages)
+
+
+def test_options_become_settings_of_the_server() -> None:
+    """They reach the process that serves as JSON."""
+    options: dict[str, Any] = {"key_file": Path("keys.json"), "require_key": True}
+    command = ServeCommand(models=(Path("m"),), hosts=("a.example",), **options)
+    settings = server_settings(command)
+    sent = json.loads(settings.model_dump_json())
+
+    assert settings == ServerSettings(hosts=("a.example",), **options)
+    assert ServerSettings.parse(sent, "regard serve") == settings
+
+    command = ServeCommand(models=(Path("m"),), host="192.0.2.1", cluster="local")
+    settings = server_settings(command)
+    assert settings.hosts == (*LOOPBACK, "192.0.2.1")
+    assert settings.threads == 1
 
 
 def test_options_that_are_refused(file: Path) -> None:

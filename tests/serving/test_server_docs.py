@@ -14,9 +14,9 @@ import pytest
 from fake import FakeService
 from helpers.system_marks import posix
 
+from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
 from regard.serving.keys import list_keys
-from regard.serving.server_settings import ServerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "tutorials" / "serve.md").read_text(

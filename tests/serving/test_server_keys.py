@@ -14,8 +14,8 @@ from fake import Ask
 from helpers.system_marks import posix
 
 from regard.common.errors import ConfigurationError, DataError, UsageError
+from regard.requests.server_settings import ServerSettings
 from regard.serving.keys import KeyFile, add_key, list_keys, revoke_key
-from regard.serving.server_settings import ServerSettings
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 

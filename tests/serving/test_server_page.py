@@ -133,7 +133,7 @@ import sys
 sys.modules.update(dict.fromkeys(("torch", "PIL", "fontTools", "sentencepiece", "safetensors")))  # none is installed
 from fake import FakeService
 from regard.serving import application, serving_process
-from regard.serving.server_settings import ServerSettings
+from regard.requests.server_settings import ServerSettings
 serving_process.create_app(FakeService(), ServerSettings())
 application._page()
 """

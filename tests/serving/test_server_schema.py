@@ -18,8 +18,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from regard.cli.request_options import described_fields
+from regard.requests.caption_request import CaptionCommand
+from regard.requests.server_settings import ServerSettings
+from regard.requests.translate_request import TranslateCommand
+from regard.search import SearchSettings
 from regard.serving.application import create_app
-from regard.serving.server_settings import ServerSettings
 
 pytestmark = pytest.mark.system
 APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))
@@ -51,6 +55,13 @@ BODIES = {
     "/v1/explain_image": "deadline_ms image model",
 }
 """The fields of the body of each endpoint."""
+OF_HTTP_ALONE = {
+    "format": "of the text that is sent, not of the output",
+    "prefix": "may be token ids",
+    "split": "true or false, and LibreTranslate's and DeepL's is another",
+    "stream": "by events",
+}
+"""Fields that have the names of options and are something else."""
 
 
 @SCHEMA.parametrize()
@@ -105,6 +116,35 @@ def test_bodies_have_these_fields_alone() -> None:
                 bodies[path] = names
 
     assert bodies == {path: {*names.split()} for path, names in BODIES.items()}
+
+
+def test_options_in_bodies_are_described_once() -> None:
+    """They have the words and the bounds of the option; n-best lists may be shorter."""
+    described = (SearchSettings, CaptionCommand, TranslateCommand)
+    options = {
+        field.name: field.option
+        for kind in described
+        for field in described_fields(kind)
+    }
+    compared = set()
+    for path in BODIES:
+        content = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]
+        for name, schema in content["application/json"]["schema"]["properties"].items():
+            if name not in options or name in OF_HTTP_ALONE:
+                continue
+            option = options[name]
+            parts = [schema, *schema.get("anyOf", ())]
+            words = {part.get("description", "")[1:] for part in parts}
+            bounds = {key: part[key] for part in parts for key in part}
+            most = 100 if name == "nbest" else option.most
+
+            assert option.help[1:].rstrip(".") in words, (path, name)
+            assert bounds.get("minimum") == option.least, (path, name)
+            assert bounds.get("maximum") == most, (path, name)
+            compared.add(name)
+
+    shared = "alignments beam length_penalty max_length nbest no_repeat_ngram"
+    assert compared == {*shared.split()}
 
 
 def _properties(schema: Any) -> set[str]:

@@ -10,8 +10,8 @@ from fake import Ask
 from starlette.types import Message, Receive, Scope, Send
 
 from regard.common.errors import ConfigurationError
+from regard.requests.server_settings import ServerSettings
 from regard.serving.security import RequestLog
-from regard.serving.server_settings import ServerSettings
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 

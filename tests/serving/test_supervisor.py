@@ -45,7 +45,6 @@ class Running(RunningServer):
             "models": models,
             "languages": [],
             "settings": {"deadline": 60.0, "char_limit": 0},
-            "service": {},
             "quiet": False,
         }
         arguments = {

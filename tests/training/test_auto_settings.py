@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from helpers.system_marks import posix
 
-from regard.data.corpus import CorpusSettings
+from regard.data.corpus_settings import CorpusSettings
 from regard.requests.train_request import TrainArguments
 from regard.training import auto_settings
 from regard.training.auto_settings import (

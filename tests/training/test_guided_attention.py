@@ -16,6 +16,7 @@ from laws.models import kinds, make
 from torch import Tensor
 
 from regard.attention import Attention, attention, watch
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.checksums import sealed
 from regard.common.errors import ConfigurationError
 from regard.data.batch import Example, TrainingBatch, collate
@@ -266,11 +267,10 @@ def trainer(recipe: Recipe, folder: Path) -> Trainer:
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(
     tmp_path: Path,
 ) -> None:
-    default = {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(updates=1, guided_head=2, guided_row="after"), tmp_path).run()
     guided = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True}
 
-    assert load_alignment(tmp_path) == {**guided, **default}
+    assert load_alignment(tmp_path) == AlignmentChoice(**guided)
 
     events = read_journal(tmp_path / "journal.jsonl")
 
@@ -281,7 +281,7 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(
     resumed.run()
     guided = {"layer": "decoder.layers.1.cross_attention", "head": 0, "shifted": False}
 
-    assert load_alignment(tmp_path) == {**guided, **default}
+    assert load_alignment(tmp_path) == AlignmentChoice(**guided)
 
     # Written by a version without with_reverse.
     chosen = {**guided, "head": None, "symmetry": None}
@@ -289,4 +289,4 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(
     (tmp_path / "alignment.json").write_text(text, encoding="utf-8")
     trainer(recipe(updates=1), tmp_path).run()
 
-    assert load_alignment(tmp_path) == {**chosen, **default}
+    assert load_alignment(tmp_path) == AlignmentChoice(**chosen)

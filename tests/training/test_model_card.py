@@ -15,7 +15,7 @@ from helpers.system_marks import posix
 from markdown_it import MarkdownIt
 
 from regard.common.markdown import code_span, escape_text, quote_argument
-from regard.data.corpus import CorpusFacts
+from regard.data.corpus_facts import CorpusFacts
 from regard.data.provenance import write_corpora
 from regard.training import model_card
 from regard.training.journal import Journal

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.corpus import CorpusFacts
+from regard.data.corpus_facts import CorpusFacts
 from regard.data.provenance import write_corpora
 from regard.training import model_card
 from regard.training.journal import Journal

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
@@ -21,18 +20,18 @@ from regard.learn.lab.data import write_crowded, write_lengths, write_lists
 from regard.learn.lab.sweep import Run, Sweep, best_rate
 from regard.learn.lab.training import Job, TrainingPool
 from regard.learn.samples.writing import PAGE, write_sample
-from regard.training.journal import read
+from regard.training.journal import of_kind, read
 from regard.training.recipe import Recipe
 
 LEARNT = 10.0
 """Validation score below which a model has learnt nothing; a lower learning rate may help."""
-DATA: dict[str, Callable[[Path], Any]] = {
+DATA: dict[str, Callable[[Path], object]] = {
     "sample": write_sample,
     "length-sample": write_lengths,
     "lists": write_lists,
     "image-sample": write_crowded,
 }
-COMMON: dict[str, Any] = {
+COMMON: dict[str, object] = {
     "batching": {"tokens": 512, "micro_batches": 1},
     "training": {
         "validate_with": 100,
@@ -101,7 +100,7 @@ class Bench:
 
     def sweep(
         self,
-        arms: Mapping[str, Mapping[str, Any]],
+        arms: Mapping[str, Mapping[str, object]],
         names: Mapping[str, Words],
         plan: Plan,
         measure: Measure,
@@ -192,7 +191,7 @@ class Bench:
         return [run for run in self.shipped.runs if run.arm == arm]
 
     def _search(
-        self, recipes: Mapping[str, dict[str, Any]], plan: Plan
+        self, recipes: Mapping[str, dict[str, object]], plan: Plan
     ) -> tuple[list[Run], dict[str, float]]:
         """Train each arm with one seed at the planned rates, and at further ones if needed.
 
@@ -223,7 +222,7 @@ class Bench:
 
     def _train(
         self,
-        recipes: Mapping[str, dict[str, Any]],
+        recipes: Mapping[str, dict[str, object]],
         keys: Sequence[tuple[str, float, int]],
     ) -> list[Run]:
         """Train a run for each key (arm, rate, seed); a run that diverged scores 0."""
@@ -257,12 +256,13 @@ class Bench:
         """
         events = read(folder / "journal.jsonl")
         scores = list[float]()
-        for event in events:
-            if event["event"] != "valid" or event.get("loss") is None:
+        for event in of_kind(events, "valid"):
+            loss = event.get("loss")
+            if loss is None:
                 continue
-            score: float | None = event.get("cider", event.get("chrf"))
+            score = event.get("cider", event.get("chrf"))
             if self._plan.by_loss:
-                score = 100 * math.exp(-event["loss"])
+                score = 100 * math.exp(-loss)
             if score is not None:
                 scores.append(score)
         seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
@@ -281,8 +281,8 @@ class Bench:
 
 
 def _recipe(
-    values: Mapping[str, Any], data: Mapping[str, Any], updates: int
-) -> dict[str, Any]:
+    values: Mapping[str, object], data: Mapping[str, object], updates: int
+) -> dict[str, object]:
     """Merge the common settings, the data, the number of updates, and the values of a model."""
     validate_every = max(1, updates // 8)
     experiment_settings = {
@@ -297,7 +297,7 @@ def _recipe(
     return merge(merge(COMMON, experiment_settings), values)
 
 
-def _files(folder: Path) -> dict[str, Any]:
+def _files(folder: Path) -> dict[str, object]:
     """Return the data settings for the files in a folder."""
     absolute = folder.absolute()
     if (folder / "images").is_dir():

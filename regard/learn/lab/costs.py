@@ -339,8 +339,8 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive: list[Tensor] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         result = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
         depth = max(
@@ -357,7 +357,7 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _tensors(tree: Any) -> list[Tensor]:
+def _tensors(tree: object) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 

@@ -14,7 +14,6 @@ import warnings
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -141,7 +140,7 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
     )
 
 
-def _begin(folder: Path, begun: dict[str, Any]) -> None:
+def _begin(folder: Path, begun: dict[str, object]) -> None:
     """Record in `folder` which experiment begins there.
 
     Raises UsageError if the folder holds something else, and DataError if the record is damaged.
@@ -182,14 +181,14 @@ def write_result(
     folder: Path,
     experiment: Experiment,
     findings: Findings,
-    begun: dict[str, Any],
+    begun: dict[str, object],
     language: Language,
     swept: Sweep | None = None,
 ) -> None:
     """Write data, graph and page, the page last."""
     title = experiment.title.by(language)
     facts = _facts(folder, begun, swept)
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "experiment": experiment.name,
         "claim": asdict(experiment.claim),
         "begun": begun,
@@ -211,7 +210,7 @@ def write_result(
 
 
 def _facts(
-    folder: Path, begun: dict[str, Any], swept: Sweep | None
+    folder: Path, begun: dict[str, object], swept: Sweep | None
 ) -> tuple[Text, ...]:
     """Return lines on versions, machine and training time."""
     versions = (

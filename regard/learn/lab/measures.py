@@ -16,7 +16,7 @@ from regard.learn.lab.bench import Bench, Measure
 from regard.learn.lab.findings import LABELS, Curve, Plot, Table
 from regard.learn.lab.sweep import Columns, Sweep
 from regard.pipeline import load_captioner, load_translator
-from regard.training.journal import read
+from regard.training.journal import ValidationScore, of_kind, read
 
 LENGTHS = ((1, 4), (5, 8), (9, 12), (13, 16), (17, 24))
 """Ranges of the number of source words by which quality is measured."""
@@ -111,15 +111,17 @@ def length_plot(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Plot:
     )
 
 
-def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plot:
+def validation_plot(
+    bench: Bench, sweep: Sweep, title: Words, score: ValidationScore
+) -> Plot:
     """Return a plot of a validation score over updates, for the runs that were trained here."""
     curves = []
     for number, (arm, words) in enumerate(sweep.names.items()):
         for folder in bench.own(arm):
             points = tuple(
-                (float(event["update"]), float(event[score]))
-                for event in read(folder / "journal.jsonl")
-                if event["event"] == "valid" and event.get(score) is not None
+                (float(event["update"]), value)
+                for event in of_kind(read(folder / "journal.jsonl"), "valid")
+                if (value := event.get(score)) is not None
             )
             if points:
                 curves.append(Curve(words, points, number))
@@ -129,8 +131,6 @@ def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plo
 def last_loss(folder: Path) -> float:
     """Return the last validation loss of a run, in nats per token."""
     losses = [
-        event.get("loss")
-        for event in read(folder / "journal.jsonl")
-        if event["event"] == "valid"
+        event.get("loss") for event in of_kind(read(folder / "journal.jsonl"), "valid")
     ]
     return float(losses[-1] or 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from regard.data.vocabulary import Vocabulary
 from regard.models import Model
@@ -13,8 +12,10 @@ VOCABULARY = 1000
 
 
 def recurrent(
-    decoder: str = "recurrent", encoder: dict[str, Any] | None = None, **settings: Any
-) -> dict[str, Any]:
+    decoder: str = "recurrent",
+    encoder: dict[str, object] | None = None,
+    **settings: object,
+) -> dict[str, object]:
     """Make the recipe of a recurrent model: a bidirectional GRU of 2 × 64 and a decoder of 128.
 
     `encoder` and `settings` change settings of the encoder and of the decoder. With
@@ -33,7 +34,7 @@ def recurrent(
     return {"model": sides, "tokenizer": {"size": VOCABULARY}}
 
 
-def decoder_settings(kind: str) -> dict[str, Any]:
+def decoder_settings(kind: str) -> dict[str, object]:
     """Return the settings of a recurrent decoder of size 128, with or without attention."""
     if kind == "no_attention":
         context_settings = {"context": "every"}
@@ -44,8 +45,8 @@ def decoder_settings(kind: str) -> dict[str, Any]:
 
 
 def transformer(
-    decoder: dict[str, Any] | None = None, **settings: Any
-) -> dict[str, Any]:
+    decoder: dict[str, object] | None = None, **settings: object
+) -> dict[str, object]:
     """Make the recipe of a Transformer with 2 + 2 layers of size 64 and 4 heads.
 
     `settings` change settings of both sides, `decoder` those of the decoder alone.

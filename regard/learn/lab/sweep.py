@@ -195,7 +195,7 @@ class Sweep:
             for run in self.chosen(arm)
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the sweep as JSON values, which `of_shipped` reads."""
         runs = []
         for run in self.runs:

@@ -14,12 +14,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from regard.common.errors import TrainingError
 from regard.common.processes import module_command
 from regard.comparison.entries import has_ended
-from regard.training.journal import read
+from regard.training.journal import last_update, read
 
 DIVERGED = "the gradient is infinite or NaN"
 """Part of the error of a run that diverged, which is a result and not a failure."""
@@ -47,8 +46,7 @@ class Job:
     @property
     def done(self) -> int:
         """Number of finished updates."""
-        events = read(self.folder / "journal.jsonl")
-        return max((event.get("update", 0) for event in events), default=0)
+        return last_update(read(self.folder / "journal.jsonl"))
 
 
 class TrainingPool:
@@ -145,14 +143,14 @@ class TrainingPool:
 
     def _start(self) -> subprocess.Popen[str]:
         """Start a worker in its own session, so that Ctrl-C does not reach it."""
-        options: dict[str, Any] = {
-            "stdin": subprocess.PIPE,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.STDOUT,
-            "encoding": "utf-8",
-            "errors": "replace",
-            "start_new_session": True,
-        }
-        process = subprocess.Popen(module_command("regard.learn.lab.worker"), **options)
+        process = subprocess.Popen(
+            module_command("regard.learn.lab.worker"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
         self._processes.append(process)
         return process

@@ -11,7 +11,6 @@ import signal
 import threading
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from regard.common.errors import RegardError
 from regard.learn.lab.training import ENDED
@@ -29,7 +28,7 @@ def main() -> int:
         recipe, out, seed = json.loads(lines.get())
         # A run ends with a report on translations, which the lab does not use: greedy search is
         # fast.
-        new: dict[str, Any] = {
+        new: dict[str, object] = {
             "recipe": Path(recipe),
             "seed": seed,
             "settings": {"search.beam": 1},

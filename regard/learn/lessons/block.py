@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -29,7 +29,7 @@ from regard.learn.lessons.random_weights import (
     small_sides,
 )
 from regard.learn.lessons.recording import Calls, record_calls
-from regard.models import Batch, Model, select_device
+from regard.models import Batch, Encoder, Model, select_device
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.pipeline import FolderTranslator, load
 from regard.requests.walkthrough_request import SmallSettings, WalkthroughRequest
@@ -312,7 +312,7 @@ def _encoder_steps(
     ]
     steps.tokens(rows, "tokens")
     _input_steps(steps, encoder, setup.layer)
-    steps.encoder_layer(layers[setup.layer], setup.causal)  # type: ignore[arg-type]
+    steps.encoder_layer(layers[setup.layer], setup.causal)
     if setup.layer == len(layers) - 1:
         steps.final_norm(encoder.norm)
     return steps.steps
@@ -339,7 +339,7 @@ def _decoder_steps(
     ]
     steps.tokens(rows, "shifted")
     _input_steps(steps, decoder, setup.layer)
-    steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
+    steps.decoder_layer(layers[setup.layer], source_names)
     if setup.layer == len(layers) - 1:
         steps.final_norm(decoder.norm)
         predicted_ids = [[*ids, EOS] for ids in targets]
@@ -390,20 +390,18 @@ def _positions(names: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 @contextmanager
-def _causal(encoder: Any) -> Iterator[None]:
+def _causal(encoder: Encoder | None) -> Iterator[None]:
     """Make the self-attention of an encoder causal inside the `with` block, unless it is None."""
 
     def add_causal(
-        _: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
+        _: Attention, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[object, dict[str, object]]:
         return args, {**kwargs, "causal": True}
 
-    attentions = (
-        [] if encoder is None else [layer.self_attention for layer in encoder.layers]
-    )
+    layers = encoder.layers if isinstance(encoder, TransformerEncoder) else ()
     handles = [
-        attention.register_forward_pre_hook(add_causal, with_kwargs=True)
-        for attention in attentions
+        layer.self_attention.register_forward_pre_hook(add_causal, with_kwargs=True)
+        for layer in layers
     ]
     try:
         yield

@@ -7,10 +7,9 @@ keep them; score, mask and softmax are those of the model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,10 +26,11 @@ from regard.data.batch import pad
 from regard.data.vocabulary import PAD
 from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
+from regard.layers.input_embedding import InputEmbedding
 from regard.layers.positional_encoding import LearnedPositions, interleaved
 from regard.layers.residual import Residual
 from regard.learn.lessons.recording import Calls
-from regard.models.transformer import DecoderLayer, EncoderLayer, InputEmbedding
+from regard.models.transformer import DecoderLayer, EncoderLayer
 from regard.visualisation.number_boxes import Step, Term
 
 TEXTS = read_texts(
@@ -227,7 +227,10 @@ class BlockSteps:
             self._last = "output"
 
     def prediction(
-        self, output: OutputProjection, targets: Sequence[Sequence[int]], tokens: Any
+        self,
+        output: OutputProjection,
+        targets: Sequence[Sequence[int]],
+        tokens: Callable[[Sequence[int]], list[str]],
     ) -> None:
         """Append logits, softmax and cross-entropy of the target ids.
 
@@ -659,7 +662,7 @@ def array(tensor: Tensor) -> Array:
     return numbers
 
 
-def _worded(key: str, **values: Any) -> tuple[Text, Text]:
+def _worded(key: str, **values: object) -> tuple[Text, Text]:
     """Return the title and the description of a kind of step."""
     title = TEXTS[f"steps.{key}.title"].fill(**values)
     description = TEXTS[f"steps.{key}.text"].fill(**values)

@@ -39,7 +39,10 @@ def record_calls(model: nn.Module) -> Iterator[dict[nn.Module, Call]]:
     calls: dict[nn.Module, Call] = {}
 
     def record(
-        module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+        module: nn.Module,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        output: object,
     ) -> None:
         calls[module] = Call(args, kwargs, output)
 

@@ -23,7 +23,7 @@ MAX_KEYS = 24
 """Largest number of keys in a table or figure; the other weights are summed up in one line."""
 
 
-class SoftDictionary(Mapping[Any, Any]):
+class SoftDictionary(Mapping[object, Any]):
     """Dictionary with exact and soft look-up.
 
     A soft look-up returns the mean of all values, weighted by the similarity of key and query.
@@ -46,8 +46,8 @@ class SoftDictionary(Mapping[Any, Any]):
 
     def __init__(
         self,
-        keys: Mapping[Any, Any] | Sequence[Any] | Tensor | np.ndarray,
-        values: Sequence[Any] | Tensor | np.ndarray | None = None,
+        keys: Mapping[Any, Any] | Sequence[object] | Tensor | np.ndarray,
+        values: Sequence[object] | Tensor | np.ndarray | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         keys = _plain(keys)
@@ -76,14 +76,14 @@ class SoftDictionary(Mapping[Any, Any]):
             else tuple(_name(key) for key in self._keys)
         )
 
-    def __getitem__(self, query: Any) -> Any:
+    def __getitem__(self, query: object) -> Any:
         """Return the value of the key that equals `query`.
 
         Raises UnknownKey, a KeyError, if there is none.
         """
         return self._values[self._find(query)[0]]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self._keys)
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class SoftDictionary(Mapping[Any, Any]):
 
     def look_up(
         self,
-        query: Any,
+        query: object,
         similarity: Similarity | Score | str | None = None,
         softmax: bool = False,
         keep: Sequence[bool] | Tensor | None = None,
@@ -124,13 +124,13 @@ class SoftDictionary(Mapping[Any, Any]):
         )
         return f"SoftDictionary({{{entries if len(entries) < 200 else f'{len(self)} entries'}}})"
 
-    def _by_equality(self, query: Any, keep: Tensor) -> Answer:
+    def _by_equality(self, query: object, keep: Tensor) -> Answer:
         equal = torch.zeros(len(self))
         equal[self._find(query)] = 1
         return self._mean(query, equal, _shares(equal, keep, self.names), keep, "equal")
 
     def _by_function(
-        self, query: Any, similarity: Similarity, softmax: bool, keep: Tensor
+        self, query: object, similarity: Similarity, softmax: bool, keep: Tensor
     ) -> Answer:
         scores = torch.stack([_number(similarity(key, query)) for key in self._keys])
         if softmax:
@@ -140,7 +140,7 @@ class SoftDictionary(Mapping[Any, Any]):
             weights = _shares(scores, keep, self.names)
         return self._mean(query, scores, weights, keep)
 
-    def _by_score(self, query: Any, score: Score | str, keep: Tensor) -> Answer:
+    def _by_score(self, query: object, score: Score | str, keep: Tensor) -> Answer:
         """Compute attention with the score, without projections."""
         assert self.key_rows is not None, "only vectors are compared by a score"
         queries = _rows(query, "queries").to(self.key_rows.dtype)
@@ -179,7 +179,7 @@ class SoftDictionary(Mapping[Any, Any]):
 
     def _mean(
         self,
-        query: Any,
+        query: object,
         scores: Tensor,
         weights: Tensor,
         keep: Tensor,
@@ -201,7 +201,7 @@ class SoftDictionary(Mapping[Any, Any]):
             measure,
         )
 
-    def _find(self, query: Any) -> list[int]:
+    def _find(self, query: object) -> list[int]:
         indices = [index for index, key in enumerate(self._keys) if _same(key, query)]
         if not indices:
             name = repr(query) if isinstance(query, str) else _name(query)
@@ -327,7 +327,7 @@ def _check_counts(keys: int, values: int, names: Sequence[str] | None) -> None:
     UsageError.raise_all(causes)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Convert numpy arrays and scalars to tensors."""
     return (
         torch.as_tensor(value) if isinstance(value, np.ndarray | np.generic) else value
@@ -355,7 +355,7 @@ def _rows(rows: Any, name: str) -> Float[Tensor, "S *shape"]:
     return stacked
 
 
-def _number(similarity: Any) -> Tensor:
+def _number(similarity: object) -> Tensor:
     try:
         return torch.as_tensor(similarity, dtype=torch.float32).reshape(())
     except (TypeError, ValueError, RuntimeError):
@@ -419,7 +419,7 @@ def _attention(score: Score | str, size: int, query_size: int) -> Attention:
     return attention
 
 
-def _is_vector(key: Any) -> bool:
+def _is_vector(key: object) -> bool:
     """Return whether a key is a vector: a 1-D tensor, a list or a tuple of numbers."""
     if isinstance(key, Tensor):
         return key.ndim == 1
@@ -457,7 +457,7 @@ def _remainder(weights: Tensor, indices: Tensor) -> tuple[str, float] | None:
     return f"… and {count} more", float(weights.sum() - weights[indices].sum())
 
 
-def _name(key: Any) -> str:
+def _name(key: object) -> str:
     if _is_vector(key):
         return _format(torch.as_tensor(key))
     return key if isinstance(key, str) else repr(key)

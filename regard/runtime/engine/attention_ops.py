@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import nn
@@ -19,7 +18,8 @@ from regard.attention.scores import (
     General,
     ScaledDot,
 )
-from regard.layers.embedding import Embedding
+from regard.common.shapes import Array
+from regard.layers.input_embedding import InputEmbedding
 from regard.runtime.engine.program import Builder
 
 DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed, CosinePlain)
@@ -35,16 +35,17 @@ def why_not_emitted(attention: Attention) -> str | None:
     return f"attends with {attention.heads} heads by {kind.__name__}"
 
 
-def emit_embedding(
-    builder: Builder, embedding: Embedding, positions: nn.Module | None
-) -> int:
+def emit_embedding(builder: Builder, inputs: InputEmbedding) -> int:
     """Embed the input tokens, and add position embeddings if there are any; return the register."""
+    embedding = inputs.embedding
+    positions = inputs.position_embedding
     if positions is None:
         return builder.embed(embedding.weight, embedding.scale)
     frozen = copy.deepcopy(positions)
 
-    def first_positions(count: int) -> Any:
-        return frozen(torch.arange(count)[None])[0].detach().numpy()
+    def first_positions(count: int) -> Array:
+        positions: Array = frozen(torch.arange(count)[None])[0].detach().numpy()
+        return positions
 
     return builder.embed(embedding.weight, embedding.scale, first_positions)
 
@@ -119,7 +120,7 @@ def emit_cross_attention(  # noqa: PLR0913 - registers and sizes of one operatio
     The context, of `size` numbers, is written to the target from `column` on. If
     `times_root_length`, it is multiplied by the square root of the source length.
     """
-    fields: dict[str, Any] = {
+    fields = {
         "column": column,
         "size": size,
         "extent": builder.widths[query],

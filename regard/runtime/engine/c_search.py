@@ -6,12 +6,11 @@ Its sources are token ids, or the outputs of an encoder that PyTorch runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
 from regard.model_folder import ModelFolder
-from regard.models import Batch
+from regard.models import Batch, Encoder
 from regard.runtime import model as runtime
 from regard.runtime.encoded_constraints import library_constraints
 from regard.runtime.engine.continuous_batching import DecodeRequest
@@ -48,7 +47,9 @@ class LibraryModel:
         self._vocabulary = folder.tokenizer.target
         self._is_bfloat16 = packed.precision == "bfloat16"
         # The encoder, if PyTorch has to run it.
-        self._encoder: Any = None if packed.programs.encoder else packed.model.encoder
+        self._encoder: Encoder | None = (
+            None if packed.programs.encoder else packed.model.encoder
+        )
 
     def why_not(
         self,
@@ -144,14 +145,16 @@ class LibraryModel:
         return [
             source
             for batch in _cut(requests, _BATCH_LENGTH)
-            for source in self._encode(batch)
+            for source in self._encode(self._encoder, batch)
         ]
 
     @torch.inference_mode()
-    def _encode(self, batch: Sequence[DecodeRequest]) -> list[runtime.EncodedSource]:
+    def _encode(
+        self, encoder: Encoder, batch: Sequence[DecodeRequest]
+    ) -> list[runtime.EncodedSource]:
         """Encode a batch with PyTorch, which supports bfloat16 as the only lower precision."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self._is_bfloat16):
-            encoded = self._encoder(Batch.of([request.source for request in batch]))
+            encoded = encoder(Batch.of([request.source for request in batch]))
         outputs = encoded.outputs.float()
         embedded = encoded.embedded.float()
         summary = encoded.summary.float()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
-from regard.layers.convolution import SQRT_HALF, GatedConvolution
+from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.runtime.engine.attention_ops import (
     emit_cross_attention,
@@ -20,8 +18,7 @@ from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Pr
 
 def why_not(decoder: ConvolutionalDecoder) -> str | None:
     """Return which part of the decoder has no program; None if every part has one."""
-    first: Any = decoder.layers[0]
-    reason = why_not_emitted(first.cross_attention)
+    reason = why_not_emitted(decoder.layers[0].cross_attention)
     return None if reason is None else f"the decoder {reason}, which has no program"
 
 
@@ -30,14 +27,11 @@ def encoder_program(
 ) -> EncoderProgram:
     """Build the program of the encoder, whose input is sentences laid end to end."""
     builder = Builder(precision)
-    embedded = emit_embedding(
-        builder, encoder.embedding, encoder.input_embedding.position_embedding
-    )
+    embedded = emit_embedding(builder, encoder.input_embedding)
     x = builder.linear(embedded, encoder.widen.weight, encoder.widen.bias)
     before = encoder.padding[2]
     D = builder.widths[x]
-    for layer in encoder.layers:
-        convolution: Any = layer
+    for convolution in encoder.layers:
         window = builder.register(convolution.kernel_size * D)
         builder.add(
             "window", x, window, size=D, extent=convolution.kernel_size, column=before
@@ -61,10 +55,8 @@ def memory_program(
     values = builder.mix(
         outputs, _fitted(builder, decoder.fit_source, embeddings), SQRT_HALF
     )
-    layers: Any = decoder.layers
-    entry = emit_memories(
-        builder, (layer.cross_attention for layer in layers), outputs, values
-    )
+    attentions = (layer.cross_attention for layer in decoder.layers)
+    entry = emit_memories(builder, attentions, outputs, values)
     return builder.build(), entry
 
 
@@ -78,14 +70,11 @@ def step_program(
     """
     builder = Builder(precision)
     offset = 0
-    embedded = emit_embedding(
-        builder, decoder.embedding, decoder.input_embedding.position_embedding
-    )
+    embedded = emit_embedding(builder, decoder.input_embedding)
     x = builder.linear(embedded, decoder.widen.weight, decoder.widen.bias)
     target = _fitted(builder, decoder.fit_target, embedded)
     D = builder.widths[x]
-    layers: Any = decoder.layers
-    for i, layer in enumerate(layers):
+    for i, layer in enumerate(decoder.layers):
         window = builder.register(layer.convolution.kernel_size * D)
         builder.add("store_block", x, column=0, size=D, offset=i * D)
         builder.add(
@@ -137,7 +126,6 @@ def _gated(builder: Builder, convolution: GatedConvolution, window: int) -> int:
 
 def _fitted(builder: Builder, fit: nn.Module, source: int) -> int:
     """Project a register to another size, if the layer does."""
-    layer: Any = fit
-    if isinstance(fit, nn.Identity):
+    if not isinstance(fit, WeightNormLinear):
         return source
-    return builder.linear(source, layer.weight, layer.bias)
+    return builder.linear(source, fit.weight, fit.bias)

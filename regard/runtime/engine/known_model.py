@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -51,7 +51,7 @@ def _is_original(cls: type) -> bool:
 
 
 # A user may have patched PyTorch before importing Regard; such a class is left out.
-_TORCH_METHODS: dict[type, tuple[Any, ...]] = {
+_TORCH_METHODS: dict[type, tuple[object, ...]] = {
     cls: _forward_methods(cls)
     for cls in (
         nn.Module,
@@ -231,7 +231,7 @@ def _difference(name: str, module: nn.Module, expected: nn.Module) -> str | None
     return None
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
+def _attributes(module: nn.Module) -> dict[str, object]:
     return {
         name: value
         for name, value in vars(module).items()
@@ -239,7 +239,7 @@ def _attributes(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def _are_equal(value: Any, default: Any) -> bool:
+def _are_equal(value: object, default: object) -> bool:
     """Return whether two attributes are equal.
 
     Values that cannot be compared, such as tensors, count as different.

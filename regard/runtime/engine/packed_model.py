@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import torch
 
-from regard.models import Encoder, Ensemble, Model
+from regard.models import Decoder, Encoder, Ensemble, Model
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.models.recurrent import (
     NoAttentionDecoder,
@@ -26,6 +26,14 @@ from regard.runtime.engine.program import (
 )
 from regard.runtime.native import why_unavailable
 
+_FAMILIES: dict[type[Decoder], ModuleType] = {
+    TransformerDecoder: transformer,
+    RecurrentDecoder: recurrent,
+    NoAttentionDecoder: recurrent,
+    ConvolutionalDecoder: convolutional,
+}
+"""The module with the programs of each decoder."""
+
 
 def why_not_packed(model: Model | Ensemble) -> str | None:
     """Return the reason why this model cannot be packed on this machine; None if it can."""
@@ -40,7 +48,7 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
         )
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the CPU"
-    family = _family(model)
+    family = _FAMILIES.get(type(model.decoder))
     if family is None:
         return f"a {type(model.decoder).__name__} has no program for the native kernels"
     return family.why_not(model.decoder) or why_foreign(
@@ -63,13 +71,13 @@ def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
         if encoder_family is not None:
             encoder = encoder_family.encoder_program(model.encoder, precision)
 
-        decoder: Any = model.decoder
-        family = _family(model)
+        decoder = model.decoder
+        family = _FAMILIES[type(decoder)]
         sizes = model.encoder.sizes
         memory = family.memory_program(decoder, sizes.size, sizes.embedding, precision)
         initial = None
         if family is recurrent:
-            initial = recurrent.initial_program(
+            initial = family.initial_program(
                 decoder, sizes.summary_rows, sizes.size, precision
             )
         step, features, block = family.step_program(decoder, precision)
@@ -85,18 +93,7 @@ def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
     return PackedModel(model, precision, programs, layout)
 
 
-def _family(model: Model) -> Any:
-    """Return the module with the programs of the decoder's family; None if there is none."""
-    families = {
-        TransformerDecoder: transformer,
-        RecurrentDecoder: recurrent,
-        NoAttentionDecoder: recurrent,
-        ConvolutionalDecoder: convolutional,
-    }
-    return families.get(type(model.decoder))
-
-
-def _encoder_family(encoder: Encoder) -> Any:
+def _encoder_family(encoder: Encoder) -> ModuleType | None:
     """Return the module with the program of an encoder; None if PyTorch has to encode."""
     if type(encoder) is TransformerEncoder and transformer.why_not(encoder) is None:
         return transformer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -41,7 +41,9 @@ class Weight(ctypes.Structure):
     )
 
 
-class _Operation(ctypes.Structure):
+class Operation(ctypes.Structure):
+    """An operation of a program: the structure `Operation` of kernels.h."""
+
     _fields_ = (
         *typed(
             ctypes.c_int32,
@@ -77,9 +79,9 @@ class Builder:
 
     precision: Precision
     widths: list[int] = field(default_factory=list)
-    operations: list[_Operation] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     # The operations point into the memory of these objects.
-    buffers: list[Any] = field(default_factory=list)
+    buffers: list[object] = field(default_factory=list)
     # The operation that adds position embeddings, and the embeddings.
     positions: tuple[int, Positions] | None = None
 
@@ -107,9 +109,10 @@ class Builder:
         return target
 
     def norm(
-        self, source: int, layer: torch.nn.LayerNorm, target: int | None = None
+        self, source: int, layer: torch.nn.Module, target: int | None = None
     ) -> int:
         """Apply layer normalisation to a register."""
+        assert isinstance(layer, torch.nn.LayerNorm), "no other norm has a program"
         target = self.register(self.widths[source]) if target is None else target
         weight = self._floats(layer.weight)
         bias = self._floats(layer.bias)
@@ -143,24 +146,28 @@ class Builder:
         """
         target = self.register(weight.shape[0]) if target is None else target
         fields = {
+            "extra": plus,
             "column": column,
             "offset": offset,
             "activation": ACTIVATIONS[activation],
         }
-        self._add(
-            "linear", source, target, plus, **fields, weight=self._weight(weight, bias)
-        )
+        self._add("linear", source, target, **fields, weight=self._weight(weight, bias))
         return target
 
-    def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:
+    def add(
+        self,
+        kind: str,
+        source: int = -1,
+        target: int = -1,
+        **fields: int | float | str | torch.Tensor,
+    ) -> None:
         """Add an operation of any other kind; tensors among its fields are copied."""
-        values = dict(fields)
+        values = dict[str, float]()
         for name, value in fields.items():
             if isinstance(value, torch.Tensor):
                 values[name] = self._floats(value)
-        activation = values.get("activation")
-        if isinstance(activation, str):
-            values["activation"] = ACTIVATIONS[activation]
+            else:
+                values[name] = ACTIVATIONS[value] if isinstance(value, str) else value
         self._add(kind, source, target, **values)
 
     def mix(
@@ -214,7 +221,7 @@ class Builder:
 
     def build(self) -> Program:
         """Return the program."""
-        operations = (_Operation * len(self.operations))(*self.operations)
+        operations = (Operation * len(self.operations))(*self.operations)
         return Program(
             operations, np.array(self.widths, np.int64), self.buffers, self.positions
         )
@@ -224,11 +231,11 @@ class Builder:
         kind: str,
         source: int = -1,
         target: int = -1,
-        extra: int = -1,
-        **fields: Any,
+        **fields: int | float,
     ) -> None:
-        operation = _Operation(
-            kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields
+        fields.setdefault("extra", -1)
+        operation = Operation(
+            kind=KINDS.index(kind), source=source, target=target, **fields
         )
         self.operations.append(operation)
 
@@ -277,9 +284,9 @@ class Program:
     positions of `Builder`.
     """
 
-    operations: Any
+    operations: ctypes.Array[Operation]
     widths: Array
-    buffers: list[Any]
+    buffers: list[object]
     positions: tuple[int, Positions] | None
 
 
@@ -304,7 +311,7 @@ def check_layout() -> None:
     """Assert that the structures declared here have the sizes of those in kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
-    declared = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES]
+    declared = [ctypes.sizeof(Weight), ctypes.sizeof(Operation), PANEL, LANES]
     actual = [*sizes[:2], *sizes[3:]]
     assert actual == declared, (
         f"kernels.h has structures of {actual} bytes, program.py of {declared}"

@@ -4,8 +4,6 @@ none.
 
 from __future__ import annotations
 
-from typing import Any
-
 from regard.layers.cells import GRU, LSTM, Elman
 from regard.models.recurrent import (
     NoAttentionDecoder,
@@ -21,7 +19,7 @@ from regard.runtime.engine.attention_ops import (
 from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program
 
 AnyDecoder = RecurrentDecoder | NoAttentionDecoder
-CELLS: dict[Any, str] = {GRU: "gru", LSTM: "lstm", Elman: "tanh"}
+CELLS: dict[object, str] = {GRU: "gru", LSTM: "lstm", Elman: "tanh"}
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 
@@ -43,8 +41,7 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
     embedded = x = builder.embed(encoder.embedding.weight, encoder.embedding.scale)
     states = list[tuple[int, ...]]()
     H = 0
-    networks: Any = encoder.layers
-    for network in networks:
+    for network in encoder.layers:
         directions = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
         H = network.hidden_size
         hidden = builder.register(len(directions) * H)
@@ -103,8 +100,7 @@ def initial_program(
     E, top, width = _sizes(decoder)
     summary = builder.register(rows * size)
     states = builder.register(width)
-    bridges: Any = decoder.bridges
-    for i, bridge in enumerate(bridges):
+    for i, bridge in enumerate(decoder.bridges):
         offset = 0
         if isinstance(decoder, RecurrentDecoder):
             offset = i * rows // count * size
@@ -156,7 +152,7 @@ def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
     """Return the size of one state, the first column of the top layer's state, and the size of all
     states.
     """
-    first: Any = decoder.cells[0]
+    first = decoder.cells[0]
     return (
         first.size,
         (len(decoder.cells) - 1) * first.size,
@@ -247,7 +243,7 @@ def _step_without_attention(
             "load_state", target=readout, column=E + De, size=carried, offset=width
         )
         builder.add("store_block", readout, column=E + De, size=carried, offset=width)
-        first: Any = decoder.cells[0]
+        first = decoder.cells[0]
         gates = builder.linear(readout, first.input.weight, first.input.bias, offset=E)
     else:
         gates = _input_gates(builder, decoder, embedded)
@@ -258,7 +254,7 @@ def _step_without_attention(
 
 def _input_gates(builder: Builder, decoder: AnyDecoder, embedded: int) -> int:
     """Project the embedding to the gates of the first layer."""
-    first: Any = decoder.cells[0]
+    first = decoder.cells[0]
     return builder.linear(embedded, first.input.weight, first.input.bias)
 
 
@@ -266,8 +262,7 @@ def _step_cells(builder: Builder, decoder: AnyDecoder, gates: int, states: int) 
     """Step every layer in place; `gates` is the input projection of the first layer."""
     hidden_gates = builder.register(builder.widths[gates])
     E = _sizes(decoder)[0]
-    cells: Any = decoder.cells
-    for i, cell in enumerate(cells):
+    for i, cell in enumerate(decoder.cells):
         if i:
             builder.linear(
                 states,

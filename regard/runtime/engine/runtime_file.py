@@ -14,7 +14,6 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from regard.runtime.engine.program import (
     KINDS,
     LANES,
     PRECISIONS,
+    Operation,
     Program,
     Weight,
     address,
@@ -68,7 +68,7 @@ def runtime_file(
     folder: ModelFolder,
     packed: PackedModel,
     choice: AlignmentChoice | None,
-    card: Mapping[str, Any],
+    card: Mapping[str, object],
     languages: str = "",
     reads_text: bool = True,
 ) -> bytes:
@@ -162,7 +162,7 @@ def _arrays(program: Program) -> dict[int, Array]:
     }
 
 
-def _embeddings(program: Program, operation: Any) -> Array:
+def _embeddings(program: Program, operation: Operation) -> Array:
     return _arrays(program)[operation.table]
 
 
@@ -233,7 +233,7 @@ class _Writer:
             self.weights.append(record)
         return self._indices[record]
 
-    def table(self, operation: Any, arrays: Mapping[int, Array]) -> int:
+    def table(self, operation: Operation, arrays: Mapping[int, Array]) -> int:
         """Return the offset of an operation's table.
 
         It is −1 for embeddings that are equal to columns of the output projection.
@@ -274,7 +274,7 @@ class _Writer:
         return counts + program.widths.astype("<i8").tobytes() + b"".join(operations)
 
 
-def _operation(operation: Any, table: int, second: int, weight: int) -> bytes:
+def _operation(operation: Operation, table: int, second: int, weight: int) -> bytes:
     names = (
         "kind",
         "source",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import Attention
 from regard.layers.feedforward import FeedForward, swiglu
 from regard.layers.residual import Residual
-from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.models.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 from regard.runtime.engine.attention_ops import (
     emit_cross_attention,
     emit_embedding,
@@ -22,7 +25,7 @@ from regard.runtime.engine.attention_ops import (
 )
 from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program
 
-ACTIVATIONS: dict[Any, str] = {
+ACTIVATIONS: dict[object, str] = {
     F.relu: "relu",
     F.gelu: "gelu",
     F.silu: "silu",
@@ -51,35 +54,15 @@ def encoder_program(
 ) -> EncoderProgram:
     """Build the program of the encoder, whose input is sentences laid end to end."""
     builder = Builder(precision)
-    x = emit_embedding(
-        builder, encoder.embedding, encoder.input_embedding.position_embedding
-    )
+    x = emit_embedding(builder, encoder.input_embedding)
     D = builder.widths[x]
     embedded = builder.register(D)
     y = builder.register(D)
     projected = builder.register(3 * D)
     context = builder.register(D)
     builder.add("copy", x, embedded, offset=0, column=0, size=D)
-    layers: Any = encoder.layers
-    for layer in layers:
-        z = _before(builder, layer.self_attention_residual, x, y)
-        emit_self_projections(builder, layer.self_attention, z, projected)
-        fields = _score_fields(layer.self_attention)
-        builder.add(
-            "encoder_attention",
-            projected,
-            context,
-            extent=layer.window or 0,
-            size=D,
-            **fields,
-        )
-        _after(
-            builder,
-            layer.self_attention_residual,
-            x,
-            context,
-            layer.self_attention.output,
-        )
+    for layer in encoder.layers:
+        _self_attention(builder, layer, (x, y, projected, context))
         _feedforward(builder, layer, x, y)
     _last_norm(builder, encoder, x)
     return EncoderProgram(builder.build(), x, embedded)
@@ -96,10 +79,8 @@ def memory_program(
     Returns also the size of a memory entry in numbers.
     """
     builder = Builder(precision)
-    layers: Any = decoder.layers
-    entry = emit_memories(
-        builder, (layer.cross_attention for layer in layers), builder.register(size)
-    )
+    attentions = (layer.cross_attention for layer in decoder.layers)
+    entry = emit_memories(builder, attentions, builder.register(size))
     return builder.build(), entry
 
 
@@ -112,37 +93,14 @@ def step_program(
     self-attention keys and values of each layer, which are one position of the KV cache.
     """
     builder = Builder(precision)
-    x = emit_embedding(
-        builder, decoder.embedding, decoder.input_embedding.position_embedding
-    )
+    x = emit_embedding(builder, decoder.input_embedding)
     D = builder.widths[x]
     y = builder.register(D)
     projected = builder.register(3 * D)
     context = builder.register(D)
     offset = 0
-    layers: Any = decoder.layers
-    for i, layer in enumerate(layers):
-        z = _before(builder, layer.self_attention_residual, x, y)
-        emit_self_projections(builder, layer.self_attention, z, projected)
-        builder.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
-        fields = _score_fields(layer.self_attention)
-        window = layer.window or 0
-        builder.add(
-            "cached_attention",
-            projected,
-            context,
-            extent=window,
-            size=D,
-            offset=2 * D * i,
-            **fields,
-        )
-        _after(
-            builder,
-            layer.self_attention_residual,
-            x,
-            context,
-            layer.self_attention.output,
-        )
+    for i, layer in enumerate(decoder.layers):
+        _self_attention(builder, layer, (x, y, projected, context), 2 * D * i)
         z = _before(builder, layer.cross_attention_residual, x, y)
         query = emit_query(builder, layer.cross_attention, z, 0, D)
         emit_cross_attention(
@@ -168,22 +126,54 @@ def _last_norm(
         builder.norm(x, side.norm, x)
 
 
-def _before(builder: Builder, residual: Any, x: int, y: int) -> int:
+def _before(builder: Builder, residual: Residual, x: int, y: int) -> int:
     """Normalise x into y if the sublayer is pre-norm; return the input of the sublayer."""
     return builder.norm(x, residual.norm, y) if residual.pre else x
 
 
 def _after(
-    builder: Builder, residual: Any, x: int, change: int, layer: nn.Linear
+    builder: Builder, residual: Residual, x: int, change: int, layer: nn.Module
 ) -> None:
     """Add the output projection of a sublayer to x, and normalise the sum if it is post-norm."""
+    assert isinstance(layer, nn.Linear), "the output of a sublayer is projected"
     builder.linear(change, layer.weight, layer.bias, plus=x, target=x)
     if not residual.pre:
         builder.norm(x, residual.norm, x)
 
 
-def _feedforward(builder: Builder, layer: Any, x: int, y: int) -> None:
-    network: FeedForward = layer.feedforward
+def _self_attention(
+    builder: Builder,
+    layer: EncoderLayer | DecoderLayer,
+    registers: tuple[int, int, int, int],
+    offset: int | None = None,
+) -> None:
+    """Attend to the input, or to the KV cache, whose part of this layer begins at `offset`."""
+    x, y, projected, context = registers
+    attention = layer.self_attention
+    size = builder.widths[x]
+    z = _before(builder, layer.self_attention_residual, x, y)
+    emit_self_projections(builder, attention, z, projected)
+    kind = "encoder_attention"
+    if offset is not None:
+        kind = "cached_attention"
+        builder.add("store_block", projected, column=size, size=2 * size, offset=offset)
+    builder.add(
+        kind,
+        projected,
+        context,
+        extent=layer.window or 0,
+        size=size,
+        offset=offset or 0,
+        heads=attention.heads,
+        scale=scale(attention),
+    )
+    _after(builder, layer.self_attention_residual, x, context, attention.output)
+
+
+def _feedforward(
+    builder: Builder, layer: EncoderLayer | DecoderLayer, x: int, y: int
+) -> None:
+    network = layer.feedforward
     z = _before(builder, layer.feedforward_residual, x, y)
     inner = builder.linear(
         z,
@@ -196,7 +186,3 @@ def _feedforward(builder: Builder, layer: Any, x: int, y: int) -> None:
         inner = builder.register(builder.widths[inner] // 2)
         builder.add("glu", both, inner, size=builder.widths[inner], activation="silu")
     _after(builder, layer.feedforward_residual, x, inner, network.narrow)
-
-
-def _score_fields(attention: Attention) -> dict[str, Any]:
-    return {"heads": attention.heads, "scale": scale(attention)}

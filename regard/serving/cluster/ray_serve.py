@@ -7,18 +7,18 @@ import logging
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.common.errors import ModelFolderError, RegardError, UsageError, WorkerError
 from regard.common.reading import is_runtime_file
+from regard.requests.server_settings import ServerSettings
 from regard.runtime.model import RuntimeModel
 from regard.serving.application import create_app
 from regard.serving.cluster.cluster import LOCAL, cluster, cores_of, one_line
 from regard.serving.cluster.model_transfer import SentFiles
-from regard.serving.models import Models, ServiceSettings
-from regard.serving.server_settings import ServerSettings
+from regard.serving.models import Models
 from regard.serving.service import Pair
 from regard.serving.supervisor import Say, listen
 
@@ -48,8 +48,7 @@ class ClusterServer:
     languages: Sequence[Pair]
     host: str
     port: int
-    service_settings: ServiceSettings
-    server_settings: ServerSettings
+    settings: ServerSettings
     replicas: Replicas
 
 
@@ -81,12 +80,11 @@ def serve_on_cluster(address: str, server: ClusterServer, say: Say = print) -> N
         def build() -> Any:
             return build_application(
                 models,
-                server.service_settings,
-                server.server_settings,
+                server.settings,
                 server.languages,
             )
 
-        drain_seconds = server.server_settings.deadline + _DRAIN_SECONDS
+        drain_seconds = server.settings.deadline + _DRAIN_SECONDS
         deployment = _deployment(serve, build, drain_seconds, replicas)
         with _running(serve, deployment):
             count = str(replicas.least)
@@ -199,15 +197,14 @@ def _deployment(
 
 def build_application(
     models: Sequence[SentFiles],
-    service_settings: ServiceSettings,
-    server_settings: ServerSettings,
+    settings: ServerSettings,
     languages: Sequence[Pair],
 ) -> Any:
     """Create the application of one replica, which opens the models at its start and closes them at
     its end.
     """
     # The files that were sent to the machine do not change.
-    service = Models(replace(service_settings, reload_seconds=0.0))
+    service = Models(settings.with_values(reload_seconds=0.0))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -220,4 +217,4 @@ def build_application(
                 service.drain()
                 await service.close()
 
-    return create_app(service, server_settings, lifespan=lifespan)
+    return create_app(service, settings, lifespan=lifespan)

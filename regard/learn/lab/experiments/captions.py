@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.experiment import experiment_texts
 from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict
@@ -45,7 +43,7 @@ def run(bench: Bench) -> Findings:
     )
 
 
-def captioner(decoder: str, blank: bool = False) -> dict[str, Any]:
+def captioner(decoder: str, blank: bool = False) -> dict[str, object]:
     """Make the recipe of a captioner with a small ResNet encoder and a recurrent decoder."""
     encoder = {
         "kind": "resnet",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -127,8 +126,9 @@ def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]
 
 def _summary(model: Model, batch: Batch, edit: Callable[[Tensor], Tensor]) -> Tensor:
     """Encode with edited embeddings; return the last states, or a Transformer's last output."""
-    embedding: Any = model.encoder.embedding
-    handle = embedding.register_forward_hook(lambda _, __, output: edit(output))
+    handle = model.encoder.embedding.register_forward_hook(
+        lambda _, __, output: edit(output)
+    )
     try:
         encoded = model.encoder(batch)
     finally:

@@ -5,8 +5,6 @@ They are inverse square root with warm-up, constant with warm-up, and constant w
 
 from __future__ import annotations
 
-from typing import Any
-
 from regard.learn.lab.bench import DEEP, Bench
 from regard.learn.lab.experiment import experiment_texts
 from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict
@@ -18,7 +16,7 @@ from regard.training.schedule import ScheduleSettings, learning_rate
 TEXTS = experiment_texts("warmup", "names", "parts", "rate")
 NAMES = TEXTS.table("names")
 RISE = DEEP.updates // 3
-SCHEDULES: dict[str, dict[str, Any]] = {
+SCHEDULES: dict[str, dict[str, object]] = {
     "rise-and-fall": {"kind": "inverse_square_root", "warmup": RISE},
     "warm-constant": {"kind": "constant", "warmup": RISE},
     "constant": {"kind": "constant", "warmup": 0},

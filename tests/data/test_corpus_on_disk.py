@@ -1,4 +1,4 @@
-"""A streamed corpus equals one in memory: the same pairs, reports and causes."""
+"""A corpus that stays in its files equals one in memory: the same pairs, reports and causes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from material import noisy_sentences, write_corpus
 
 from regard.common.errors import DataError
-from regard.data import pair_filters as pairs_module
-from regard.data.corpus import Filters, PairFiles, read_corpus
-from regard.data.streamed_corpus import scan
+from regard.data import pairs as pairs_module
+from regard.data.corpus import read_corpus
+from regard.data.file_formats import PairFiles
+from regard.data.pair_filters import Filters
 from regard.data.text import write_lines
 
 
@@ -22,11 +23,9 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)]
+    "filters", [Filters(), Filters(200, 9), Filters(5, 9, drop_duplicates=True)]
 )
-def test_a_stream_equals_the_corpus_in_memory(
-    tmp_path: Path, filters: Filters | None
-) -> None:
+def test_a_stream_equals_the_corpus_in_memory(tmp_path: Path, filters: Filters) -> None:
     """Files of one pair a line are compared in the tests of tables."""
     path = tmp_path / "a.jsonl.gz"
     rows = zip(*noisy_sentences(200), strict=True)
@@ -35,7 +34,7 @@ def test_a_stream_equals_the_corpus_in_memory(
 
     for files in (PairFiles(pairs=path), PairFiles(**write_corpus(tmp_path, 200))):
         in_memory = read_corpus(files, filters)
-        streamed = scan(files, filters)
+        streamed = read_corpus(files, filters, on_disk=True)
 
         assert tuple(streamed) == in_memory.pairs
         assert streamed.report == in_memory.report
@@ -60,9 +59,9 @@ def test_a_stream_reports_the_same_problems(
     (tmp_path / "b").write_bytes(target)
     causes = []
 
-    for reader in (read_corpus, scan):
+    for on_disk in (False, True):
         with pytest.raises(DataError) as caught:
-            reader(PairFiles(tmp_path / "a", tmp_path / "b"))
+            read_corpus(PairFiles(tmp_path / "a", tmp_path / "b"), on_disk=on_disk)
         causes.append(caught.value.causes)
 
     assert causes[0] == causes[1]
@@ -70,7 +69,7 @@ def test_a_stream_reports_the_same_problems(
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path, 40)
-    streamed = scan(PairFiles(**paths))
+    streamed = read_corpus(PairFiles(**paths), on_disk=True)
     for path in paths.values():
         write_lines(path, ["more"] * 60)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from regard.serving.libretranslate import TranslateParameters
-from regard.serving.requests import parse_json_object
+from regard.serving.request_bodies import parse_json_object
 
 
 def test_unknown_names_are_passed_over_without_a_trace() -> None:

@@ -1,0 +1,132 @@
+"""Read the input of `regard translate`: lines, JSON lines, a column of a table, or a page."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from regard.cli.app import is_quiet, warn
+from regard.cli.request_options import given_flags
+from regard.common.errors import UsageError
+from regard.requests.translate_request import TranslateCommand
+
+if TYPE_CHECKING:
+    from regard.cli.translate_model import TranslateModel
+    from regard.pipeline.bulk import LineParser, Lines
+    from regard.search import Constraints
+
+NOT_FOR_PAGES = (
+    "nbest",
+    "alignments",
+    "format",
+    "keep",
+    "resume",
+    "cluster",
+    "column",
+    "stream",
+)
+"""Options that the translation of a page does not support."""
+LIMITS = ("max_line", "max_required", "max_forbidden")
+"""Search settings that limit the lines of the input, which are checked before the translation."""
+
+InputKind = Literal["text", "jsonl", "html", "xml"]
+
+
+def find_input(command: TranslateCommand) -> InputKind:
+    """Return the kind of the input, with `auto` resolved.
+
+    Raises UsageError if FILE is a text instead of a name, or if other options do not support the
+    kind.
+    """
+    from regard.data.file_formats import input_kind
+    from regard.data.text import data_path
+
+    file = command.file
+    is_stream = file == "-" or command.column is not None
+    is_name = re.search(r"\.\w+$|://", file) is not None
+    if not is_stream and not is_name and not os.path.exists(file):
+        remedy = (
+            f"to translate a text, pipe it: echo '…' | regard translate {command.run}"
+        )
+        raise UsageError(f"{file[:80]}: no such file; {remedy}")
+
+    kind: str = command.input
+    if kind == "auto":
+        kind = "text" if is_stream else input_kind(data_path(file))
+    if kind in ("html", "xml"):
+        flags = given_flags(command, NOT_FOR_PAGES)
+        if flags:
+            why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
+            raise UsageError(
+                f"{', '.join(flags)}: {why}; leave them out, or give --input text to translate "
+                "every line as it stands"
+            )
+    return cast("InputKind", kind)
+
+
+def read_input(
+    command: TranslateCommand, model: TranslateModel, constraints: Constraints
+) -> tuple[Lines, LineParser, InputKind]:
+    """Return the lines of the input, their parser, and their kind.
+
+    The parser checks the limits of the model, or those of the search options.
+    """
+    kind = find_input(command)
+    file = command.file
+    column = command.column
+    search = command.settings
+    jsonl = kind == "jsonl"
+    is_file = file != "-" and Path(file).is_file()
+    is_detected_text = kind == "text" and command.input == "auto"
+    if file != "-" and column is None and is_detected_text:
+        _warn_of_tabs(file)
+    if command.cluster is not None and column is None and not is_file:
+        raise UsageError(
+            f"--cluster: {file} can be read only once, or is no file; give the name of a file"
+        )
+    from regard.data.text import JSON_SIZE, MAX_LINE
+    from regard.pipeline.bulk import LineParser, Lines
+
+    limits = None
+    if jsonl or model.folder is not None:
+        changed_limits = {name: search[name] for name in LIMITS if name in search}
+        limits = model.settings().with_values(**changed_limits)
+    max_line = search.get("max_line", model.max_line)
+    if jsonl:
+        max_line = max(MAX_LINE, JSON_SIZE * max_line)
+
+    if column is not None:
+        from regard.serving.cluster.table_lines import TableLines
+
+        lines: Lines = TableLines(file, column, max_line)
+    elif kind in ("html", "xml"):
+        from regard.cli.markup_file import Page
+
+        settings = model.settings()
+        if "split" in search:
+            settings = settings.with_values(split=search["split"])
+        lines = Page(file, kind, settings.splits_sentences)
+    else:
+        lines = Lines(file, max_line)
+        if lines.typed and not (jsonl or is_quiet()):
+            lines.greet(str(command.run), model.languages().pair)
+    encoder = None
+    if jsonl and limits:
+        from regard.search import check_constraints
+
+        encoder = model.encoder()
+        check_constraints([constraints], encoder, limits)
+    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits), kind
+
+
+def _warn_of_tabs(file: str) -> None:
+    """Warn if the lines of a file look like pairs, or like rows of a table."""
+    from regard.data.file_formats import holds_tabs
+    from regard.data.text import data_path
+
+    if holds_tabs(data_path(file)):
+        warn(
+            f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from regard.common.counting import counted
@@ -112,6 +112,11 @@ def warnings_of(published: PublishedModels) -> list[str]:
     if published.models[0].is_captioner:
         kind = "images"
         check = "A machine describes here, and may name what is not there: compare with the image."
+    if any(model.record.best for model in published.models):
+        warnings.append(
+            "chrF tells how many runs of letters its texts share with those of people: none at 0, "
+            "all at 100. Good texts in other words score less."
+        )
     return [
         *warnings,
         f"It knows {kind} of the kind that it has learnt from{_from(published)}; of others it "
@@ -154,7 +159,8 @@ def _warnings(model: PublishedModel) -> Iterator[str]:
             f"It has learnt from sentences of at most {search.longest_source:,} parts of words; "
             "of longer ones it may lose parts. Texts are divided into sentences before."
         )
-    if not model.is_captioner and search.score_threshold is not None:
+    learnt_doubt = search.score_threshold is not None and bool(record.best)
+    if not model.is_captioner and learnt_doubt:
         yield (
             "It marks sentences as doubtful if it is less sure of them than of "
             f"{100 - DOUBTFUL} % of its validation sentences. It can be sure and wrong."
@@ -170,10 +176,6 @@ def _score_warnings(record: RunRecord, is_captioner: bool) -> Iterator[str]:
     if chrf is None:
         yield "It was never scored here: nobody knows how good it is."
         return
-    yield (
-        "chrF tells how many runs of letters its texts share with those of people: none at 0, all "
-        "at 100. Good texts in other words score less."
-    )
     if not is_captioner and chrf < USABLE:
         yield (
             f"It is of no use for drafts yet: chrF is {chrf:.0f}, and below {USABLE:.0f} nearly "
@@ -255,14 +257,8 @@ def _rights(published: PublishedModels) -> Iterator[str]:
 def _making(model: PublishedModel) -> Iterator[str]:
     """Yield paragraphs on the training of a model and on its data."""
     record = model.record
-    readme = model.folder / "README.md"
     if record.recipe is None:
-        if readme.is_file():
-            title, _, rest = readme.read_text("utf-8", "replace").partition("\n")
-            yield (
-                rest.strip().replace("\n## ", "\n### ")
-                or escape_text(title.strip("# "))
-            )
+        yield _making_elsewhere(model.folder / "README.md")
         return
     machine = dict(record.last("machine"))
     made_with = ", ".join(
@@ -300,6 +296,14 @@ def _making(model: PublishedModel) -> Iterator[str]:
     if report:
         yield "How they were read:"
         yield _list(escape_text(line) for line in report)
+
+
+def _making_elsewhere(readme: Path) -> str:
+    """Return what the card of a model that was not trained here tells of it."""
+    if not readme.is_file():
+        return "That is not recorded."
+    title, _, rest = readme.read_text("utf-8", "replace").partition("\n")
+    return rest.strip().replace("\n## ", "\n### ") or escape_text(title.strip("# "))
 
 
 def _remaking(published: PublishedModels, command: str) -> Iterator[str]:

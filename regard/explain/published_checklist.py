@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from regard.common.counting import counted
-from regard.common.markdown import code_span, escape_text, quote_argument
+from regard.common.markdown import escape_around_code, quote_argument
 from regard.evaluation.training_report import USABLE
 from regard.explain.licences import licence_address
 from regard.explain.published_card import FEW
@@ -22,9 +22,9 @@ NOTHING_SENT = "Nothing was uploaded."
 FEW_VALID = 100
 """Number of validation lines below which they choose the weights badly."""
 LARGE = 25_000_000
-"""Bytes of a file above which GitHub's and Cloudflare's pages for uploads refuse it."""
+"""Bytes of a file above which GitHub's page for uploads and Cloudflare Pages refuse it."""
 VERY_LARGE = 100_000_000
-"""Bytes of a file above which GitHub and Codeberg refuse it."""
+"""Bytes of a file above which GitHub refuses it."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,14 @@ def make_checklist(
     if not published.has_page:
         obstacles = [cause for model in published.models for cause in model.obstacles]
         why = obstacles or ["no page was wanted"]
-        remedy = "it says what the model does; `regard serve RUN` makes a page for it"
+        remedy = "let people install Regard, or put it on a server: `regard serve RUN`"
         if not obstacles:
             remedy = "leave out --no-page for one that does"
         items.append(
-            ChecklistItem(f"index.html does not translate ({'; '.join(why)})", remedy)
+            ChecklistItem(
+                f"index.html describes, and does not run the model ({'; '.join(why)})",
+                remedy,
+            )
         )
     return tuple(items)
 
@@ -79,7 +82,7 @@ def render_checklist(items: Sequence[ChecklistItem]) -> str:
     lines += [
         "",
         *(
-            f"- [ ] {_literal(item.problem)}: {_literal(item.remedy)}."
+            f"- [ ] {escape_around_code(item.problem)}: {escape_around_code(item.remedy)}."
             for item in items
         ),
     ]
@@ -87,15 +90,6 @@ def render_checklist(items: Sequence[ChecklistItem]) -> str:
         lines.append("Nothing is missing.")
     lines += ["", "Then copy the folder to any web space, or to a forge."]
     return "\n".join(lines) + "\n"
-
-
-def _literal(text: str) -> str:
-    """Return a text in Markdown, with what stands between backticks as code."""
-    parts = text.split("`")
-    return "".join(
-        code_span(part) if number % 2 else escape_text(f"|{part}|")[2:-2]
-        for number, part in enumerate(parts)
-    )
 
 
 def _statements(published: PublishedModels) -> Iterator[ChecklistItem]:
@@ -146,7 +140,7 @@ def _of_model(model: PublishedModel) -> Iterator[ChecklistItem]:
     if record.recipe is None:
         yield ChecklistItem(
             "how the model was made is not recorded here",
-            f"tell it in `{model.folder / ABOUT}`",
+            f"tell it in `{ABOUT}` in the run folder",
         )
         return
     best = record.best
@@ -228,9 +222,9 @@ def _sizes(sizes: Mapping[str, int]) -> Iterator[ChecklistItem]:
     """Yield the files that some hosts refuse."""
     for name, size in sizes.items():
         if size > LARGE:
-            who = "the upload pages of GitHub and Cloudflare refuse files above 25 MB"
+            who = "GitHub's page for uploads and Cloudflare Pages refuse files above 25 MB"
             remedy = "upload by git, or choose another host"
             if size > VERY_LARGE:
-                who = "GitHub and Codeberg refuse files above 100 MB"
+                who = "GitHub refuses files above 100 MB"
                 remedy = "choose another host, or train a smaller model"
             yield ChecklistItem(f"{name} has {size / 1e6:.0f} MB: {who}", remedy)

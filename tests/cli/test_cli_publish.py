@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from command import Command, files, lines_of, text_of
+from helpers.browser import assert_accessible_and_narrow
 from helpers.small_models import captioner_folder, folder
 from helpers.system_marks import posix
 from markdown_it import MarkdownIt
@@ -165,6 +166,15 @@ def test_a_captioner_is_published_as_a_folder(
     assert page.inner_text("h1").startswith("Captions")
     assert "does not run in the browser" in page.inner_text("main")
     assert "Author: A <b>& C." in page.inner_text("main")
+
+
+def test_the_page_that_describes_is_for_everybody(
+    regard: Command, tmp_path: Path, open_page: Callable[..., Any], axe: str
+) -> None:
+    captioner_folder(tmp_path / "run")
+    regard("publish run out --licence MPL-2.0 --author A")
+    page = open_page(Path("out/index.html").absolute(), "h1", offline=True)
+    assert_accessible_and_narrow(page, axe)
 
 
 def test_two_directions_are_one_page(

@@ -17,6 +17,7 @@ from regard.common.version import __version__
 if TYPE_CHECKING:
     from regard.attention.recorder import watch
     from regard.comparison import Comparison, compare
+    from regard.explain.publication import Publication, publish
     from regard.pipeline import Caption, Captioner, Translator
     from regard.pipeline.model_loading import load
     from regard.run import Run, train
@@ -27,6 +28,7 @@ __all__ = [
     "Caption",
     "Captioner",
     "Comparison",
+    "Publication",
     "RegardError",
     "Run",
     "Translation",
@@ -35,6 +37,7 @@ __all__ = [
     "compare",
     "load",
     "presets",
+    "publish",
     "train",
     "watch",
 ]
@@ -44,6 +47,7 @@ _MODULES = {
     "common.errors": ("RegardError",),
     "common.version": ("__version__",),
     "comparison": ("Comparison", "compare"),
+    "explain.publication": ("Publication", "publish"),
     "pipeline": ("Caption", "Captioner", "Translator"),
     "pipeline.model_loading": ("load",),
     "run": ("Run", "train"),

@@ -19,6 +19,7 @@ from regard.learn import walkthrough_block
 from regard.learn.lab import run_experiment
 from regard.requests.compare_request import CompareArguments, CompareRequest
 from regard.requests.lab_request import ExperimentRequest
+from regard.requests.publish_request import PublishRequest
 from regard.requests.serve_request import ServeArguments
 from regard.requests.show_request import ShowCommand
 from regard.requests.train_request import TrainCommand, TrainRequest
@@ -27,6 +28,7 @@ from regard.requests.walkthrough_request import WalkthroughRequest
 FUNCTIONS = {
     regard.train: TrainRequest,
     regard.compare: CompareRequest,
+    regard.publish: PublishRequest,
     walkthrough_block: WalkthroughRequest,
     run_experiment: ExperimentRequest,
 }

@@ -199,6 +199,14 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
     calls["compare, out"] = lambda used, value: regard.compare(
         [used], out=value, test_source="absent"
     )
+    arguments = "reverse licence author source_of_data languages precision source page"
+    for name in arguments.split():
+        calls[f"publish, {name}"] = _with(
+            name,
+            lambda used, **given: regard.publish(used, used / "published", **given),
+        )
+    calls["publish, run"] = lambda used, value: regard.publish(value, used / "new")
+    calls["publish, out"] = lambda used, value: regard.publish(used, value)
     return {name: ("folder", call) for name, call in calls.items()}
 
 

@@ -14,6 +14,7 @@ from regard.cli import (  # noqa: F401 (the import registers the command)
     evaluate,
     interchange,
     lab,
+    publish,
     sample,
     serve,
     show,

@@ -205,6 +205,8 @@ def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
             return match[0]
         if value in ("", "True"):
             return options[name]
+        if value == "False":
+            return f"--no-{options[name].removeprefix('--')}"
         return f"{options[name]} {value}"
 
     return _ARGUMENT.sub(option, text)

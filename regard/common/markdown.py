@@ -16,11 +16,23 @@ def escape_text(text: str) -> str:
     """Return a text as one line of Markdown. Control characters and direction marks become
     spaces.
     """
+    return _MARKUP.sub(r"\\\g<0>", _printable_line(text))
+
+
+def escape_around_code(text: str) -> str:
+    """Return a text as one line of Markdown, in which the parts between backticks are code."""
+    parts = _printable_line(text).split("`")
+    parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
+    parts[1::2] = map(code_span, parts[1::2])
+    return "".join(parts)
+
+
+def _printable_line(text: str) -> str:
     printable = "".join(
         character if character.isprintable() or character in _JOINERS else " "
         for character in text
     )
-    return _MARKUP.sub(r"\\\g<0>", " ".join(printable.split()))
+    return " ".join(printable.split())
 
 
 def code_span(code: str) -> str:

@@ -30,7 +30,7 @@ EVALUATION_WORDS = 400
 """Longest sentence to validate or test on, in words, unless `data.max_length` is more."""
 
 
-def _canonical_licence(text: str) -> str:
+def canonical_licence(text: str) -> str:
     """Return an SPDX licence expression in its canonical form. Raises ValueError for other text."""
     from packaging.licenses import (
         InvalidLicenseExpression,
@@ -46,7 +46,7 @@ def _canonical_licence(text: str) -> str:
         ) from None
 
 
-Licence = Annotated[str, AfterValidator(_canonical_licence)]
+Licence = Annotated[str, AfterValidator(canonical_licence)]
 
 
 class MixSettings(Settings):

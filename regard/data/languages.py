@@ -203,6 +203,11 @@ class Languages(Settings):
         """The codes of source and target."""
         return self.source, self.target
 
+    @property
+    def reversed(self) -> Languages:
+        """The languages of the reverse direction."""
+        return Languages(source=self.target, target=self.source)
+
 
 def parse_languages(text: str, origin: str, captions: bool = False) -> Languages:
     """Parse codes or names such as ko,Upper Sorbian; captions have only one.

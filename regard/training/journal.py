@@ -77,6 +77,7 @@ class JournalEvent(TypedDict, total=False):
     threads: int
     processor: str
     processes: int
+    command: str  # quoted for a shell; empty if called from Python
 
 
 class TestScore(TypedDict):
@@ -86,6 +87,7 @@ class TestScore(TypedDict):
     value: float
     low: float
     high: float
+    signature: str
 
 
 class Journal:

@@ -26,10 +26,10 @@ from regard.interchange.runtime import export
 from regard.runtime import native
 
 COMMANDS = """
-align caption compare demo doctor evaluate export import lab sample serve show train translate
+align caption compare demo doctor evaluate export import lab publish sample serve show train translate
 walkthrough
 """
-WITHOUT_DEVICE = ("doctor", "export", "import", "lab", "sample", "serve")
+WITHOUT_DEVICE = ("doctor", "export", "import", "lab", "publish", "sample", "serve")
 
 
 def start_process(*arguments: object) -> subprocess.Popen[str]:

@@ -17,6 +17,7 @@ AS_FLAGS = [
     ("train", "`training.minutes=30`", "--set training.minutes=30"),
     ("train", "give `reads=` a file `3`", "give `reads=` a file `3`"),
     ("doctor", "`training.minutes=3` or `out=`", "training.minutes=3 or `out=`"),
+    ("publish", "or `page=False`", "or --no-page"),
     ("translate", "set `no_repeat_ngram=4`", "set --no-repeat-ngram 4"),
 ]
 

@@ -67,6 +67,8 @@ COMMANDS = f"""
     translate with         | translate translator --with=resumed --stream
     export to runtime      | export translator translator.regard --to=runtime
     export to page         | export translator page.html --to=page
+    publish                | publish translator published
+    publish a captioner    | publish captioner captioner-published
     translate a runtime file | translate translator.regard data/test.ko
     translate an import    | translate imported --precision=int8 --term=I
     caption                | caption captioner images/images --format=jsonl
@@ -157,7 +159,7 @@ def _possible(which: str) -> list[str]:
     try:
         native.wasm_file()
     except RuntimeError:
-        names = [name for name in names if name != "export to page"]
+        names = [name for name in names if name not in ("export to page", "publish")]
     return names
 
 

@@ -17,9 +17,9 @@ import regard
 
 NAMES = {
     *items(
-        "Caption Captioner Comparison compare RegardError Run Translation Translator"
+        "Caption Captioner Comparison compare Publication RegardError Run Translation Translator"
     ),
-    *items("load presets train watch __version__"),
+    *items("load presets publish train watch __version__"),
 }
 REMOVED: dict[str, str] = {}
 """Recorded names that there are no longer, each with the reason."""

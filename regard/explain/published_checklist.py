@@ -1,0 +1,230 @@
+"""Checklist of a publication: what is missing or to be decided, each with what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath, PureWindowsPath
+
+from regard.common.counting import counted
+from regard.common.markdown import escape_around_code, quote_argument
+from regard.evaluation.training_report import USABLE
+from regard.explain.licences import licence_address
+from regard.explain.published_card import FEW
+from regard.explain.published_model import (
+    ABOUT,
+    LICENCE,
+    PublishedModel,
+    PublishedModels,
+)
+
+NOTHING_SENT = "Nothing was uploaded."
+FEW_VALID = 100
+"""Number of validation lines below which they choose the weights badly."""
+LARGE = 25_000_000
+"""Bytes of a file above which GitHub's page for uploads and Cloudflare Pages refuse it."""
+VERY_LARGE = 100_000_000
+"""Bytes of a file above which GitHub refuses it."""
+
+
+@dataclass(frozen=True)
+class ChecklistItem:
+    """A thing that is missing or to be decided, and what mends it."""
+
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n  → {self.remedy}"
+
+
+def make_checklist(
+    published: PublishedModels, sizes: Mapping[str, int], examples: str
+) -> tuple[ChecklistItem, ...]:
+    """Return what is missing.
+
+    `sizes` are those of the files, in bytes, by name; `examples` is the file whose sentences the
+    page proposes, empty if they are nobody's.
+    """
+    items = [*_statements(published)]
+    for model in published.models:
+        prefix = f"{model.title}: " if len(published.models) > 1 else ""
+        items += [
+            replace(item, problem=prefix + item.problem) for item in _of_model(model)
+        ]
+    items += _sizes(sizes)
+    if examples:
+        items.append(
+            ChecklistItem(
+                f"the page proposes sentences of {examples}",
+                "if they may not be shown, publish again with `--source FILE`, which has others",
+            )
+        )
+    if not published.has_page:
+        obstacles = [cause for model in published.models for cause in model.obstacles]
+        why = obstacles or ["no page was wanted"]
+        remedy = "let people install Regard, or put it on a server: `regard serve RUN`"
+        if not obstacles:
+            remedy = "leave out --no-page for one that does"
+        items.append(
+            ChecklistItem(
+                f"index.html describes, and does not run the model ({'; '.join(why)})",
+                remedy,
+            )
+        )
+    return tuple(items)
+
+
+def render_checklist(items: Sequence[ChecklistItem]) -> str:
+    """Return the checklist in Markdown."""
+    lines = ["# Before you publish", ""]
+    lines += [f"{NOTHING_SENT} This file is for you; leave it out of what you upload."]
+    lines += [
+        "",
+        *(
+            f"- [ ] {escape_around_code(item.problem)}: {escape_around_code(item.remedy)}."
+            for item in items
+        ),
+    ]
+    if not items:
+        lines.append("Nothing is missing.")
+    lines += ["", "Then copy the folder to any web space, or to a forge."]
+    return "\n".join(lines) + "\n"
+
+
+def _statements(published: PublishedModels) -> Iterator[ChecklistItem]:
+    """Yield what only people can state: rights, origin, languages, and a text of their own."""
+    licence = published.licence
+    run = published.models[0].folder
+    if not licence:
+        yield ChecklistItem(
+            "no licence is stated, so nobody may use the model",
+            "publish again with `--licence CC-BY-4.0`, or another that the data allow "
+            "(https://spdx.org/licenses)",
+        )
+    elif not published.licence_text:
+        address = licence_address(licence)
+        source = f" from {address}" if address else ""
+        yield ChecklistItem(
+            f"the text of {licence} is missing",
+            f"save it{source} as `{run / LICENCE}`, and publish again",
+        )
+    if not published.author:
+        yield ChecklistItem(
+            "no author is stated, so nobody knows whom to ask",
+            "publish again with `--author 'NAME, ADDRESS'`",
+        )
+    if not published.origin:
+        yield ChecklistItem(
+            "the origin of the data is not stated, so nobody can see whether the licence holds",
+            "publish again with `--source-of-data 'WHERE, UNDER WHICH LICENCE'`",
+        )
+    if not published.about:
+        yield ChecklistItem(
+            "the card has no words of yours: whom the model is for, and in their language",
+            f"write them into `{run / ABOUT}`, and publish again",
+        )
+    wanted = 1 if published.models[0].is_captioner else 2
+    if len(published.models[0].languages.codes) < wanted:
+        codes = "en" if wanted == 1 else "ko,en"
+        yield ChecklistItem(
+            "the languages are unknown", f"publish again with `--languages {codes}`"
+        )
+
+
+def _of_model(model: PublishedModel) -> Iterator[ChecklistItem]:
+    """Yield what the training of a model left open."""
+    record = model.record
+    run = quote_argument(str(model.folder))
+    train_on = f"`regard train --out {run} --resume --set training.updates=N`"
+    if record.recipe is None:
+        yield ChecklistItem(
+            "how the model was made is not recorded here",
+            f"tell it in `{ABOUT}` in the run folder",
+        )
+        return
+    best = record.best
+    test = record.last("test")
+    end = record.last("end")
+    validated = record.last("valid").get("update", 0)
+    if not best:
+        yield ChecklistItem("the model was never validated", f"train on: {train_on}")
+    elif validated < end.get("update", 0):
+        yield ChecklistItem(
+            f"the last validation is of update {validated:,}, and training went "
+            f"on to {end['update']:,}",
+            f"train on: {train_on}",
+        )
+    if best and not model.is_captioner and best["chrf"] < USABLE:
+        yield ChecklistItem(
+            f"chrF {best['chrf']:.0f} is of no use for drafts (below {USABLE:.0f})",
+            f"train longer, {train_on}, or say on the card what it is good for",
+        )
+    if not test and not model.is_captioner:
+        yield ChecklistItem(
+            "there is no test, and the scores of the validation pairs flatter",
+            f"train with `--test {FEW}` next time, which holds pairs out",
+        )
+    elif test and test["pairs"] < FEW:
+        yield ChecklistItem(
+            f"{counted(test['pairs'], 'test pair')} tell little",
+            f"train with `--test {FEW}` or more next time",
+        )
+    if record.test_is_outdated:
+        yield ChecklistItem(
+            f"the test is of update {test['update']:,}, and the weights of "
+            f"{best['update']:,}",
+            f"let training end, which tests again: {train_on}",
+        )
+    if 0 < record.pairs("valid") < FEW_VALID:
+        yield ChecklistItem(
+            f"{counted(record.pairs('valid'), 'validation pair')} tell little",
+            f"give {FEW_VALID} or more next time",
+        )
+    yield from _data(model)
+
+
+def _data(model: PublishedModel) -> Iterator[ChecklistItem]:
+    """Yield what is to be decided about the data of a model."""
+    record = model.record
+    for name in ("valid", "test"):
+        shared = [
+            line
+            for line in record.report
+            if line.startswith(f"{name}:") and "also in train" in line
+        ]
+        if shared:
+            yield ChecklistItem(
+                f"{shared[0]}, so that scores flatter",
+                "take these lines out of the training data, and train anew",
+            )
+    is_compared = any("share" in line or "in train" in line for line in record.report)
+    if not model.is_captioner and not is_compared:
+        yield ChecklistItem(
+            "whether training saw the validation pairs is not recorded",
+            f"`regard train --out {quote_argument(str(model.folder))} --resume` compares them, "
+            "where the data still are",
+        )
+    paths = [str(file.get("path", "")) for file in record.files.values()]
+    private = [path for path in paths if _is_absolute(path)]
+    if private:
+        yield ChecklistItem(
+            f"{model.recipe_file} and the card name folders of your machine, such as {private[0]}",
+            "if nobody should see them, train in the folder of the data, with names alone",
+        )
+
+
+def _is_absolute(path: str) -> bool:
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+
+
+def _sizes(sizes: Mapping[str, int]) -> Iterator[ChecklistItem]:
+    """Yield the files that some hosts refuse."""
+    for name, size in sizes.items():
+        if size > LARGE:
+            who = "GitHub's page for uploads and Cloudflare Pages refuse files above 25 MB"
+            remedy = "upload by git, or choose another host"
+            if size > VERY_LARGE:
+                who = "GitHub refuses files above 100 MB"
+                remedy = "choose another host, or train a smaller model"
+            yield ChecklistItem(f"{name} has {size / 1e6:.0f} MB: {who}", remedy)

@@ -70,7 +70,9 @@ def select_device(name: str) -> str:
     return select_device(name)
 
 
-def check_output(output: Path | None, *inputs: str | Path | None) -> None:
+def check_output(
+    output: Path | None, *inputs: str | Path | None, option: str = "--output"
+) -> None:
     """Raise UsageError if an output, or its part file, is the same file as one of the inputs."""
     final = os.path.realpath(output or os.devnull)
     sources = [
@@ -79,5 +81,5 @@ def check_output(output: Path | None, *inputs: str | Path | None) -> None:
     for path, source in product((final, f"{final}.part"), sources):
         if os.path.isfile(path) and os.path.samefile(path, source):
             raise UsageError(
-                f"--output {output}: would overwrite {source}, which is read; give another name"
+                f"{option} {output}: would overwrite {source}, which is read; give another name"
             )

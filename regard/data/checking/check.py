@@ -25,11 +25,16 @@ from regard.data.checking.shifts import (
 )
 from regard.data.checking.suspects import KINDS, Suspect
 from regard.data.checking.text_damage import letters_of
+from regard.data.corpus import FilePairs
+from regard.data.file_formats import SKIPPED, PairFiles, PairReader
 from regard.data.pair_filters import SeenPairs
 from regard.data.pairs import Pair, chunks
+from regard.data.text import CUT
 
 SAMPLE = 30_000
 """Pairs from which it is learnt what is usual."""
+IN_MEMORY = 200_000
+"""Pairs that are held in memory, at most."""
 ROUNDS = 2
 """Rounds in which what is usual is learnt again, if translations stand elsewhere."""
 EXAMPLES = 3
@@ -74,7 +79,14 @@ class CheckReport:
 
     def lines(self) -> list[str]:
         """Return the report as lines of text: each kind with its count and examples."""
-        lines = [shift.describe() for shift in self.shifts]
+        rows = {line for line, found in self.by_line.items() if found}
+        lines = [
+            f"{counted(self.pairs, 'pair')}: {len(rows):,} suspect, but for those in lines whose "
+            "sides do not belong together"
+            if self.shifts
+            else f"{counted(self.pairs, 'pair')}: {len(rows):,} suspect"
+        ]
+        lines += [shift.describe() for shift in self.shifts]
         for kind, (action, meaning) in KINDS.items():
             own = [suspect for suspect in self.suspects if suspect.kind == kind]
             if not own:
@@ -120,6 +132,17 @@ class CheckReport:
                 )
             )
         write_text(path, text.getvalue())
+
+
+def check_files(files: PairFiles) -> CheckReport:
+    """Check the pairs of files, which are read several times.
+
+    Raises DataError, with all causes, for files that cannot be read.
+    """
+    rows = PairReader(files)
+    keep = [row != SKIPPED and CUT not in row for row in rows]
+    pairs = FilePairs(files, np.array(keep, np.bool_))
+    return check_pairs(tuple(pairs) if len(pairs) <= IN_MEMORY else pairs)
 
 
 def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:

@@ -1,0 +1,52 @@
+"""regard check: what is suspect in a file of sentence pairs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import typer
+
+from regard.cli.app import app, say
+from regard.cli.options import check_output
+from regard.common.counting import counted
+from regard.common.errors import UsageError
+from regard.requests.check_request import CheckCommand
+
+TABLES = (".tsv", ".csv")
+"""Endings of tables of suspects."""
+
+
+@app.command(request=CheckCommand)
+def check(command: CheckCommand) -> None:
+    """Look for suspect pairs: garbled, swapped, shifted, in another language, and the like.
+
+    What is usual is learnt from the pairs themselves. The report names each kind, how many pairs
+    are of it, three of them, and what training does with such pairs; nothing is changed.
+    """
+    from regard.data.checking.check import check_files
+    from regard.data.file_formats import PairFiles
+
+    table = command.suspects
+    check_output(table, command.pairs, command.target, option="--suspects")
+    if table is not None and table.suffix.lower() not in TABLES:
+        raise UsageError(
+            f"`suspects=` wanted a name that ends in {' or '.join(TABLES)}, got {table}"
+        )
+    files = PairFiles(pairs=command.pairs, max_line=command.max_line)
+    if command.target is not None:
+        files = PairFiles(command.pairs, command.target, max_line=command.max_line)
+    say(f"checking the pairs of {' and '.join(files.names)}")
+    report = check_files(files)
+    if table is not None:
+        report.write(table)
+        say(f"wrote {table} ({counted(len(report.suspects), 'suspect')})")
+    if not command.json:
+        for line in report.lines():
+            typer.echo(line)
+        return
+    for shift in report.shifts:
+        typer.echo(json.dumps({"kind": "shifted", **asdict(shift)}))
+    for suspect in report.suspects:
+        values = {**asdict(suspect), "action": suspect.action}
+        typer.echo(json.dumps(values, ensure_ascii=False))

@@ -1,0 +1,41 @@
+"""The options of `regard check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic.dataclasses import dataclass
+
+from regard.common.requests import COMMAND, Option
+from regard.data.text import MAX_LINE
+
+
+@dataclass(frozen=True, config=COMMAND, kw_only=True)
+class CheckCommand:
+    """A call of `regard check`."""
+
+    pairs: Annotated[
+        str,
+        Option(
+            "A file of pairs (TSV, CSV or JSONL); or, with TARGET, of source sentences.",
+            is_argument=True,
+        ),
+    ]
+    target: Annotated[
+        str | None, Option("Their translations, line by line.", is_argument=True)
+    ] = None
+    suspects: Annotated[
+        Path | None,
+        Option(
+            "A table (.tsv or .csv) to write all suspects to, with proposals, for whoever wrote "
+            "the pairs.",
+            is_local=True,
+        ),
+    ] = None
+    json: Annotated[
+        bool, Option("Print the suspects as JSON, one a line, instead of the report.")
+    ] = False
+    max_line: Annotated[
+        int, Option("Most characters of a line; longer ones are skipped.", least=1)
+    ] = MAX_LINE

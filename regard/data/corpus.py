@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from regard.common.errors import DataError
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
-from regard.data.file_formats import PairFiles, PairReader
+from regard.data.file_formats import PairFiles, PairReader, Row
 from regard.data.pair_filters import Filters, PairFilter
 from regard.data.pairs import CorpusReport, Pair, chunks
 
@@ -30,6 +30,7 @@ class FilePairs:
 
     files: PairFiles
     keep: Mask  # for each line, whether it is one of the pairs
+    repairs: Mapping[int, Row] = field(default_factory=dict)  # both sides, by line
 
     def __len__(self) -> int:
         return int(self.keep.sum())
@@ -37,8 +38,8 @@ class FilePairs:
     def __iter__(self) -> Iterator[Pair]:
         reader = PairReader(self.files)
         rows = enumerate(reader, 1)
-        for line, (source, target) in compress(rows, self.keep):
-            yield Pair.read(source, target, line)
+        for line, row in compress(rows, self.keep):
+            yield Pair.read(*self.repairs.get(line, row), line)
         deque(rows, maxlen=0)  # up to the end, where the reader knows its count
         if reader.count != len(self.keep):
             raise DataError(
@@ -53,6 +54,7 @@ class Corpus:
 
     pairs: tuple[Pair, ...] | FilePairs
     report: CorpusReport
+    suspects: frozenset[int] = frozenset()  # lines of pairs that are not held out
 
     @property
     def sources(self) -> list[str]:
@@ -80,10 +82,21 @@ class Corpus:
         """Return the corpus with the pairs for which the mask is True."""
         report = replace(self.report, kept=int(mask.sum()))
         if not isinstance(self.pairs, FilePairs):
-            return Corpus(tuple(compress(self.pairs, mask)), report)
+            pairs = tuple(compress(self.pairs, mask))
+            return replace(self, pairs=pairs, report=report)
         keep = self.pairs.keep.copy()
         keep[keep] = mask
-        return Corpus(FilePairs(self.pairs.files, keep), report)
+        return replace(self, pairs=replace(self.pairs, keep=keep), report=report)
+
+    def repaired(self, repairs: Mapping[int, Row]) -> Corpus:
+        """Return the corpus with other sides of the pairs in some lines."""
+        if isinstance(self.pairs, FilePairs):
+            return replace(self, pairs=replace(self.pairs, repairs=repairs))
+        pairs = tuple(
+            Pair.read(*repairs[pair.line], pair.line) if pair.line in repairs else pair
+            for pair in self.pairs
+        )
+        return replace(self, pairs=pairs)
 
 
 def read_corpora(

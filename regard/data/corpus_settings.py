@@ -146,6 +146,11 @@ class CorpusSettings(Settings):
         description="How many times longer than the other a side of more than 30 characters may "
         "be.",
     )
+    check: bool = Field(
+        False,
+        description="Leave out suspect training pairs, or repair them: garbled, swapped, shifted, "
+        "in another language … (`regard check` shows them).",
+    )
     drop_duplicates: bool = Field(
         False, description="Keep only the first of equal training pairs."
     )

@@ -51,7 +51,15 @@ def hold_out(
         )
 
     hashes = _side_hashes(corpora.values(), total)
-    indices = _draw(hashes, seed)[:count]
+    indices = _draw(hashes, seed)
+    if any(corpus.suspects for corpus in corpora.values()):
+        is_sound = [
+            pair.line not in corpus.suspects
+            for corpus in corpora.values()
+            for pair in corpus
+        ]
+        indices = indices[np.array(is_sound)[indices]]
+    indices = indices[:count]
     is_drawn = np.zeros(total, np.bool_)
     is_drawn[indices] = True
     shares_source = np.isin(hashes[0], hashes[0][indices])

@@ -20,6 +20,7 @@ from regard.common.reading import reason_of
 from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
+from regard.data.checking.check import checked
 from regard.data.corpus import Corpus, read_corpora
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
@@ -298,6 +299,12 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     if on_disk:
         # Old shards are removed only after the text was read, so that missing text loses nothing.
         shutil.rmtree(folder, ignore_errors=True)
+    if data.check:
+        log("looking for suspect pairs")
+        train = {
+            name: checked(corpus, has_links=name in data.alignment_files)
+            for name, corpus in train.items()
+        }
 
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
@@ -471,7 +478,7 @@ def _cache_key(request: DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
     return {
         "files": _hashes(request, of_evaluation=False),
-        "filters": asdict(request.data.filters),
+        "filters": {**asdict(request.data.filters), "check": request.data.check},
         "held_out_seed": request.seed if request.data.holds_out else None,
         "held_out_test": request.data.test_count,
         "vocabulary": tokenizer.fingerprint,

@@ -1,5 +1,4 @@
-"""What is wrong with the pairs of a corpus: damaged texts, sides that do not belong together, and
-the like.
+"""Checks of the pairs of a corpus: damaged texts, sides that do not belong together, and the like.
 
 What is usual is learnt from the corpus itself.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from regard.common.atomic import write_text
 from regard.common.counting import counted
+from regard.common.errors import DataError
 from regard.data.checking.lexicon import Floats
 from regard.data.checking.pair_checker import BLOCK, PairChecker
 from regard.data.checking.shifts import (
@@ -23,9 +24,9 @@ from regard.data.checking.shifts import (
     shifts_of,
     where_translations_stand,
 )
-from regard.data.checking.suspects import KINDS, Suspect
+from regard.data.checking.suspects import HARMLESS, KINDS, Suspect
 from regard.data.checking.text_damage import letters_of
-from regard.data.corpus import FilePairs
+from regard.data.corpus import Corpus, FilePairs
 from regard.data.file_formats import SKIPPED, PairFiles, PairReader
 from regard.data.pair_filters import SeenPairs
 from regard.data.pairs import Pair, chunks
@@ -59,7 +60,7 @@ class Pairs(Protocol):
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What is suspect in the pairs of a corpus."""
+    """The suspects of a corpus, and the lines whose sides do not belong together."""
 
     pairs: int
     suspects: tuple[Suspect, ...] = ()  # by line
@@ -79,7 +80,7 @@ class CheckReport:
 
     def lines(self) -> list[str]:
         """Return the report as lines of text: each kind with its count and examples."""
-        rows = {line for line, found in self.by_line.items() if found}
+        rows = {*self.by_line}
         lines = [
             f"{counted(self.pairs, 'pair')}: {len(rows):,} suspect, but for those in lines whose "
             "sides do not belong together"
@@ -95,23 +96,25 @@ class CheckReport:
             lines += [f"  {suspect.describe()}" for suspect in own[:EXAMPLES]]
         return lines
 
-    def put_right(self, pair: Pair) -> Pair | None:
-        """Return a pair as training takes it, or None if it is left out."""
-        if any(shift.first <= pair.line <= shift.last for shift in self.shifts):
-            return None
-        for suspect in self.by_line.get(pair.line, ()):
-            if suspect.action == "dropped":
-                return None
-            if suspect.action == "repaired" and suspect.proposal is not None:
-                source, target = suspect.proposal
-                pair = Pair.read(source, target, pair.line)
-        return pair
+    def is_dropped(self, line: int, keeps_lines: bool = False) -> bool:
+        """Return whether training leaves out the pair in this line.
 
-    def is_suspect(self, line: int, harmless: Collection[str] = ()) -> bool:
-        """Return whether the pair in this line is suspect, but for these kinds."""
-        return any(
-            suspect.kind not in harmless for suspect in self.by_line.get(line, ())
-        )
+        `keeps_lines`: a pair that would be repaired is left out too, since its word links would be
+        wrong.
+        """
+        if any(shift.first <= line <= shift.last for shift in self.shifts):
+            return True
+        actions = {suspect.action for suspect in self.by_line.get(line, ())}
+        return "dropped" in actions or (keeps_lines and "repaired" in actions)
+
+    @property
+    def repairs(self) -> dict[int, tuple[str, str]]:
+        """Both sides of each pair that is repaired, by line."""
+        return {
+            suspect.line: suspect.proposal
+            for suspect in self.suspects
+            if suspect.action == "repaired" and suspect.proposal is not None
+        }
 
     def write(self, path: Path) -> None:
         """Write the suspects as a table for whoever wrote the corpus: TSV, or CSV by the name."""
@@ -132,6 +135,34 @@ class CheckReport:
                 )
             )
         write_text(path, text.getvalue())
+
+
+def checked(corpus: Corpus, has_links: bool = False) -> Corpus:
+    """Return a corpus without the pairs that training leaves out, the others repaired, and with a
+    report on them. Suspect pairs that stay are not held out.
+
+    `has_links`: word links refer to the words of the pairs. Raises DataError if most of the sides
+    do not belong together.
+    """
+    report = check_pairs(corpus.pairs)
+    names = " and ".join(corpus.report.files)
+    if 2 * report.shifted > report.pairs:
+        raise DataError(
+            *(f"{names}: {shift.describe()}" for shift in report.shifts),
+            "correct the files (`regard check` shows where), or set data.check = false",
+        )
+    mask = [not report.is_dropped(pair.line, has_links) for pair in corpus]
+    if not any(mask):
+        raise DataError(
+            f"{names}: no pair is left, since all are suspect; `regard check` shows why, and "
+            "data.check = false trains on them"
+        )
+    kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
+    suspects = frozenset(
+        suspect.line for suspect in report.suspects if suspect.kind not in HARMLESS
+    )
+    notes = (*kept.report.notes, *report.lines())
+    return replace(kept, report=replace(kept.report, notes=notes), suspects=suspects)
 
 
 def check_files(files: PairFiles) -> CheckReport:
@@ -164,13 +195,13 @@ def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
     places: Sequence[int] = where_translations_stand({0: scores}, checker)
     # What was learnt of pairs whose sides do not belong together is learnt again of those that do.
     for _ in range(ROUNDS if offsets else 0):
-        found = {
+        scores_by_offset = {
             offset: scores_at(
                 pairs, offset, checker, is_sampled & (learnt_offsets == offset)
             )
             for offset in (0, *offsets)
         }
-        places = where_translations_stand(found, checker)
+        places = where_translations_stand(scores_by_offset, checker)
         learnt_offsets = np.array(places)
         learnt = learnt_offsets[is_sampled].tolist()
         checker = PairChecker.learn(sample, learnt) or checker
@@ -201,8 +232,8 @@ def _check(
     row = 0
     for chunk in chunks(pairs):
         learnt = is_learnt[row : row + len(chunk)]
-        found, own_scores = checker.check(chunk, learnt)
-        suspects += found + _near_duplicates(chunk, exact, near)
+        new, own_scores = checker.check(chunk, learnt)
+        suspects += new + _near_duplicates(chunk, exact, near)
         scores.append(own_scores)
         row += len(chunk)
     return suspects, np.concatenate(scores)

@@ -1,5 +1,5 @@
-"""Which words translate each other: IBM model 1 (Brown et al. 1993) between word stems, learnt from
-the pairs that it then judges.
+"""Lexicon of words that translate each other: IBM model 1 (Brown et al. 1993) between word stems,
+learnt from the pairs that it then judges.
 
 Axes: R rows, S source stems, T target stems of all rows; E pairs of a source and a target stem of
 one row.
@@ -37,19 +37,19 @@ Floats = npt.NDArray[np.float64]
 
 def stems(text: str) -> list[str]:
     """Return the stems of a text's words, each once, and its numbers."""
-    found = dict[str, None]()
+    stems_of_text = dict[str, None]()
     for word in letters_of_words(text).split():
         dense = _DENSE.match(word)
         if dense is None:
-            found[word[:STEM]] = None
+            stems_of_text[word[:STEM]] = None
         elif word[0] >= "\uac00":
-            found[word[:DENSE_STEM]] = None
+            stems_of_text[word[:DENSE_STEM]] = None
         else:  # words of Japanese and Chinese are not divided
             for start in range(max(1, len(word) - 1)):
-                found[word[start : start + DENSE_STEM]] = None
+                stems_of_text[word[start : start + DENSE_STEM]] = None
     for number in _DIGITS.findall(text):
-        found[number] = None
-    return list(found)[:STEMS]
+        stems_of_text[number] = None
+    return list(stems_of_text)[:STEMS]
 
 
 class Stems:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
@@ -33,7 +33,7 @@ BLOCK = 200
 """Lines of a block of the sample."""
 OFFSETS = range(-5, 6)
 """Lines by which the sides of pairs may be shifted against each other."""
-TRIED_BLOCKS = 12
+TRIED_BLOCKS = 8
 """Blocks of lines on which offsets are tried."""
 LONGEST_CHECKED = 2_000
 """Characters of a side that are looked at."""
@@ -115,6 +115,78 @@ class Lengths:
 
 
 @dataclass(frozen=True)
+class PairLexicons:
+    """Lexicons of both directions: target stems by source stems, and the reverse."""
+
+    tables: tuple[dict[str, int], dict[str, int]]
+    lexicons: tuple[Lexicon, Lexicon]
+
+    @classmethod
+    def learn(cls, pairs: Sequence[Pair]) -> PairLexicons:
+        """Learn from pairs."""
+        tables = dict[str, int](), dict[str, int]()
+        sources, targets = map(Stems, _texts(pairs), tables)
+        sizes = len(tables[0]), len(tables[1])
+        rows = np.arange(len(pairs))
+        forth = Lexicon.learn(sources, targets, rows, sizes)
+        back = Lexicon.learn(targets, sources, rows, sizes[::-1])
+        return cls(tables, (forth, back))
+
+    def scores(
+        self,
+        sources: Sequence[Pair],
+        targets: Sequence[Pair],
+        is_learnt: npt.NDArray[np.bool_],
+    ) -> Floats:
+        """Return how well the sources of these pairs and the targets of those translate each other;
+        NaN if too few words are known.
+
+        `is_learnt`: which of them, so combined, the lexicons were learnt from.
+        """
+        sides = (
+            Stems(_texts(sources)[0], self.tables[0], grows=False),
+            Stems(_texts(targets)[1], self.tables[1], grows=False),
+        )
+        result = np.full(len(sources), math.nan)
+        for learnt in (False, True):
+            rows: Ints = np.flatnonzero(is_learnt == learnt)
+            if len(rows):
+                forth, known = self.lexicons[0].scores(*sides, rows, learnt)
+                back, _ = self.lexicons[1].scores(*sides[::-1], rows, learnt)
+                judged = known >= FEWEST_STEMS
+                result[rows] = np.where(judged, forth + back, math.nan)
+        return result
+
+    def levels(self, pairs: Sequence[Pair]) -> tuple[float, float]:
+        """Return the score below which the sides of a pair are unrelated, and the median score of
+        the pairs; they were learnt from.
+
+        The first finds 98 % of pairs whose sides are drawn at random, or fewer if good pairs would
+        be blamed: those below the median of random pairs are unrelated, and few times as many are
+        above it. Where hardly any pair scores above it, it is in the middle of that gap.
+        """
+        scored = pairs[:: 1 + len(pairs) // SCORED]
+        are_learnt = np.ones(len(scored), np.bool_)
+        own = self.scores(scored, scored, are_learnt)
+        drawn = np.random.default_rng(0).permutation(len(scored))
+        others = [scored[index] for index in drawn.tolist()]
+        random = self.scores(scored, others, ~are_learnt)
+        own, random = (np.sort(scores[~np.isnan(scores)]) for scores in (own, random))
+        if not len(own) or not len(random):
+            return -math.inf, -math.inf
+        shares = np.linspace(0.5, 0.98, 49)  # of the random pairs that are found
+        candidates = np.quantile(random, shares)
+        usual = float(np.median(own))
+        if usual <= candidates[-1]:
+            return float(candidates[-1]), usual
+        blamed = np.searchsorted(own, candidates) / len(own)
+        most = blamed[0] + max(MOST_BLAMED, 4 * blamed[0])
+        best = np.flatnonzero(blamed <= most)[-1]
+        above = np.quantile(own, min(1, blamed[best] + MOST_BLAMED))
+        return float(candidates[best] + above) / 2, usual
+
+
+@dataclass(frozen=True)
 class PairChecker:
     """Judges the pairs of the corpus from a sample of which it was learnt."""
 
@@ -123,11 +195,10 @@ class PairChecker:
     scripts: tuple[str, str]  # in which most letters of each side are written
     boilerplate: frozenset[str]
     usual_ratio: float  # characters of a target for each of its source
-    tables: tuple[dict[str, int], dict[str, int]]
-    lexicons: tuple[Lexicon, Lexicon]  # target stems by source stems, and the reverse
-    unrelated: float = -math.inf  # score below which sides are unrelated
-    usual: float = -math.inf  # median score of the pairs
-    offsets: Sequence[int] = ()  # lines by which the targets of the sample stand lower
+    lexicons: PairLexicons
+    unrelated: float  # score below which sides are unrelated
+    usual: float  # median score of the pairs
+    offsets: Sequence[int]  # lines by which the targets of the sample stand lower
 
     @classmethod
     def learn(
@@ -147,52 +218,20 @@ class PairChecker:
 
     @classmethod
     def _learn(cls, pairs: Sequence[Pair], offsets: Sequence[int]) -> PairChecker:
-        sources = [pair.source[:LONGEST_CHECKED] for pair in pairs]
-        targets = [pair.target[:LONGEST_CHECKED] for pair in pairs]
-        tables = dict[str, int](), dict[str, int]()
-        stems = Stems(sources, tables[0]), Stems(targets, tables[1])
-        sizes = len(tables[0]), len(tables[1])
-        rows = np.arange(len(pairs))
-        checker = cls(
+        sources, targets = _texts(pairs)
+        lexicons = PairLexicons.learn(pairs)
+        unrelated, usual = lexicons.levels(pairs)
+        return cls(
             Lengths.learn(pairs),
             LanguageId.learn({"source": sources, "target": targets}),
             (_main_script(sources), _main_script(targets)),
             _boilerplate(pairs),
             median(len(pair.target) / len(pair.source) for pair in pairs),
-            tables,
-            (
-                Lexicon.learn(stems[0], stems[1], rows, sizes),
-                Lexicon.learn(stems[1], stems[0], rows, sizes[::-1]),
-            ),
-            offsets=offsets,
+            lexicons,
+            unrelated,
+            usual,
+            offsets,
         )
-        return checker._with_threshold(pairs)
-
-    def _with_threshold(self, pairs: Sequence[Pair]) -> PairChecker:
-        """Return the checker with the score below which the sides of a pair are unrelated.
-
-        It finds 98 % of pairs whose sides are drawn at random, or fewer if good pairs would be
-        blamed: those below the median of random pairs are unrelated, and few times as many are
-        above it.
-        """
-        some = pairs[:: 1 + len(pairs) // SCORED]
-        are_learnt = np.ones(len(some), np.bool_)
-        own = self.scores(some, some, are_learnt)
-        drawn = np.random.default_rng(0).permutation(len(some))
-        others = [some[index] for index in drawn.tolist()]
-        random = self.scores(some, others, ~are_learnt)
-        own, random = (np.sort(scores[~np.isnan(scores)]) for scores in (own, random))
-        if not len(own) or not len(random):
-            return self
-        shares = np.linspace(0.5, 0.98, 49)  # of the random pairs that are found
-        candidates = np.quantile(random, shares)
-        usual = float(np.median(own))
-        unrelated = float(candidates[-1])
-        if usual > unrelated:
-            blamed = np.searchsorted(own, candidates) / len(own)
-            most = blamed[0] + max(MOST_BLAMED, 4 * blamed[0])
-            unrelated = float(candidates[np.flatnonzero(blamed <= most)[-1]])
-        return replace(self, unrelated=unrelated, usual=usual)
 
     def check(
         self, pairs: Sequence[Pair], is_learnt: npt.NDArray[np.bool_]
@@ -212,45 +251,17 @@ class PairChecker:
         if not whole:
             return suspects, scores
         sound = [pairs[row] for row in whole]
-        suspects += self._by_language(sound)
-        suspects += self._by_content(sound)
-        scores[whole] = self.scores(sound, sound, is_learnt[whole])
+        foreign = list(self._by_language(sound))
+        suspects += foreign
+        is_swapped = {s.line for s in foreign if s.kind == "swapped"}
+        suspects += [s for s in self._by_content(sound) if s.line not in is_swapped]
+        scores[whole] = self.lexicons.scores(sound, sound, is_learnt[whole])
         suspects += [
             _suspect(pairs[row], "unrelated")
             for row in np.flatnonzero(scores < self.unrelated).tolist()
+            if pairs[row].line not in is_swapped
         ]
         return suspects, scores
-
-    def scores(
-        self,
-        sources: Sequence[Pair],
-        targets: Sequence[Pair],
-        is_learnt: npt.NDArray[np.bool_],
-    ) -> Floats:
-        """Return how well the sources of some pairs and the targets of others translate each other,
-        by both lexicons; NaN if too few words are known.
-        """
-        sides = (
-            Stems(
-                [pair.source[:LONGEST_CHECKED] for pair in sources],
-                self.tables[0],
-                False,
-            ),
-            Stems(
-                [pair.target[:LONGEST_CHECKED] for pair in targets],
-                self.tables[1],
-                False,
-            ),
-        )
-        result = np.full(len(sources), math.nan)
-        for learnt in (False, True):
-            rows: Ints = np.flatnonzero(is_learnt == learnt)
-            if not len(rows):
-                continue
-            forth, known = self.lexicons[0].scores(*sides, rows, learnt)
-            back, _ = self.lexicons[1].scores(*sides[::-1], rows, learnt)
-            result[rows] = np.where(known >= FEWEST_STEMS, forth + back, math.nan)
-        return result
 
     def _by_language(self, pairs: Sequence[Pair]) -> Iterator[Suspect]:
         """Yield pairs with a side that is not in the language of its column."""
@@ -274,6 +285,7 @@ class PairChecker:
             yield _suspect(pair, "swapped", proposal=(pair.target, pair.source))
         for side, name in enumerate(("source", "target")):
             is_long = (letters[side] >= FEWEST_LETTERS) & ~is_swapped
+            is_long &= [" " in text for text in sides[side]]  # single words are kept
             is_other = own[side] < -UNTRANSLATED_NATS
             is_unknown = certainty[side] < OTHER_CERTAINTY
             is_unknown |= [self._lacks_script(text, side) for text in sides[side]]
@@ -340,19 +352,25 @@ def aligned(sample: Sequence[Pair], offsets: Sequence[int]) -> list[Pair]:
 def _best_offset(sample: Sequence[Pair]) -> int:
     """Return the offset of the targets with which the sides of pairs translate each other best."""
     blocks = range(0, len(sample), BLOCK)
-    some = list[Pair]()
+    tried = list[Pair]()
     for start in blocks[:: 1 + len(blocks) // TRIED_BLOCKS]:
-        some += sample[start : start + BLOCK]
+        tried += sample[start : start + BLOCK]
     best = 0
-    best_score = -math.inf
+    best_usual = -math.inf
     for offset in sorted(OFFSETS, key=abs):
-        offsets = [offset] * len(some)
-        pairs = _with_letters(aligned(some, offsets))
+        offsets = [offset] * len(tried)
+        pairs = _with_letters(aligned(tried, offsets))
         if len(pairs) >= 2 * BUCKETS:
-            score = PairChecker._learn(pairs, offsets).usual
-            if score > best_score:
-                best, best_score = offset, score
+            _, usual = PairLexicons.learn(pairs).levels(pairs)
+            if usual > best_usual:
+                best, best_usual = offset, usual
     return best
+
+
+def _texts(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
+    """Return the sources and the targets, as far as they are looked at."""
+    sources = [pair.source[:LONGEST_CHECKED] for pair in pairs]
+    return sources, [pair.target[:LONGEST_CHECKED] for pair in pairs]
 
 
 def _with_letters(pairs: Sequence[Pair]) -> list[Pair]:
@@ -371,15 +389,10 @@ def _damage(pair: Pair) -> Iterator[Suspect]:
     elif has_lost_letters(source, target) or has_lost_letters(target, source):
         yield _suspect(pair, "lost letters")
     else:
+        proposal = unescaped(ungarbled(source)), unescaped(ungarbled(target))
         for kind, repair in (("garbled", ungarbled), ("entities", unescaped)):
-            proposal = repair(source), repair(target)
-            if proposal != (source, target):
+            if (repair(source), repair(target)) != (source, target):
                 yield _suspect(pair, kind, proposal=proposal)
-
-
-def repaired(source: str, target: str) -> tuple[str, str]:
-    """Return both texts without garbled letters and entities."""
-    return unescaped(ungarbled(source)), unescaped(ungarbled(target))
 
 
 def _suspect(

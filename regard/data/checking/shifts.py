@@ -154,7 +154,9 @@ def _offsets(
             usable = [row for row in rows if row + offset in kept]
             sources = [kept[row] for row in usable]
             targets = [kept[row + offset] for row in usable]
-            scores = checker.scores(sources, targets, np.zeros(len(usable), np.bool_))
+            scores = checker.lexicons.scores(
+                sources, targets, np.zeros(len(usable), np.bool_)
+            )
             known = scores[~np.isnan(scores)]
             if len(known):
                 medians[offset] = float(np.median(known))
@@ -183,7 +185,7 @@ def scores_at(
         own = around[_MARGIN:-_MARGIN]
         targets = around[_MARGIN + offset :][: len(own)]
         learnt = is_learnt[done : done + len(own)]
-        parts.append(checker.scores(own, targets, learnt))
+        parts.append(checker.lexicons.scores(own, targets, learnt))
         done += len(own)
         window = around[-2 * _MARGIN :]
     return np.concatenate(parts)

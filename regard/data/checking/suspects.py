@@ -63,7 +63,7 @@ class Suspect:
 
     @property
     def action(self) -> Action:
-        """What training does with the pair."""
+        """The action of training: it repairs the pair, leaves it out, or keeps it."""
         action, _ = KINDS[self.kind]
         if action == "repaired" and self.proposal is None:
             return "dropped"

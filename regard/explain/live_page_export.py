@@ -135,10 +135,9 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
     for line, translation in zip(short, translations, strict=True):
         # Long lines are split and then have no readings.
         if translation.readings is not None and translation.text:
-            target = translator.tokenizer.target.ids(translation.tokens)
             choice = translator.choice or last_layer(translation.readings)
             item = measure_faithfulness(
-                translator, line, target, translation.readings, choice
+                translator, line, translation.ids, translation.readings, choice
             )
             measured.append((item.gradient_agreement, item.erasure_agreement))
     if not measured:

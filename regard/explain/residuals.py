@@ -51,7 +51,7 @@ def draw_residuals(
         for connection in connections.values()
         for part in connection.children()
     ]
-    target = [BOS, *translator.tokenizer.target.ids(readings.target)[:-1]]
+    target = [BOS, *explanation.translation.ids]
     try:
         model.eval()(
             Batch.of([translator.encode(text)], model.device),

@@ -59,7 +59,7 @@ Region = tuple[float, float, float, float]
 class Caption:
     """The caption of one image.
 
-    - `tokens`: its subword units, as text.
+    - `tokens`: its subword units, as text; `ids`: their token ids.
     - `score`: log-probability over the length penalty.
     - `readings`: attention weights over the image's cells, on request.
     - `chosen`: the attention head that determines `regions`; None is the mean of the last layer.
@@ -74,6 +74,7 @@ class Caption:
     nbest: tuple[Caption, ...] = ()
     repetition: tuple[str, int] | None = None
     chosen: AlignmentChoice | None = field(default=None, repr=False)
+    ids: tuple[int, ...] = field(default=(), repr=False)
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
@@ -257,6 +258,7 @@ class Captioner(BasePipeline):
                 tuple(target.tokens(hypothesis.ids)),
                 hypothesis.score,
                 repetition=self._repetition(hypothesis.ids),
+                ids=tuple(hypothesis.ids),
             )
             for hypothesis in hypotheses[:nbest]
         ]

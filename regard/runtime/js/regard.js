@@ -294,7 +294,7 @@ export class Translator {
   /** Return the token ids of a text as the beginning of a translation. */
   encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
 
-  /** Return whether a sentence has letters, or more pairs of neighbouring tokens, that training has not seen; doubts.py does the same. */
+  /** Return whether a sentence has letters, or more pairs of neighbouring tokens, that training has not seen, as `DoubtfulSentences` of Python does. */
   #isStrange(text) {
     const letters = [...new Set(text.match(/\p{L}/gu))], ids = this.encode(text).slice(0, -1), tokens = this.#tokens(ids, false);
     if (letters.some((letter) => this.#isUnknown(letter)) && unknownCharacters(text, tokens)) return true;
@@ -494,7 +494,7 @@ function unknownCharacters(text, tokens) {
   return Math.max(0, lengthOf(wordsOf(text).join("")) - lengthOf(known.join("").replaceAll("▁", "")));
 }
 
-/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows, −1 aside; familiar.py does the same. */
+/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows, −1 aside, as `SeenTokenPairs` of Python does. */
 export function hasUnseen(familiar, ids) {
   const { pairs, most } = familiar ?? {};
   if (typeof pairs !== "string" || !/^[A-Za-z0-9+/]{3,}=*$/.test(pairs)) return false;

@@ -14,14 +14,17 @@ from regard.common.errors import UsageError, repetition_note
 from regard.data.given_words import given_words
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.pipeline.translator import Decoder, Translator
-from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import (
+    ALL_ATTENTION,
+    CROSS_ATTENTION,
+    NO_ATTENTION,
     Options,
     RuntimeHypothesis,
     RuntimeLine,
     RuntimeModel,
     available_cores,
 )
+from regard.runtime.model import Constraints as LibraryConstraints
 from regard.text.casing import CaseReader
 from regard.text.constraints import (
     NO_CONSTRAINTS,
@@ -332,11 +335,11 @@ class LibraryDecoder(Decoder):
         self._threshold = threshold
         self._wanted = wanted
         self._reads_each = False
-        options.attention = 2 if wanted.readings else 0
+        options.attention = ALL_ATTENTION if wanted.readings else NO_ATTENTION
 
     def read_each(self, encoder: bool) -> None:
         """Read the attention of every hypothesis, and with `encoder` also all self-attention."""
-        self._options.attention = 2 if encoder else 1
+        self._options.attention = ALL_ATTENTION if encoder else CROSS_ATTENTION
         self._reads_each = True
 
     @property

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     _Arrays = dict[str, npt.NDArray[np.float32]]
 
 ROLES = ("encoder", "cross", "decoder")
+NO_ATTENTION, CROSS_ATTENTION, ALL_ATTENTION = range(3)
+"""Values of `Options.attention`: which layers' attention a search records."""
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
 _ALIGNED = 64

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.runtime.model import (
+    NO_ATTENTION,
     Options,
     RuntimeHypothesis,
     RuntimeLine,
@@ -138,7 +139,7 @@ def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
     options.beam = 1
     options.nbest = 1
     options.trace = 1
-    options.attention = 0
+    options.attention = NO_ATTENTION
     options.alignments = 0
     options.min_length = 0
     options.max_length = len(prefix) + 1

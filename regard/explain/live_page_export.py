@@ -28,6 +28,7 @@ from regard.models import Model
 from regard.pipeline import last_layer, load_translator
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
+from regard.runtime.module_script import module_script
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
 MAX_EXAMPLE = 200  # most characters of a sentence that a page proposes
@@ -64,7 +65,8 @@ def export_page(
             reverse = Languages(source=languages.target, target=languages.source)
         exported.append(_model(folders[1], None, reverse))
     out.parent.mkdir(exist_ok=True)
-    write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())
+    models = [model for model, _ in exported]
+    write_bytes(out, render_live_page(models, wasm, module_script()).encode())
     return [parity for _, parity in exported]
 
 

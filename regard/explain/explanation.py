@@ -108,8 +108,8 @@ def explain_caption(
         readings.cell_centre,
         readings.cell_extent,
     )
-    data = _data(captioner, readings, caption.ids, steps, view.cells(), image=view)
-    return caption, data
+    cells = readings.source_text
+    return caption, _data(captioner, readings, caption.ids, steps, cells, image=view)
 
 
 def _data(

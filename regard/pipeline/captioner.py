@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from typing_extensions import Unpack
 
-from regard.attention.alignment import Readings, cell_edges
+from regard.attention.alignment import Readings, cell_edges, cell_names
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import DataError, LineWarning, UsageError, repetition_note
@@ -271,11 +271,7 @@ class Captioner(BasePipeline):
         rows, columns = forced.grid
         Y, X = size
         encoder: Any = self._model.encoder
-        cells = tuple(
-            f"{row}·{column}"
-            for row in range(1, rows + 1)
-            for column in range(1, columns + 1)
-        )
+        cells = cell_names(rows, columns)
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         extent = (rows * encoder.stride / Y, columns * encoder.stride / X)
         return Readings(

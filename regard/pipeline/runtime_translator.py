@@ -17,6 +17,7 @@ from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.model import (
     ALL_ATTENTION,
     CROSS_ATTENTION,
+    EOS,
     NO_ATTENTION,
     Options,
     RuntimeHypothesis,
@@ -72,7 +73,6 @@ _SAMPLING = ("sample", "temperature", "top_k", "top_p", "seed")
 """Search settings that are options of the C library, which ignores them unless it samples."""
 _ABSENT = {"max_length": -1, "top_k": 0, "top_p": 0.0}
 """Values of library options that stand for a setting of None."""
-_EOS = 3
 
 
 class RuntimeTranslator(Translator):
@@ -439,7 +439,7 @@ class LibraryDecoder(Decoder):
         from regard.attention.alignment import Readings
 
         model = self._model
-        target = (*best.ids, _EOS)
+        target = (*best.ids, EOS)
         source_words = tuple(model.word_indices(line.source, False))
         target_words = tuple(model.word_indices(target, True))
         return Readings(

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     _Arrays = dict[str, npt.NDArray[np.float32]]
 
 ROLES = ("encoder", "cross", "decoder")
+EOS = 3
+"""Id of the end of sentence, as in `regard.data.vocabulary`, whose import takes longer."""
 NO_ATTENTION, CROSS_ATTENTION, ALL_ATTENTION = range(3)
 """Values of `Options.attention`: which layers' attention a search records."""
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.runtime.model import (
+    EOS,
     NO_ATTENTION,
     Options,
     RuntimeHypothesis,
@@ -31,8 +32,6 @@ from regard.visualisation.translation_json import (
 
 MOST_NBEST = 5
 """Default number of hypotheses of an explanation, unless the beam is narrower."""
-_EOS = 3
-"""Id of the end-of-sentence token."""
 _FASTEST = 1
 """Level of compression by zlib."""
 
@@ -89,7 +88,7 @@ class Explainer:
             "tokens": self.model.tokens(hypothesis.ids, True),
             "ids": hypothesis.ids,
             "logProbs": hypothesis.log_probs,
-            "targetWords": self._words((*hypothesis.ids, _EOS), True),
+            "targetWords": self._words((*hypothesis.ids, EOS), True),
             "alignments": hypothesis.links,
             "attention": attention,
             "states": _states(hypothesis.states),
@@ -159,6 +158,6 @@ def likely_tokens(
     candidates = [
         candidate
         for candidate in step.candidates
-        if candidate.token != _EOS and math.isfinite(candidate.log_prob)
+        if candidate.token != EOS and math.isfinite(candidate.log_prob)
     ]
     return sorted(candidates, key=lambda candidate: -candidate.log_prob)[:count]

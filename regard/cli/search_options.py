@@ -13,8 +13,8 @@ from typer.core import TyperCommand
 
 from regard.cli.request_options import DescribedField, described_fields
 
-_OPTIONS_KEY = "regard.search"
-"""Key of the values of search options in the metadata of a context."""
+GIVEN = "regard.search"
+"""Key of the given search settings, by name, in the metadata of a context."""
 _EXCLUDED = (
     # `--seed` is an option of every command; the others are learnt from the data.
     "seed",
@@ -36,12 +36,6 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[SearchComm
         excluded = (*_EXCLUDED, *without)
 
     return Command
-
-
-def search_options(context: typer.Context) -> dict[str, object]:
-    """Return the search settings of the command line by name."""
-    values = context.meta[_OPTIONS_KEY]
-    return {name: value for name, value in values.items() if value is not None}
 
 
 class SearchCommand(TyperCommand):
@@ -69,8 +63,9 @@ class SearchCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> object:
         """Move the search options to the metadata of the context, and call the function."""
-        ctx.meta[_OPTIONS_KEY] = {
-            option.name: ctx.params.pop(option.name) for option in self.search_params
+        values = {item.name: ctx.params.pop(item.name) for item in self.search_params}
+        ctx.meta[GIVEN] = {
+            name: value for name, value in values.items() if value is not None
         }
         return super().invoke(ctx)
 

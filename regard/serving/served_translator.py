@@ -16,7 +16,6 @@ from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import Translator
 from regard.runtime.model import (
     ALL_ATTENTION,
-    NO_ATTENTION,
     ROLES,
     Constraints,
     Options,
@@ -246,12 +245,8 @@ class ServedFile(ServedTranslator):
         if not likely:
             return []
 
-        options = self._model_options()
-        options.nbest = 1
-        options.attention = NO_ATTENTION
-        options.alignments = 0
         prefixes = [(*ids, candidate.token) for candidate in likely]
-        lines = self._translate(text, options, prefixes)
+        lines = self._translate(text, self._model_options(), prefixes)
         return [
             self._continuation(beginning, candidate.log_prob, line.hypotheses[0])
             for beginning, candidate, line in zip(prefixes, likely, lines, strict=True)
@@ -263,7 +258,7 @@ class ServedFile(ServedTranslator):
         return tuple(prefix)
 
     def _model_options(self) -> Options:
-        """Return the search options of the model's own settings."""
+        """Return options of the best translation alone, by the model's own settings."""
         options = self._model.options()
         options.threads = self._threads
         return options

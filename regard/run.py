@@ -543,10 +543,9 @@ class _Session:
         elif self.resume and has_checkpoint(self.out):  # only config.json was lost
             tokenizer = Tokenizer.load(self.out, recipe.tokenizer)
 
-        def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
+        def check_text(sources: Sequence[str], targets: Sequence[str]) -> None:
             if tokenizer is not None and parent is not None:
-                if sources:
-                    check_scripts(sources, tokenizer.source, "the source side")
+                check_scripts(sources, tokenizer.source, "the source side")
                 check_scripts(targets, tokenizer.target, "the target side")
 
         batching = recipe.batching
@@ -562,7 +561,7 @@ class _Session:
             self.out,
             variation=recipe.variation,
             log=self.say,
-            inspect=inspect,
+            check_text=check_text,
             resumed=self.resume and (started or has_checkpoint(self.out)),
         )
         self.say(*data.report, *data.changes)

@@ -67,13 +67,15 @@ def find_input(command: TranslateCommand) -> InputKind:
 
 
 def read_input(
-    command: TranslateCommand, model: TranslateModel, constraints: Constraints
-) -> tuple[Lines, LineParser, InputKind]:
-    """Return the lines of the input, their parser, and their kind.
+    command: TranslateCommand,
+    kind: InputKind,
+    model: TranslateModel,
+    constraints: Constraints,
+) -> tuple[Lines, LineParser]:
+    """Return the lines of the input, and their parser.
 
     The parser checks the limits of the model, or those of the search options.
     """
-    kind = find_input(command)
     file = command.file
     column = command.column
     search = command.settings
@@ -118,7 +120,7 @@ def read_input(
 
         encoder = model.encoder()
         check_constraints([constraints], encoder, limits)
-    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits), kind
+    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
 
 
 def _warn_of_tabs(file: str) -> None:

@@ -37,6 +37,7 @@ from regard.data.corpus import Corpus
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.provenance import write_corpora
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
@@ -393,7 +394,10 @@ class _Session:
             # From here on the folder has all that torchrun needs to restart this run.
             self.world.mark_started()
             trainer.journal.write(
-                "machine", **_machine(self.device), processes=self.world.size
+                "machine",
+                **_machine(self.device),
+                processes=self.world.size,
+                command=model_card.command_line(),
             )
 
         outcome = trainer.run()
@@ -404,7 +408,8 @@ class _Session:
                 trainer.journal.write("test", update=update, **scores)
             if isinstance(data.valid, Corpus):
                 self._finish(trainer.recipe, data, outcome)
-            model_card.write(self.out, trainer.recipe, data.facts, outcome)
+            write_corpora(self.out, data.facts, data.report)
+            model_card.write(self.out, trainer.recipe)
         return Run(self.out, trainer.recipe, outcome)
 
     def _finish(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:

@@ -95,8 +95,9 @@ def export(
     out = out if out.name else out.absolute()  # the path "." has no name
 
     if to == "runtime":
+        changes = runtime.CardChanges(codes)
         parity = str(
-            runtime.export(run, out, cast(Any, precision), source, languages=codes)
+            runtime.export(run, out, cast(Any, precision), source, changes=changes)
         )
     elif to == "page":
         from regard.explain.live_page_export import export_page

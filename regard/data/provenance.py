@@ -5,7 +5,7 @@ are compared when the run is resumed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from regard.common.atomic import file_sha256, write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
+from regard.data.corpus_facts import CorpusFacts
 from regard.data.corpus_settings import CorpusSettings
 
 DATA_FILE = "data.json"  # in a run folder
@@ -51,6 +52,20 @@ def write_fingerprints(
     run.mkdir(parents=True, exist_ok=True)
     values = {"version": VERSION, "settings": _selection(data), "files": fingerprints}
     write_text(run / DATA_FILE, json.dumps(values, indent=1))
+
+
+def write_corpora(
+    run: Path, corpora: Mapping[str, CorpusFacts], report: Sequence[str]
+) -> None:
+    """Record the corpora of a run, by name, and the lines on how they were read, beside its files.
+
+    Does nothing if the record is missing or damaged.
+    """
+    with suppress(OSError, ValueError, TypeError):
+        values = dict(parse_json(file_bytes(run / DATA_FILE)))
+        facts = {name: asdict(corpus) for name, corpus in corpora.items()}
+        values |= {"corpora": facts, "report": [*report]}
+        write_text(run / DATA_FILE, json.dumps(values, indent=1))
 
 
 def describe_changes(

@@ -23,6 +23,7 @@ from regard.interchange.probe_sentences import (
     SAMPLE_LANGUAGES,
     real_sentences,
 )
+from regard.interchange.runtime import CardChanges
 from regard.model_folder import load_folder
 from regard.models import Model
 from regard.pipeline import last_layer, load_translator
@@ -41,13 +42,15 @@ def export_page(
     out: Path,
     source: Path | None = None,
     languages: Languages | None = None,
+    readme: str | None = None,
 ) -> list[Parity]:
     """Write a page that translates with a model, or with two of opposite directions, in int8.
 
     Each model is compared with its runtime file, as `regard export --to runtime` does; `source`
     holds sentences for the first model. `languages` replaces the languages of the first model and,
-    reversed, those of the second. Raises ExportError, with all causes, if a model cannot be
-    exported or the runtime library for browsers is missing.
+    reversed, those of the second; `readme` replaces what both tell about themselves. Raises
+    ExportError, with all causes, if a model cannot be exported or the runtime library for browsers
+    is missing.
     """
     if not 1 <= len(folders) <= 2:
         raise UsageError(
@@ -57,24 +60,24 @@ def export_page(
         wasm = native.wasm_file().read_bytes()
     except RuntimeError as problem:
         raise ExportError(str(problem)) from problem
-    exported = [_model(folders[0], source, languages)]
+    exported = [_model(folders[0], source, CardChanges(languages, readme))]
     if len(folders) == 2:
         reverse = None
         if languages is not None:
             reverse = Languages(source=languages.target, target=languages.source)
-        exported.append(_model(folders[1], None, reverse))
+        exported.append(_model(folders[1], None, CardChanges(reverse, readme)))
     out.parent.mkdir(exist_ok=True)
     write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())
     return [parity for _, parity in exported]
 
 
 def _model(
-    folder: Path, source: Path | None, languages: Languages | None
+    folder: Path, source: Path | None, changes: CardChanges
 ) -> tuple[LiveModel, Parity]:
     """Export one model, and return it with the comparison of both."""
     with tempfile.TemporaryDirectory(prefix="regard-page-") as temporary:
         file = Path(temporary) / "model.regard"
-        parity = runtime.export(folder, file, "int8", source, "packed", languages)
+        parity = runtime.export(folder, file, "int8", source, "packed", changes)
         card = RuntimeModel(file).card
         content = file.read_bytes()
     codes = card["languages"]

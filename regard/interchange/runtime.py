@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -56,22 +56,33 @@ one. With rounded weights, other hypotheses may win.
 """
 
 
+@dataclass(frozen=True)
+class CardChanges:
+    """Values that a card has instead of those of the model folder; None: those of the folder."""
+
+    languages: Languages | None = None
+    readme: str | None = None
+
+
+AS_IN_FOLDER = CardChanges()
+
+
 def export(
     folder: Path,
     out: Path,
     precision: Precision = "int8",
     source: Path | None = None,
     embeddings: Embeddings = "table",
-    languages: Languages | None = None,
+    changes: CardChanges = CardChanges(),
 ) -> Parity:
     """Write a model folder as a runtime file, and compare the two on real sentences.
 
     The sentences are those of `source`, or of the validation data in the folder, or of the sample.
     `embeddings` applies to precisions below float32: "table" writes embeddings separately; "packed"
     reads embeddings that are tied to the output projection from the packed weights, for a smaller
-    file. In float32 these numbers are equal and written once. `languages` overrides those of the
-    folder. Raises ExportError, with all causes, and leaves nothing behind, if the file could not
-    hold the model or translates differently.
+    file. In float32 these numbers are equal and written once. `changes` are made in the card.
+    Raises ExportError, with all causes, and leaves nothing behind, if the file could not hold the
+    model or translates differently.
     """
     if out.exists() and not is_runtime_file(out):
         raise ExportError(
@@ -81,7 +92,7 @@ def export(
     model = load_folder(folder)
     ExportError.raise_all(f"{folder}: {cause}" for cause in obstacles(model))
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    content = _content(folder, model, precision, embeddings, languages)
+    content = _content(folder, model, precision, embeddings, changes)
     out.parent.mkdir(exist_ok=True)
     with atomic_file(out, durable=True, unnamed=True) as beside:
         beside.write_bytes(content)
@@ -119,7 +130,7 @@ def _content(
     model: ModelFolder,
     precision: Precision,
     embeddings: Embeddings = "table",
-    languages: Languages | None = None,
+    changes: CardChanges = CardChanges(),
     name: str = "",
 ) -> bytes:
     """Return the content of a runtime file; `name` is recorded in its card (see `export_name`)."""
@@ -127,10 +138,12 @@ def _content(
     if embeddings == "packed":
         share_embeddings(packed)
     choice = alignment_choice(folder, model)
-    languages = languages or model.settings.languages
-    about = card(folder, model, precision, choice, languages) | (
-        {"name": name} if name else {}
-    )
+    languages = changes.languages or model.settings.languages
+    about = card(folder, model, precision, choice, languages)
+    if changes.readme is not None:
+        about["readme"] = changes.readme
+    if name:
+        about["name"] = name
     return runtime_file(
         model, packed, choice, about, _language_id(folder, model, languages)
     )

@@ -77,6 +77,7 @@ class JournalEvent(TypedDict, total=False):
     threads: int
     processor: str
     processes: int
+    command: str  # the command line; empty if called from Python
 
 
 class TestScore(TypedDict):

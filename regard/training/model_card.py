@@ -4,60 +4,46 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from regard.common.atomic import write_bytes
 from regard.common.counting import counted
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
-from regard.data.corpus_facts import CorpusFacts
 from regard.data.languages import english_name
-from regard.training.journal import JournalEvent, of_kind
-from regard.training.journal import read as read_journal
+from regard.training.journal import JournalEvent
 from regard.training.recipe import Recipe
-from regard.training.trainer import Outcome
+from regard.training.run_record import RunRecord
 
 _SIDES = "pairs | SHA-256 of the source side | of the target side"
 
 
-def write(
-    folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outcome: Outcome
-) -> None:
-    """Write `README.md` from the recipe, the journal and the corpora of a run."""
-    events = read_journal(folder / "journal.jsonl")
-    validations = {event["update"]: event for event in of_kind(events, "valid")}
-    best = validations.get(outcome.progress.best_update)
-    model = recipe.model
+def write(folder: Path, recipe: Recipe) -> None:
+    """Write `README.md` from the recipe, the journal and the data of a run."""
+    record = RunRecord.read(folder, recipe)
     images = recipe.data.images is not None
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
-    experiment = (
-        f"**An experiment, not for use**: {'; '.join(model.ablations())}.\n\n"
-        if model.ablations()
-        else ""
-    )
     rows = (
         f"| {escape_text(name)} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |"
-        for name, facts in corpora.items()
+        for name, facts in record.corpora.items()
     )
     table = "\n".join(rows)
+    data = recipe.data
+    rights = "\n".join(rights_lines(data.licence, data.author, data.origin))
+    ablations = recipe.model.ablations()
+    experiment = f"{describe_experiment(ablations)}\n\n" if ablations else ""
+    how = "\n".join(how_lines(record))
     text = f"""# A {kind} model trained with Regard
 
 {experiment}\
-{_in_short(recipe, corpora, best)}
+{summary(record, recipe)}
 
 ## How it was made
 
-- Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
-- {_languages(recipe)}
-- Command: {_command()}
-- Training: {counted(outcome.progress.update, "update")}, \
-{outcome.progress.tokens:,} target tokens, {outcome.progress.seconds:.0f} s, \
-{recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
-- {_scores(best, recipe.data.languages.target)}
-{_test(events)}\
-{_rights(recipe)}
+{how}
+{rights}
 
 | data | {columns} |
 |---|---|---|---|
@@ -68,30 +54,63 @@ Use it: {_usage(folder.name, images)} in Python.
     write_bytes(folder / "README.md", text.encode())
 
 
-def _in_short(
-    recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: JournalEvent | None
-) -> str:
+def describe_experiment(ablations: Sequence[str]) -> str:
+    """Return the warning of a model that is broken on purpose."""
+    return f"**An experiment, not for use**: {'; '.join(ablations)}."
+
+
+def summary(record: RunRecord, recipe: Recipe) -> str:
     """Return a paragraph for people who use the model: its purpose, training data and score."""
     images = recipe.data.images is not None
-    pairs = {name: facts.pairs for name, facts in corpora.items()}
     source, target = map(english_name, recipe.data.languages.pair)
     does = (
         f"It translates {source} into {target}."
         if source and target
         else "It translates."
     )
-    tested = counted(pairs.get("valid", 0), "validation pair")
-    score = f"; on {tested} it reaches chrF {best['chrf']:.0f} of 100" if best else ""
-    count = pairs.get("train", 0)
-    learnt = (
-        counted(count, "caption")
-        if images
-        else counted(count, "pair of texts", "pairs of texts")
-    )
-    return (
-        f"{'It describes images.' if images else does} It has learnt from {learnt}{score}. "
-        "Expect less of anything of another kind."
-    )
+    if images:
+        does = "It describes images."
+    count = record.pairs("train")
+    noun = ("caption", "captions") if images else ("pair of texts", "pairs of texts")
+    learnt = f"It has learnt from {counted(count, *noun)}" if count else ""
+    score = ""
+    if record.best:
+        tested = counted(record.pairs("valid"), "validation pair")
+        score = f"On {tested} it reaches chrF {record.best['chrf']:.0f} of 100"
+    facts = "; ".join(filter(None, (learnt, score))).replace("; On", "; on")
+    facts = f" {facts}." if facts else ""
+    return f"{does}{facts} Expect less of anything of another kind."
+
+
+def how_lines(record: RunRecord) -> list[str]:
+    """Return a list in Markdown of how a run was made, with its scores; the run has a recipe."""
+    recipe = record.recipe
+    assert recipe is not None, "a model that was trained has a recipe"
+    model = recipe.model
+    end = record.last("end")
+    commands = record.commands
+    called = ", then ".join(map(code_span, filter(None, commands)))
+    lines = [
+        f"Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in "
+        "`train.toml`.",
+        _languages(recipe),
+        f"{'Commands' if len(commands) > 1 else 'Command'}: {called or 'called from Python'}",
+        f"Training: {counted(end.get('update', 0), 'update')}, "
+        f"{end.get('tokens', 0):,} target tokens, {end.get('seconds', 0):.0f} s, "
+        f"{recipe.training.precision}, seed {recipe.training.seed}; "
+        f"{end.get('reason', 'not ended')}.",
+        _scores(record.best, recipe.data.languages.target),
+    ]
+    if record.last("test"):
+        lines.append(_test(record))
+    return [f"- {line}" for line in lines]
+
+
+def command_line() -> str:
+    """Return the command line of this process, quoted for a shell; empty if it is not `regard`."""
+    if Path(sys.argv[0]).name in ("regard", "__main__.py"):
+        return " ".join(["regard", *map(quote_argument, sys.argv[1:])])
+    return ""
 
 
 def _languages(recipe: Recipe) -> str:
@@ -114,15 +133,8 @@ def _usage(name: str, images: bool) -> str:
     )
 
 
-def _command() -> str:
-    """Return the command line that started the run, if there was one."""
-    if Path(sys.argv[0]).name in ("regard", "__main__.py"):
-        return code_span(" ".join(["regard", *map(quote_argument, sys.argv[1:])]))
-    return "called from Python"
-
-
-def _scores(best: JournalEvent | None, language: str) -> str:
-    if best is None:
+def _scores(best: JournalEvent, language: str) -> str:
+    if not best:
         return "The run ended before its first validation: there are no scores."
     signature = f"(sacreBLEU's defaults, tok:{bleu_tokenizer(language)})"
     if "cider" in best:
@@ -135,32 +147,34 @@ def _scores(best: JournalEvent | None, language: str) -> str:
     )
 
 
-def _rights(recipe: Recipe) -> str:
-    """Return the lines on licence, author and origin, if these are stated."""
-    data = recipe.data
-    licence = (
+def rights_lines(
+    licence: str | None, author: str | None, origin: str | None
+) -> list[str]:
+    """Return a list in Markdown of licence, author and origin, if these are stated."""
+    stated = (
         "that of the data it was trained on; none has been stated here (`--licence`)"
     )
-    if data.licence:
-        licence = escape_text(data.licence)
-    lines = [f"- Licence: {licence}."]
-    if data.author:
-        lines.append(f"- Author: {escape_text(data.author)}")
-    if data.origin:
-        lines.append(f"- Data from: {escape_text(data.origin)}")
-    return "\n".join(lines)
+    if licence:
+        stated = escape_text(licence)
+    lines = [f"- Licence: {stated}."]
+    if author:
+        lines.append(f"- Author: {escape_text(author)}")
+    if origin:
+        lines.append(f"- Data from: {escape_text(origin)}")
+    return lines
 
 
-def _test(events: Sequence[JournalEvent]) -> str:
-    """Return the line on the test scores, if the run had test pairs and was not stopped."""
-    tests = of_kind(events, "test")
-    if not tests:
-        return ""
+def _test(record: RunRecord) -> str:
+    """Return the line on the test scores; a run that was stopped has none."""
+    test = record.last("test")
     scores = ", ".join(
         f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})"
-        for s in tests[-1]["scores"]
+        for s in test["scores"]
     )
+    outdated = ""
+    if record.test_is_outdated:
+        outdated = f" of the weights at update {test['update']:,}, not of these"
     return (
-        f"- Test on {counted(tests[-1]['pairs'], 'pair')}, beam {tests[-1]['beam']}, with 95 % "
-        f"intervals: {scores}.\n"
+        f"Test{outdated} on {counted(test['pairs'], 'pair')}, beam {test['beam']}, with 95 % "
+        f"intervals: {scores}."
     )

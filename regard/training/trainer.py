@@ -215,6 +215,7 @@ class Trainer:
             "end",
             reason=reason,
             update=self.progress.update,
+            tokens=self.progress.tokens,
             seconds=self.progress.seconds,
         )
         return Outcome(self.progress, reason, self.signal)

@@ -16,9 +16,10 @@ from markdown_it import MarkdownIt
 
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.corpus_facts import CorpusFacts
+from regard.data.provenance import write_corpora
 from regard.training import model_card
+from regard.training.journal import Journal
 from regard.training.recipe import Recipe, preset
-from regard.training.trainer import Outcome, Progress
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -115,14 +116,15 @@ def test_a_run_of_hostile_names_has_the_card_of_any_other(
 ) -> None:
     def card(folder: Path, name: str) -> list[str]:
         folder.mkdir(parents=True)
-        (folder / "journal.jsonl").touch()
+        (folder / "data.json").write_text('{"files": {}}', encoding="utf-8")
         command = ["regard", "train", "--author", name, "--out", str(folder)]
         monkeypatch.setattr(sys, "argv", command)
         data = {"author": name, "origin": name, "source": "a.ko", "target": "a.en"}
         recipe = Recipe.parse({**preset("transformer-tiny"), "data": data}, "recipe")
-        facts = {name: CorpusFacts(5, "0" * 64, "1" * 64)}
-        outcome = Outcome(Progress(), "the updates are done")
-        model_card.write(folder, recipe, facts, outcome)
+        write_corpora(folder, {name: CorpusFacts(5, "0" * 64, "1" * 64)}, [])
+        journal = Journal(folder / "journal.jsonl")
+        journal.write("machine", command=model_card.command_line())
+        model_card.write(folder, recipe)
         readme = (folder / "README.md").read_text(encoding="utf-8")
         parts = parts_of(readme, PARSERS[1])
         return [part.type for part in parts if part.type not in (*TEXT, "inline")]

@@ -41,8 +41,8 @@ from regard.data.provenance import write_corpora
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
+from regard.evaluation.run_pages import RunPages
 from regard.evaluation.significance import score_with_intervals
-from regard.evaluation.training_report import PAGE, make_report, render_report
 from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
@@ -61,9 +61,9 @@ from regard.model_folder import (
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import Translation, load
 from regard.requests.train_request import TrainArguments, TrainRequest
-from regard.runtime.model import available_cores
 from regard.training import Outcome, Recipe, Trainer, World, model_card
-from regard.training.budget import BudgetChoice, choose, trial
+from regard.training.best_weights import REPORT, update_of
+from regard.training.budget import BudgetChoice, choose, enough_tokens, trial
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import (
     ParentRun,
@@ -93,7 +93,7 @@ RUN_FILES = [
     "joint.model",
     "valid.tsv",
     "test.tsv",
-    PAGE,
+    REPORT,
     "source.model",
     "target.model",
     "checkpoints",
@@ -179,7 +179,7 @@ def train(request: TrainRequest) -> Run:
     - `parent`: a run whose weights and vocabulary this one starts from (fine-tuning).
     - `settings`: any settings by dotted name: {"training.updates": 500}.
     - `budget`: a time such as "30m", after which training ends; it also chooses the model size,
-      unless that is given.
+      unless that is given. With `resume`: the time to train longer.
     - `test`: a file of pairs, or the number of pairs to hold out; they are translated and scored
       once, at the end.
     - `resume`: continue the run in `out` from its last checkpoint.
@@ -212,6 +212,7 @@ def train(request: TrainRequest) -> Run:
             world=world,
             report=request.report if world.is_main else None,
             parent=ParentRun.of(recipe),
+            more_minutes=composer.more_minutes,
         )
         session.say(*composer.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
@@ -317,7 +318,13 @@ class _Session:
     world: World
     report: Report | None
     parent: ParentRun | None
+    more_minutes: float | None = None  # that a resumed run is to train
     began: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def _minutes(self) -> float:
+        """The minutes that this call has taken."""
+        return (time.monotonic() - self.began) / 60
 
     def say(self, *lines: str) -> None:
         """Report messages, which are not written to the journal."""
@@ -370,6 +377,11 @@ class _Session:
         report = with_tensorboard(
             self.report, self.out, recipe.training.tensorboard and self.world.is_main
         )
+        epoch_tokens = data.batches.epoch_stats.tokens[1]
+        enough = enough_tokens(epoch_tokens, count_parameters(model))
+        pages = RunPages(self.out, recipe, validate, data, enough)
+        if self.world.is_main:
+            report = pages.listen(report)
         closing_ratio = _closing_ratio(data, recipe.training.validate_with)
         trainer = Trainer(
             model,
@@ -382,15 +394,9 @@ class _Session:
             closing_ratio,
         )
         if self.resume:
-            if not trainer.resume():
-                self.say("there is no checkpoint yet: starting from the beginning")
-            elif weights_id(self.out) not in ("", settings.seal.id):
-                raise ModelFolderError(
-                    f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}"
-                )
-            if self.world.is_main:
-                recipe.write(self.out / "train.toml")
+            self._resume(trainer, settings)
         if self.world.is_main:
+            write_corpora(self.out, data.facts, data.report)
             # From here on the folder has all that torchrun needs to restart this run.
             self.world.mark_started()
             trainer.journal.write(
@@ -404,26 +410,43 @@ class _Session:
         if self.world.is_main:
             if data.test is not None and outcome.stopped is None:
                 scores = self._score_test(data.test)
-                update = outcome.progress.update
+                update = update_of(self.out / WEIGHTS)
                 trainer.journal.write("test", update=update, **scores)
-            if isinstance(data.valid, Corpus):
-                self._finish(trainer.recipe, data, outcome)
-            write_corpora(self.out, data.facts, data.report)
+            self._finish(trainer.recipe, data, outcome, pages)
             model_card.write(self.out, trainer.recipe)
         return Run(self.out, trainer.recipe, outcome)
 
-    def _finish(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
+    def _resume(self, trainer: Trainer, settings: FolderSettings) -> None:
+        """Continue from the last checkpoint.
+
+        Raises ModelFolderError for the settings of another run.
+        """
+        if not trainer.resume():
+            self.say("there is no checkpoint yet: starting from the beginning")
+        elif weights_id(self.out) not in ("", settings.seal.id):
+            raise ModelFolderError(
+                f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}"
+            )
+        if self.more_minutes is not None:
+            trainer.train_longer(self.more_minutes - self._minutes)
+        if self.world.is_main:
+            trainer.recipe.write(self.out / "train.toml")
+
+    def _finish(
+        self, recipe: Recipe, data: PreparedData, outcome: Outcome, pages: RunPages
+    ) -> None:
         """Learn from translated validation sources when a translation is doubtful; write the
         report.
 
-        After a stop nothing is translated: no threshold is learnt, and no report is written.
+        After a stop nothing is translated: no threshold is learnt, and the report is that of the
+        best validation.
         """
-        pairs = []
-        if not outcome.stopped and isinstance(data.valid, Corpus):
-            pairs = [*data.valid.pairs]
-        pairs = random.Random(0).sample(pairs, min(MAX_TRANSLATED, len(pairs)))
-        sources = [pair.source for pair in pairs]
-        targets = [pair.target for pair in pairs]
+        if not isinstance(data.valid, Corpus):
+            return
+        lines = range(0 if outcome.stopped else len(data.valid))
+        chosen = random.Random(0).sample(lines, min(MAX_TRANSLATED, len(lines)))
+        all_sources = data.valid.sources
+        sources = [all_sources[line] for line in chosen]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             translations = load(self.out, self.device).translate(sources)
@@ -431,21 +454,16 @@ class _Session:
             self._learn_threshold(translations)
         if self.parent is None:  # the parent's training text is not available
             self._learn_seen_token_pairs(data, sources)
-        if not pairs:
+        if not chosen:
             return
 
-        journal = read(self.out / "journal.jsonl")
         by_patience = is_patience_over(
             outcome.progress.validations_since_best, recipe.training.patience
         )
         outputs = [translation.text for translation in translations]
-        made = make_report(self.out, journal, by_patience, sources, targets, outputs)
-        threads = torch.get_num_threads()
-        if made.command and threads < available_cores():
-            made = replace(made, command=f"{made.command} --threads {threads}")
-        page = render_report(made, self.out.absolute().name, journal, data.report)
-        write_text(self.out / PAGE, page)
-        self.say(*made.lines(), f"report: {self.out / PAGE}")
+        search = f"a beam of {load_settings(self.out).search.beam}"
+        made = pages.write_report(chosen, outputs, search, by_patience)
+        self.say(*made.lines(), f"report: {self.out / REPORT}")
 
     def _score_test(self, test: Corpus) -> dict[str, object]:
         """Translate the test pairs with the best weights; return scores with intervals."""
@@ -645,7 +663,7 @@ class _Session:
             for name, size in self.sizes.items()
         }
         minutes = recipe.training.minutes
-        left = minutes - (time.monotonic() - self.began) / 60
+        left = minutes - self._minutes
         if left <= 0:
             raise UsageError(
                 f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more"
@@ -656,7 +674,7 @@ class _Session:
         self.say(*choice.report)
         training = choice.recipe.training
         # The trials of the sizes took time, too.
-        left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)
+        left = max(minutes - self._minutes, left / 10)
         recipe = choice.recipe.with_values(
             training={**training.model_dump(), "minutes": left}
         )

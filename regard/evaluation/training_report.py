@@ -18,13 +18,15 @@ from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
 from regard.evaluation.text_metrics import corpus_chrf
 from regard.training.journal import JournalEvent, of_kind
+from regard.training.run_record import RunRecord
 from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.template import make_page
 
-PAGE = "report.html"
 SHOWN = 10
 """Number of good, and of bad, translations that the page shows."""
+TOP = 95.0
+"""Corpus chrF from which on no step would raise the score by much."""
 USABLE = 25.0
 """Corpus chrF below which a model is of no use for drafts."""
 NEARLY = 80.0
@@ -56,8 +58,8 @@ class TranslatedPair:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """Report of a run: a sentence on its score, the next step with its command, and the data of the
-    page.
+    """Report of a run: a sentence on its score, the next step with its command, if there is one,
+    and the data of the page.
     """
 
     meaning: str
@@ -70,24 +72,31 @@ class TrainingReport:
 
     def lines(self) -> list[str]:
         """Return the lines that the command prints."""
-        step = f"next: {self.advice}"
+        step = f"next: {self.advice}" if self.advice else ""
         if self.command:
             step += f": {self.command}"
-        lines = [self.meaning, step]
-        if self.kept:
-            lines.append(self.kept)
-        return lines
+        return [line for line in (self.meaning, step, self.kept) if line]
+
+
+@dataclass(frozen=True)
+class Course:
+    """Course of a run: its folder and journal, whether patience ended it, and the target tokens
+    that are enough training, 0 if unknown.
+    """
+
+    out: Path
+    journal: Sequence[JournalEvent]
+    by_patience: bool = False
+    enough: float = 0.0
 
 
 def make_report(
-    out: Path,
-    journal: Sequence[JournalEvent],
-    by_patience: bool,
+    course: Course,
     sources: Sequence[str],
     references: Sequence[str],
     outputs: Sequence[str],
 ) -> TrainingReport:
-    """Make the report from the journal of a run and its translations of validation sources."""
+    """Make the report from the course of a run and its translations of validation sources."""
     metric = CHRF()
     rows = zip(sources, references, outputs, strict=True)
     pairs = tuple(
@@ -99,7 +108,9 @@ def make_report(
         selected = [pair for pair in pairs if is_of_kind(pair.source)]
         if selected:
             kinds[kind] = (len(selected), _corpus_chrf(selected))
-    advice, command = _next_step(out, journal, by_patience)
+    advice, command = "", ""
+    if _corpus_chrf(pairs) < TOP:
+        advice, command = _next_step(course)
     buckets = tuple(by_length(sources, outputs, [references]))
     return TrainingReport(
         _meaning(pairs), advice, command, pairs, buckets, kinds, _kept(pairs)
@@ -150,12 +161,10 @@ def validations(journal: Sequence[JournalEvent]) -> list[JournalEvent]:
     ]
 
 
-def _next_step(
-    out: Path, journal: Sequence[JournalEvent], by_patience: bool
-) -> tuple[str, str]:
+def _next_step(course: Course) -> tuple[str, str]:
     """Return the most promising next step, with its command if it has one."""
-    valid = validations(journal)
-    train = of_kind(journal, "train")
+    valid = validations(course.journal)
+    train = of_kind(course.journal, "train")
     if not valid:
         return (
             "train on: the journal holds no validation, by which to see whether the score still "
@@ -168,17 +177,23 @@ def _next_step(
     ] or valid[:1]
     gain = last["chrf"] - max(event["chrf"] for event in early)
     updates = last["update"] - early[-1]["update"]
-    if not by_patience and (
+    if not course.by_patience and (
         gain >= RISING or len(valid) == 1 or last["update"] < SHORT
     ):
         why = "the run was short"
         if gain >= RISING:
             why = f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
-        command = (
-            f"regard train --out {shlex.quote(str(out))} --resume --set "
-            f"training.updates={2 * last['update']}"
+        minutes = _minutes_left(valid, course.enough)
+        budget = f"{minutes}m"
+        time = counted(minutes, "minute")
+        if minutes > 120:
+            hours = math.ceil(minutes / 60)
+            budget = f"{hours}h"
+            time = f"{hours} hours"
+        return (
+            f"train about {time} more on this machine, as {why}",
+            f"regard train --out {shlex.quote(str(course.out))} --resume --budget {budget}",
         )
-        return f"train longer, as {why}", command
     training_loss = (train[-1].get("cross_entropy") if train else None) or math.inf
     gap = (last.get("loss") or 0.0) - training_loss
     if gap >= GAP:
@@ -194,22 +209,34 @@ def _next_step(
     )
 
 
+def _minutes_left(valid: Sequence[JournalEvent], enough: float) -> int:
+    """Return the minutes until training is enough by the pace of the run, or half of its time."""
+    last = valid[-1]
+    tokens = last.get("tokens", 0)
+    seconds = last.get("seconds", 0.0)
+    seconds += sum(event.get("validation_seconds", 0.0) for event in valid)
+    left = max(enough / max(1, tokens) - 1, 0.5)
+    return math.ceil(left * seconds / 60)
+
+
 def render_report(
     report: TrainingReport,
     name: str,
-    journal: Sequence[JournalEvent],
+    record: RunRecord,
+    search: str,
     data: Sequence[str],
 ) -> str:
-    """Render the page; `data`: lines on the corpora, and on the pairs that were dropped."""
-    points = tuple((event["update"], event["chrf"]) for event in validations(journal))
+    """Render the page; `search`: that of the translations; `data`: lines on the corpora, and on the
+    pairs that were dropped.
+    """
+    valid = validations(record.events)
+    points = tuple((event["update"], event["chrf"]) for event in valid)
     curves = list[Markup]()
     if len(points) > 1:
         series = Series("chrF", points)
         panel = Panel("chrF on validation pairs", "updates", (series,))
         svg = draw_svg(layout_chart(Chart("", (panel,))), styled=False)
         curves.append(Markup(svg))
-    tests = of_kind(journal, "test")
-    test = tests[-1] if tests else None
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -217,7 +244,8 @@ def render_report(
         "training_report.html",
         run=name,
         report=report,
-        test=test,
+        record=record,
+        search=search,
         curves=curves,
         examples={
             "Ten of the best": good,

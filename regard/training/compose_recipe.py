@@ -140,24 +140,24 @@ class RecipeComposer:
         """Raise UsageError, with all causes, if arguments exclude each other."""
         causes = []
         if self.request.resume:
-            arguments = {
-                "preset": self.request.preset,
-                "parent": self.request.parent,
-                "budget": self.request.budget,
-            }
+            arguments = {"preset": self.request.preset, "parent": self.request.parent}
             excluded = [
                 f"`{name}=`" for name, value in arguments.items() if value is not None
             ]
             if dry_run:
                 excluded.append("`dry_run=True`")
-            for name in excluded:
-                cause = (
-                    f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` "
-                    "out"
+            causes = [
+                f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out"
+                for name in excluded
+            ]
+            ends = {"training.updates", "training.minutes"} & {
+                *(self.request.settings or {})
+            }
+            if self.request.budget is not None and ends:
+                causes.append(
+                    f"`budget=`: it and {ends.pop()} both set the end of the run; leave one of "
+                    "them out"
                 )
-                if name == "`budget=`":
-                    cause += "; to train longer, set training.updates"
-                causes.append(cause)
         if self.request.parent is not None and self.request.preset is not None:
             causes.append(
                 "`preset=`: with `parent=` the model is that of the parent run; leave one of them "
@@ -208,7 +208,7 @@ class RecipeComposer:
 
         From a single recipe only updates and warm-up are chosen.
         """
-        if self.request.budget is None:
+        if self.request.budget is None or self.request.resume:
             return {}
         if (
             "images" in self.data
@@ -218,6 +218,13 @@ class RecipeComposer:
         ):
             return {self.request.preset or "this model": recipe}
         return {name: self.compose(size=name) for name in BUDGET_PRESETS}
+
+    @property
+    def more_minutes(self) -> float | None:
+        """The minutes that a resumed run is to train; None without a budget."""
+        if self.request.budget is None or not self.request.resume:
+            return None
+        return minutes_of(self.request.budget)
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
         """Describe the settings that `compose` chose for the corpus, and changed language codes."""
@@ -280,7 +287,7 @@ class RecipeComposer:
         overrides = dict(self.request.settings or {})
         if self.request.seed is not None:
             overrides["training.seed"] = self.request.seed
-        if self.request.budget is not None:
+        if self.request.budget is not None and not self.request.resume:
             overrides["training.minutes"] = minutes_of(self.request.budget)
         return overrides
 

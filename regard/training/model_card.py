@@ -87,28 +87,33 @@ def how_lines(record: RunRecord) -> list[str]:
     recipe = record.recipe
     assert recipe is not None, "a model that was trained has a recipe"
     model = recipe.model
-    end = record.last("end")
+    progress = record.progress
     commands = record.commands
-    called = ", then ".join(map(code_span, filter(None, commands)))
+    called = [code_span(text) if text else "called from Python" for text in commands]
     lines = [
         f"Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in "
         "`train.toml`.",
         _languages(recipe),
-        f"{'Commands' if len(commands) > 1 else 'Command'}: {called or 'called from Python'}",
-        f"Training: {counted(end.get('update', 0), 'update')}, "
-        f"{end.get('tokens', 0):,} target tokens, {end.get('seconds', 0):.0f} s, "
+        f"{'Commands' if len(commands) > 1 else 'Command'}: {', then '.join(called)}",
+        f"Training: {counted(progress.get('update', 0), 'update')}, "
+        f"{progress.get('tokens', 0):,} target tokens, {progress.get('seconds', 0):.0f} s, "
         f"{recipe.training.precision}, seed {recipe.training.seed}; "
-        f"{end.get('reason', 'not ended')}.",
+        f"{progress.get('reason', 'not ended')}.",
         _scores(record.best, recipe.data.languages.target),
     ]
-    if record.last("test"):
-        lines.append(_test(record))
+    if record.test:
+        lines.append(_test(record.test, "Test"))
+    for test in record.earlier_tests:
+        lines.append(
+            _test(test, f"Earlier test, of the weights at update {test['update']:,},")
+        )
     return [f"- {line}" for line in lines]
 
 
 def command_line() -> str:
     """Return the command line of this process, quoted for a shell; empty if it is not `regard`."""
-    if Path(sys.argv[0]).name in ("regard", "__main__.py"):
+    program = Path(sys.argv[0])
+    if program.name == "regard" or program.parts[-2:] == ("regard", "__main__.py"):
         return " ".join(["regard", *map(quote_argument, sys.argv[1:])])
     return ""
 
@@ -164,17 +169,13 @@ def rights_lines(
     return lines
 
 
-def _test(record: RunRecord) -> str:
-    """Return the line on the test scores; a run that was stopped has none."""
-    test = record.last("test")
+def _test(test: JournalEvent, name: str) -> str:
+    """Return a line on test scores."""
     scores = ", ".join(
         f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})"
         for s in test["scores"]
     )
-    outdated = ""
-    if record.test_is_outdated:
-        outdated = f" of the weights at update {test['update']:,}, not of these"
     return (
-        f"Test{outdated} on {counted(test['pairs'], 'pair')}, beam {test['beam']}, with 95 % "
+        f"{name} on {counted(test['pairs'], 'pair')}, beam {test['beam']}, with 95 % "
         f"intervals: {scores}."
     )

@@ -264,6 +264,19 @@ class Trainer:
         self._record("resume", update=progress.update)
         return True
 
+    def train_longer(self, minutes: float) -> None:
+        """End a resumed run so many minutes from now, whatever its recipe says.
+
+        Patience counts anew.
+        """
+        (elapsed,) = self.world.broadcast(self.progress.elapsed / 60 + minutes)
+        training = self.recipe.training.model_dump()
+        training |= {"updates": None, "minutes": elapsed}
+        self.recipe = self.recipe.with_values(training=training)
+        self.settings = self.recipe.training
+        self.progress.updates = None
+        self.progress.validations_since_best = 0
+
     def _update(self, updates: Iterator[tuple[Update, Batches]], meter: Meter) -> None:
         began = time.perf_counter()
         progress = self.progress

@@ -1,0 +1,260 @@
+"""Card, report and test scores are of the weights in the folder, whatever ends a run and whenever.
+
+What they should say is computed by sacreBLEU and safetensors from that folder alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.chrf import CHRF
+from safetensors import safe_open
+
+import regard
+from regard.common.errors import LineWarning, TrainingError, UsageError
+from regard.learn.samples import korean_english
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning"),
+]
+
+SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
+SETTINGS: dict[str, object] = {
+    **{
+        f"model.{side}.{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in SIDE.items()
+    },
+    "tokenizer.size": 600,
+    "batching.tokens": 256,
+    "schedule.warmup": 4,
+    "training.updates": 4,
+    "training.validate_every": 4,
+    "training.best_by": "loss",  # which falls at each of these validations
+    "training.precision": "float32",
+}
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing handles it."""
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that has ended after four updates, with its test score."""
+    folder = tmp_path_factory.mktemp("pages")
+    sizes = {"train": 100, "valid": 5, "test": 0, "recombination": 0, "length": 0}
+    korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
+    return regard.train(
+        source=folder / "train.ko",
+        target=folder / "train.en",
+        out=folder / "run",
+        settings=SETTINGS,
+        test=8,
+        threads=1,
+    ).folder
+
+
+def weights_update(run: Path) -> int:
+    with safe_open(run / "model.safetensors", "pt") as file:
+        return int(file.metadata()["update"])
+
+
+def chrf(run: Path, name: str, **search: Any) -> float:
+    """Return the chrF of the weights in the folder on held-out pairs in it."""
+    lines = (run / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    sources, targets = zip(*(line.split("\t") for line in lines), strict=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)
+        translations = regard.load(run).translate(list(sources), **search)
+    outputs = [translation.text for translation in translations]
+    return float(CHRF().corpus_score(outputs, [list(targets)]).score)
+
+
+def assert_all_is_of_the_weights(run: Path) -> None:
+    """Compare what card and report claim, if they are there, with the weights."""
+    update = weights_update(run)
+    if (run / "README.md").exists():
+        card = (run / "README.md").read_text(encoding="utf-8")
+        (said,) = re.findall(r"Validation at update (\d+), .* chrF ([\d.]+),", card)
+        assert (int(said[0]), float(said[1])) == (
+            update,
+            pytest.approx(chrf(run, "valid", beam=1), abs=0.006),
+        )
+        for score in re.findall(r"^- Test on .*chrF ([\d.]+)", card, re.MULTILINE):
+            assert float(score) == pytest.approx(chrf(run, "test"), abs=0.06)
+        for other in re.findall(r"Earlier test, of the weights at update (\d+)", card):
+            assert int(other) != update
+    if (run / "report.html").exists():
+        page = (run / "report.html").read_text(encoding="utf-8")
+        (of, search) = re.findall(
+            r"of the weights at update (\d+), by ([^.]+)\.", page
+        )[0]
+        assert int(of) == update
+        beam = 1 if search == "greedy search" else int(search.split()[-1])
+        (score,) = re.findall(r"chrF ([\d.]+) on \d+ validation lines", page)
+        assert float(score) == pytest.approx(chrf(run, "valid", beam=beam), abs=0.06)
+        for score in re.findall(r"<p>On \d+ test pairs: .*?chrF ([\d.]+)", page):
+            assert float(score) == pytest.approx(chrf(run, "test"), abs=0.06)
+
+
+def test_an_ended_run_tells_of_its_weights(started: Path) -> None:
+    assert weights_update(started) == 4
+    card = (started / "README.md").read_text(encoding="utf-8")
+    assert "- Test on 8 pairs" in card
+    assert "<p>On 8 test pairs: " in (started / "report.html").read_text("utf-8")
+    assert_all_is_of_the_weights(started)
+
+
+POINTS = {
+    "before the weights are renamed": "regard.training.best_weights.save_tensors",
+    "before the journal has them": "regard.training.trainer.Trainer._record",
+    "before the report": "regard.evaluation.run_pages.RunPages.write_report",
+    "before the card": "regard.training.model_card.write",
+    "before the checkpoint": "regard.training.checkpoint.save_parts",
+    "before the test": "regard.run._Session._score_test",
+    "before the closing": "regard.run._Session._finish",
+    "nowhere": "",
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_killed_at_a_point_tells_of_its_weights_and_of_those_it_is_resumed_with(
+    started: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    run = Path(shutil.copytree(started, tmp_path / "run"))
+    longer = {"training.updates": 12}
+
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    def kill_after_resuming(self: Any, event: str, **_: object) -> None:
+        if event == "valid":
+            raise Killed
+
+    if point == "nowhere":
+        regard.train(out=run, resume=True, settings=longer, threads=1)
+    else:
+        with monkeypatch.context() as patch:
+            stop = kill_after_resuming if "journal" in point else kill
+            if point == "before the card":  # that of the resumption is written
+                write = regard.training.model_card.write
+                calls = list[int]()
+
+                def kill_at_the_second(*arguments: Any) -> None:
+                    calls.append(1)
+                    if len(calls) == 2:
+                        raise Killed
+                    write(*arguments)
+
+                stop = kill_at_the_second
+            patch.setattr(POINTS[point], stop)
+            with pytest.raises(Killed):
+                regard.train(out=run, resume=True, settings=longer, threads=1)
+    assert_all_is_of_the_weights(run)
+    if point in ("before the checkpoint", "before the test", "before the closing"):
+        assert (run / "README.md").exists()
+        assert (run / "report.html").exists()
+
+    regard.train(out=run, resume=True, settings=longer, threads=1)
+    assert weights_update(run) == 12
+    assert_all_is_of_the_weights(run)
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert "- Test on 8 pairs" in card
+    assert "Earlier test, of the weights at update 4, on 8 pairs" in card
+
+
+def test_ctrl_c_leaves_card_and_report_of_the_best_weights_and_old_tests_as_history(
+    started: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(started, tmp_path / "run"))
+
+    def interrupt(event: str, _: dict[str, Any]) -> None:
+        if event == "valid":
+            signal.raise_signal(signal.SIGINT)
+
+    more = {"training.updates": 100}
+    ended = regard.train(
+        out=run, resume=True, settings=more, threads=1, report=interrupt
+    )
+    assert ended.outcome.stopped == signal.SIGINT
+    assert weights_update(run) == 8
+    assert_all_is_of_the_weights(run)
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert "stopped by SIGINT" in card
+    assert "- Test on" not in card
+    assert "Earlier test, of the weights at update 4" in card
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Earlier, the weights at update 4 on 8 test pairs" in page
+
+
+def test_an_error_leaves_card_and_report_of_the_best_weights(
+    started: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(shutil.copytree(started, tmp_path / "run"))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("regard.training.checkpoint.save_parts", full)
+    with pytest.raises(TrainingError, match="No space left"):
+        regard.train(out=run, resume=True, settings={"training.updates": 12}, threads=1)
+    assert (run / "report.html").exists()
+    assert_all_is_of_the_weights(run)
+
+
+def test_the_card_keeps_the_command_that_made_the_model(
+    started: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(shutil.copytree(started, tmp_path / "run"))
+    for updates in (5, 6, 6):
+        command = ["regard", "train", "--resume", "--seed", str(updates)]
+        monkeypatch.setattr(sys, "argv", command)
+        settings = {"training.updates": updates}
+        regard.train(out=run, resume=True, settings=settings, threads=1)
+    first, second = (f"`regard train --resume --seed {n}`" for n in (5, 6))
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert f"- Commands: called from Python, then {first}, then {second}\n" in card
+
+
+def test_a_run_is_resumed_for_a_time(
+    started: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock of which each update takes ten seconds: two minutes hold eleven and the end."""
+    run = Path(shutil.copytree(started, tmp_path / "run"))
+    after = "regard.training.trainer._Clock.after"
+    monkeypatch.setattr(after, lambda _, update: 10.0 * update)
+    monkeypatch.setattr("regard.run._Session._minutes", 0.0)
+    ends = list[float]()
+
+    def hear(event: str, values: dict[str, Any]) -> None:
+        if event == "budget":
+            ends.append(values["minutes"])
+
+    elapsed = _elapsed(run)
+    ended = regard.train(out=run, resume=True, budget="2m", threads=1, report=hear)
+    assert ends == [pytest.approx(2 + elapsed / 60, abs=1e-4)]
+    update = ended.outcome.progress.update
+    assert 10 * update + 20 >= 120 + elapsed
+    assert update > 4
+    assert ended.recipe.training.updates == update
+    assert ended.recipe.training.minutes is None
+    assert_all_is_of_the_weights(run)
+
+    with pytest.raises(UsageError, match=r"`budget=`: it and training.updates both"):
+        regard.train(out=run, resume=True, budget="2m", settings=SETTINGS)
+
+
+def _elapsed(run: Path) -> float:
+    """Return the seconds of a run by its newest checkpoint."""
+    newest = sorted((run / "checkpoints").iterdir())[-1]
+    text = (newest / "state.json").read_text(encoding="utf-8")
+    return float(re.findall(r'"elapsed": ([\d.e-]+)', text)[0])

@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -43,6 +43,7 @@ from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.run_pages import RunPages
 from regard.evaluation.significance import score_with_intervals
+from regard.evaluation.text_metrics import MOST, score_notes, short_lines
 from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
@@ -73,7 +74,13 @@ from regard.training.compose_recipe import (
 from regard.training.distributed import join_processes
 from regard.training.early_stopping import is_patience_over
 from regard.training.guided import Guide
-from regard.training.journal import JournalEvent, of_kind, read, scores_of
+from regard.training.journal import (
+    JournalEvent,
+    describe_test,
+    of_kind,
+    read,
+    scores_of,
+)
 from regard.training.recipe import read_run_recipe
 from regard.training.recipe_diff import IMAGE, reconcile
 from regard.training.run_lock import lock_run
@@ -363,6 +370,7 @@ class _Session:
         )
         has_weights = self.resume and has_checkpoint(self.out)
         recipe, settings, data = self._prepare(recipe)
+        recipe = self._meaningful(recipe, data)
         torch.manual_seed(recipe.training.seed)
         model = self.build_model(recipe, data.tokenizer, has_weights)
         self.say(
@@ -411,7 +419,7 @@ class _Session:
             if data.test is not None and outcome.stopped is None:
                 scores = self._score_test(data.test)
                 update = update_of(self.out / WEIGHTS)
-                trainer.journal.write("test", update=update, **scores)
+                trainer.journal.write("test", **scores, update=update)
             self._finish(trainer.recipe, data, outcome, pages)
             model_card.write(self.out, trainer.recipe)
         return Run(self.out, trainer.recipe, outcome)
@@ -475,19 +483,16 @@ class _Session:
         outputs = [translation.text for translation in translations]
         tokenizer = bleu_tokenizer(translator.settings.languages.target)
         tested = score_with_intervals(outputs, [test.targets], tokenizer)
-        line = ", ".join(
-            f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})"
-            for score in tested
-        )
-        beam = translator.settings.search.beam
-        self.say(
-            f"test on {counted(len(test), 'pair')}, beam {beam}, with 95 % intervals: {line}"
-        )
-        return {
+        event: JournalEvent = {
             "pairs": len(test),
-            "beam": beam,
-            "scores": [asdict(score) for score in tested],
+            "beam": translator.settings.search.beam,
+            "scores": [cast(Any, asdict(score)) for score in tested],
         }
+        self.say(
+            f"test on {describe_test(event)}",
+            *score_notes(outputs, test.targets, tokenizer),
+        )
+        return dict(event)
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
         """Write to the model folder the score below which `DOUBTFUL_SHARE` of the lines are."""
@@ -518,6 +523,20 @@ class _Session:
         if familiar is not None:
             settings = load_settings(self.out).with_values(familiar=familiar)
             write_settings(self.out, settings)
+
+    def _meaningful(self, recipe: Recipe, data: PreparedData) -> Recipe:
+        """Return the recipe, with another score to choose by if BLEU means nothing."""
+        if recipe.training.best_by != "bleu" or not isinstance(data.valid, Corpus):
+            return recipe
+        tokenizer = bleu_tokenizer(recipe.data.languages.target)
+        if short_lines(data.valid.targets, tokenizer) <= MOST:
+            return recipe
+        self.say(
+            "training.best_by = 'bleu' means nothing for validation lines of fewer than four "
+            "words: 'chrf' holds"
+        )
+        training = {**recipe.training.model_dump(), "best_by": "chrf"}
+        return recipe.with_values(training=training)
 
     def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
         """Return the final recipe, the settings of the model folder, and the data.

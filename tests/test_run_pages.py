@@ -89,7 +89,7 @@ def assert_all_is_of_the_weights(run: Path) -> None:
             update,
             pytest.approx(chrf(run, "valid", beam=1), abs=0.006),
         )
-        for score in re.findall(r"^- Test on .*chrF ([\d.]+)", card, re.MULTILINE):
+        for score in re.findall(r"^- Test on .*chrF (\d+\.\d+)", card, re.MULTILINE):
             assert float(score) == pytest.approx(chrf(run, "test"), abs=0.06)
         for other in re.findall(r"Earlier test, of the weights at update (\d+)", card):
             assert int(other) != update
@@ -102,7 +102,7 @@ def assert_all_is_of_the_weights(run: Path) -> None:
         beam = 1 if search == "greedy search" else int(search.split()[-1])
         (score,) = re.findall(r"chrF ([\d.]+) on \d+ validation lines", page)
         assert float(score) == pytest.approx(chrf(run, "valid", beam=beam), abs=0.06)
-        for score in re.findall(r"<p>On \d+ test pairs: .*?chrF ([\d.]+)", page):
+        for score in re.findall(r"<p>Test, on pairs .*?chrF (\d+\.\d+)", page):
             assert float(score) == pytest.approx(chrf(run, "test"), abs=0.06)
 
 
@@ -110,7 +110,7 @@ def test_an_ended_run_tells_of_its_weights(started: Path) -> None:
     assert weights_update(started) == 4
     card = (started / "README.md").read_text(encoding="utf-8")
     assert "- Test on 8 pairs" in card
-    assert "<p>On 8 test pairs: " in (started / "report.html").read_text("utf-8")
+    assert ": 8 pairs, beam 5" in (started / "report.html").read_text("utf-8")
     assert_all_is_of_the_weights(started)
 
 
@@ -193,7 +193,7 @@ def test_ctrl_c_leaves_card_and_report_of_the_best_weights_and_old_tests_as_hist
     assert "- Test on" not in card
     assert "Earlier test, of the weights at update 4" in card
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "Earlier, the weights at update 4 on 8 test pairs" in page
+    assert "Earlier test, of the weights at update 4: 8 pairs" in page
 
 
 def test_an_error_leaves_card_and_report_of_the_best_weights(
@@ -251,6 +251,24 @@ def test_a_run_is_resumed_for_a_time(
 
     with pytest.raises(UsageError, match=r"`budget=`: it and training.updates both"):
         regard.train(out=run, resume=True, budget="2m", settings=SETTINGS)
+
+
+def test_weights_are_not_chosen_by_a_bleu_that_means_nothing(tmp_path: Path) -> None:
+    rows = [f"{n} 번\tno {n}" for n in range(60)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    messages = list[str]()
+    run = regard.train(
+        pairs=tmp_path / "pairs.tsv",
+        out=tmp_path / "run",
+        settings={**SETTINGS, "tokenizer.size": 350, "training.best_by": "bleu"},
+        threads=1,
+        report=lambda _, values: messages.append(str(values.get("text"))),
+    )
+    assert run.outcome.progress.best_by == "chrf"
+    assert run.outcome.progress.best == pytest.approx(run.best["chrf"], abs=1e-6)
+    assert any("'bleu' means nothing for validation lines" in text for text in messages)
+    card = (run.folder / "README.md").read_text(encoding="utf-8")
+    assert "which means nothing for lines of fewer than four words" in card
 
 
 def _elapsed(run: Path) -> float:

@@ -151,7 +151,7 @@ def _evaluate_translations(
     """
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.significance import paired_tests
-    from regard.evaluation.text_metrics import MAX_TER_WORDS, scores
+    from regard.evaluation.text_metrics import scores
     from regard.visualisation.saving import SUFFIXES
 
     source = str(command.pairs or command.source)
@@ -182,11 +182,7 @@ def _evaluate_translations(
         model = _Translated(run, beam, engine, outputs, run_scores, tests, buckets)
         models.append(model)
 
-    if all(score.name != "TER" for score in scores_by_run[0]):
-        say(
-            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
-            "long"
-        )
+    _say_notes(models, references[0], tokenizer, command.by_length)
     if command.format == "json":
         _print_json(models, source, command.by_length)
     else:
@@ -196,6 +192,30 @@ def _evaluate_translations(
         _draw(models, figure)
     elif figure is not None:
         say(f"{figure} is not drawn: no two lines have sources of similar length")
+
+
+def _say_notes(
+    models: list[_Translated],
+    references: list[str],
+    tokenizer: BleuTokenizer,
+    by_length: bool,
+) -> None:
+    """Say which scores are missing or mean little."""
+    from regard.evaluation.text_metrics import MAX_TER_WORDS, score_notes
+    from regard.training.journal import FEW_LINES
+
+    if all(score.name != "TER" for score in models[0].scores):
+        say(
+            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
+            "long"
+        )
+    for model in models:
+        prefix = f"{model.run}: " if len(models) > 1 else ""
+        for note in score_notes(model.outputs, references, tokenizer):
+            say(f"{prefix}{note}")
+    if len(references) < FEW_LINES and (len(models) > 1 or by_length):
+        lines = counted(len(references), "line is", "lines are")
+        say(f"{lines} too few for intervals and p")
 
 
 def _select_tokenizer(run: Path, chosen: BleuTokenizer | None) -> BleuTokenizer:

@@ -10,6 +10,7 @@ import torch
 
 from regard.common.arguments import Report
 from regard.common.atomic import write_text
+from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.prepare import PreparedData
 from regard.evaluation.training_report import (
@@ -76,7 +77,8 @@ class RunPages:
         sources = [pairs[line].source for line in lines]
         targets = [pairs[line].target for line in lines]
         record = RunRecord.read(self.out, self.recipe)
-        course = Course(self.out, record.events, by_patience, self.enough)
+        tokenizer = bleu_tokenizer(self.recipe.data.languages.target)
+        course = Course(self.out, record.events, by_patience, self.enough, tokenizer)
         made = make_report(course, sources, targets, outputs)
         threads = torch.get_num_threads()
         if made.command and threads < available_cores():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.counting import counted
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
-from regard.evaluation.text_metrics import corpus_chrf
-from regard.training.journal import JournalEvent, of_kind
+from regard.evaluation.text_metrics import corpus_chrf, score_notes
+from regard.training.journal import FEW_LINES, JournalEvent, describe_test, of_kind
 from regard.training.run_record import RunRecord
 from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
@@ -68,26 +69,27 @@ class TrainingReport:
     pairs: tuple[TranslatedPair, ...]
     buckets: tuple[LengthBucket, ...]
     kinds: dict[str, tuple[int, float]]
-    kept: str
+    notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """Return the lines that the command prints."""
         step = f"next: {self.advice}" if self.advice else ""
         if self.command:
             step += f": {self.command}"
-        return [line for line in (self.meaning, step, self.kept) if line]
+        return [line for line in (self.meaning, step, *self.notes) if line]
 
 
 @dataclass(frozen=True)
 class Course:
     """Course of a run: its folder and journal, whether patience ended it, and the target tokens
-    that are enough training, 0 if unknown.
+    that are enough training, 0 if unknown. `tokenizer`: that of BLEU.
     """
 
     out: Path
     journal: Sequence[JournalEvent]
     by_patience: bool = False
     enough: float = 0.0
+    tokenizer: BleuTokenizer = "13a"
 
 
 def make_report(
@@ -112,8 +114,9 @@ def make_report(
     if _corpus_chrf(pairs) < TOP:
         advice, command = _next_step(course)
     buckets = tuple(by_length(sources, outputs, [references]))
+    notes = (*_kept(pairs), *score_notes(outputs, references, course.tokenizer))
     return TrainingReport(
-        _meaning(pairs), advice, command, pairs, buckets, kinds, _kept(pairs)
+        _meaning(pairs), advice, command, pairs, buckets, kinds, notes
     )
 
 
@@ -128,27 +131,28 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     chrf = _corpus_chrf(pairs)
     exact = sum(pair.output == pair.reference for pair in pairs) / len(pairs)
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
+    lines = counted(len(pairs), "validation line")
     use = "about so many drafts can stay nearly as they are"
     if chrf < USABLE:
         use = "of no use for drafts yet"
     return (
-        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the "
+        f"chrF {chrf:.1f} on {lines}, {exact:.0%} of them exactly the "
         f"reference and {nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
     )
 
 
-def _kept(pairs: Sequence[TranslatedPair]) -> str:
-    """Return how many translations have exactly the spans of the source; empty if no line has any.
+def _kept(pairs: Sequence[TranslatedPair]) -> Iterator[str]:
+    """Yield how many translations have exactly the spans of the source, if any line has one.
 
     Spans are texts that are not language, such as placeholders.
     """
     selected = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
     if not selected:
-        return ""
+        return
     kept = sum(
         differing_spans(pair.source, pair.output) == ([], []) for pair in selected
     )
-    return (
+    yield (
         "lines whose placeholders, tags, addresses and numbers all came back, with no others: "
         f"{kept:,} of {len(selected):,}"
     )
@@ -246,6 +250,8 @@ def render_report(
         report=report,
         record=record,
         search=search,
+        describe_test=describe_test,
+        few_lines=FEW_LINES,
         curves=curves,
         examples={
             "Ten of the best": good,

@@ -19,7 +19,7 @@ from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.caption_metrics import tokenizer_for, validation_scores
 from regard.evaluation.entropy import attention_entropy
-from regard.evaluation.text_metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu, short_lines
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
 from regard.pipeline import Captioner, FolderTranslator
@@ -100,14 +100,15 @@ def make_validator(
         examples = encode_pairs(data.sources, data.targets, tokenizer)
         sources = data.sources[:max_outputs]
         targets = data.targets[:max_outputs]
+        bleu = bleu_tokenizer(settings.languages.target)
 
         def score(model: Model) -> ValidationScores:
             translations = FolderTranslator(model, tokenizer, settings).translate(
                 sources
             )
             outputs[:] = [item.text for item in translations]
-            language = settings.languages.target
-            return chrf_and_bleu(outputs, targets, bleu_tokenizer(language))
+            scores = chrf_and_bleu(outputs, targets, bleu)
+            return {**scores, "short_lines": short_lines(targets, bleu)}
 
     return Validator(
         BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score, outputs

@@ -12,7 +12,7 @@ from regard.common.counting import counted
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.languages import english_name
-from regard.training.journal import JournalEvent
+from regard.training.journal import JournalEvent, describe_test
 from regard.training.recipe import Recipe
 from regard.training.run_record import RunRecord
 
@@ -102,10 +102,10 @@ def how_lines(record: RunRecord) -> list[str]:
         _scores(record.best, recipe.data.languages.target),
     ]
     if record.test:
-        lines.append(_test(record.test, "Test"))
+        lines.append(f"Test on {describe_test(record.test)}.")
     for test in record.earlier_tests:
         lines.append(
-            _test(test, f"Earlier test, of the weights at update {test['update']:,},")
+            f"Earlier test, of the weights at update {test['update']:,}, on {describe_test(test)}."
         )
     return [f"- {line}" for line in lines]
 
@@ -146,6 +146,8 @@ def _scores(best: JournalEvent, language: str) -> str:
         signature = (
             f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
         )
+    if best.get("short_lines", 0.0) > 0.5:
+        signature += ", which means nothing for lines of fewer than four words"
     return (
         f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU "
         f"{best['bleu']:.2f} {signature}, {best['loss']:.4f} nats a token."
@@ -167,15 +169,3 @@ def rights_lines(
     if origin:
         lines.append(f"- Data from: {escape_text(origin)}")
     return lines
-
-
-def _test(test: JournalEvent, name: str) -> str:
-    """Return a line on test scores."""
-    scores = ", ".join(
-        f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})"
-        for s in test["scores"]
-    )
-    return (
-        f"{name} on {counted(test['pairs'], 'pair')}, beam {test['beam']}, with 95 % "
-        f"intervals: {scores}."
-    )

@@ -31,7 +31,7 @@ from regard.training.checkpoint import (
 )
 from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
-from regard.training.early_stopping import is_patience_over
+from regard.training.early_stopping import is_patience_over, meaningful
 from regard.training.gradient_workers import out_of_memory
 from regard.training.journal import Journal, ValidationScores
 from regard.training.loss import Loss
@@ -466,6 +466,7 @@ class Trainer:
             score = scores[self.settings.best_by] if scores else 0.0
             if self.settings.best_by == "loss":
                 score = -score  # a higher score must be better
+            score = meaningful(score, self.settings.best_by)
             score, loss = self.world.broadcast(score, scores.get("loss", 0.0))
 
             progress.validations_since_best += 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import random
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,14 +36,24 @@ from regard.data.corpus import Corpus
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.prepare_captions import CaptionCorpus
 from regard.data.provenance import write_corpora
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.run_pages import RunPages
+from regard.evaluation.sampling import sample_within
 from regard.evaluation.significance import score_with_intervals
 from regard.evaluation.text_metrics import MOST, score_notes, short_lines
 from regard.evaluation.validation import make_validator
+from regard.evaluation.validation_outputs import (
+    MAX_OUTPUTS,
+    ValidationOutputs,
+    caption_validation,
+    compare_with_parent,
+    describe_sample,
+    translate_validation,
+)
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -87,6 +96,7 @@ from regard.training.run_lock import lock_run
 from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
+from regard.training.trainer import CLOSING_SHARE
 
 RUN_FILES = [
     CONFIG,
@@ -113,8 +123,6 @@ BEAM_TIME_RATIO = 2.0
 """Time of a line in the default search, as a multiple of that in a validation."""
 DOUBTFUL_SHARE = 0.03
 """Share of validation lines that count as doubtful."""
-MAX_TRANSLATED = 500
-"""Maximum number of validation lines that are translated at the end of a run."""
 _REMEDY = (
     f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
     "anew"
@@ -347,6 +355,7 @@ class _Session:
         recipe.model.check(recipe.tokenizer.joint)
         if not self.resume and self.parent is not None:
             self.parent.check(recipe)
+            self.say(*self.parent.describe_languages(recipe))
         if self.world.is_main:
             _check_folder(self.out, self.resume)
         with lock_run(self.out) if self.world.is_main else nullcontext():
@@ -416,11 +425,13 @@ class _Session:
 
         outcome = trainer.run()
         if self.world.is_main:
+            seconds = CLOSING_SHARE * outcome.progress.elapsed
             if data.test is not None and outcome.stopped is None:
-                scores = self._score_test(data.test)
+                seconds /= 2
+                scores = self._score_test(data.test, seconds)
                 update = update_of(self.out / WEIGHTS)
                 trainer.journal.write("test", **scores, update=update)
-            self._finish(trainer.recipe, data, outcome, pages)
+            self._finish(data, outcome, pages, seconds)
             model_card.write(self.out, trainer.recipe)
         return Run(self.out, trainer.recipe, outcome)
 
@@ -441,56 +452,67 @@ class _Session:
             trainer.recipe.write(self.out / "train.toml")
 
     def _finish(
-        self, recipe: Recipe, data: PreparedData, outcome: Outcome, pages: RunPages
+        self, data: PreparedData, outcome: Outcome, pages: RunPages, seconds: float
     ) -> None:
-        """Learn from translated validation sources when a translation is doubtful; write the
-        report.
+        """Write the report by outputs of the default search, which may take so many seconds.
 
-        After a stop nothing is translated: no threshold is learnt, and the report is that of the
-        best validation.
+        From translated validation sources also learn when a translation is doubtful. After a stop
+        nothing is translated: no threshold is learnt, and the report is that of the best
+        validation.
         """
-        if not isinstance(data.valid, Corpus):
+        sources: list[str] = []
+        translations: list[Translation] = []
+        outputs = ValidationOutputs((), (), "")
+        if outcome.stopped is None:
+            pipeline = load(self.out, self.device)
+            if isinstance(data.valid, CaptionCorpus):
+                outputs = caption_validation(pipeline, data.valid, seconds)
+            else:
+                valid = None if self.parent is None else self.parent.validation_pairs()
+                seconds /= 1 if valid is None else 2
+                outputs, sources, translations = translate_validation(
+                    pipeline, data.valid, seconds
+                )
+                if self.parent is not None and valid is not None:
+                    parent = load(self.parent.path, self.device)
+                    notes = compare_with_parent(parent, pipeline, valid, seconds)
+                    outputs = replace(outputs, notes=(*outputs.notes, *notes))
+        if isinstance(data.valid, Corpus):
+            if pages.recipe.search.score_threshold is None:
+                self._learn_threshold(translations)
+            if self.parent is None:  # the parent's training text is not available
+                self._learn_seen_token_pairs(data, sources)
+        if not outputs.texts:
             return
-        lines = range(0 if outcome.stopped else len(data.valid))
-        chosen = random.Random(0).sample(lines, min(MAX_TRANSLATED, len(lines)))
-        all_sources = data.valid.sources
-        sources = [all_sources[line] for line in chosen]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            translations = load(self.out, self.device).translate(sources)
-        if recipe.search.score_threshold is None:
-            self._learn_threshold(translations)
-        if self.parent is None:  # the parent's training text is not available
-            self._learn_seen_token_pairs(data, sources)
-        if not chosen:
-            return
-
         by_patience = is_patience_over(
-            outcome.progress.validations_since_best, recipe.training.patience
+            outcome.progress.validations_since_best, pages.recipe.training.patience
         )
-        outputs = [translation.text for translation in translations]
-        search = f"a beam of {load_settings(self.out).search.beam}"
-        made = pages.write_report(chosen, outputs, search, by_patience)
-        self.say(*made.lines(), f"report: {self.out / REPORT}")
+        sentences = pages.write_report(outputs, by_patience)
+        self.say(*sentences, f"report: {self.out / REPORT}")
 
-    def _score_test(self, test: Corpus) -> dict[str, object]:
-        """Translate the test pairs with the best weights; return scores with intervals."""
+    def _score_test(self, test: Corpus, seconds: float) -> dict[str, object]:
+        """Translate test pairs with the best weights for so long; return scores with intervals."""
         translator = load(self.out, self.device)
         with warnings.catch_warnings():
             # Lines without a translation are scored as empty ones.
             warnings.simplefilter("ignore", LineWarning)
-            translations = translator.translate(test.sources)
+            lines, translations = sample_within(
+                seconds, test.sources, translator.translate
+            )
         outputs = [translation.text for translation in translations]
         tokenizer = bleu_tokenizer(translator.settings.languages.target)
-        tested = score_with_intervals(outputs, [test.targets], tokenizer)
+        all_targets = test.targets
+        targets = [all_targets[line] for line in lines]
+        tested = score_with_intervals(outputs, [targets], tokenizer)
         event: JournalEvent = {
-            "pairs": len(test),
+            "pairs": len(lines),
             "beam": translator.settings.search.beam,
             "scores": [cast(Any, asdict(score)) for score in tested],
         }
         self.say(
             f"test on {describe_test(event)}",
-            *score_notes(outputs, test.targets, tokenizer),
+            *describe_sample(len(lines), len(test), "test pair"),
+            *score_notes(outputs, targets, tokenizer),
         )
         return dict(event)
 
@@ -730,7 +752,7 @@ def _closing_ratio(data: PreparedData, validation_lines: int) -> float:
     """
     if not isinstance(data.valid, Corpus):
         return 1.0
-    lines = min(MAX_TRANSLATED, len(data.valid))
+    lines = min(MAX_OUTPUTS, len(data.valid))
     if data.test is not None:
         lines += len(data.test)
     return 1 + BEAM_TIME_RATIO * lines / max(1, min(validation_lines, len(data.valid)))

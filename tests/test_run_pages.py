@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,17 @@ from safetensors import safe_open
 import regard
 from regard.common.errors import LineWarning, TrainingError, UsageError
 from regard.learn.samples import korean_english
+from regard.learn.samples.images import image_sample
 
 pytestmark = [
     pytest.mark.system,
     pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning"),
 ]
 
+SIDES = ("encoder", "decoder")
 SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
 SETTINGS: dict[str, object] = {
-    **{
-        f"model.{side}.{key}": value
-        for side in ("encoder", "decoder")
-        for key, value in SIDE.items()
-    },
+    **{f"model.{side}.{key}": value for side in SIDES for key, value in SIDE.items()},
     "tokenizer.size": 600,
     "batching.tokens": 256,
     "schedule.warmup": 4,
@@ -68,9 +67,10 @@ def weights_update(run: Path) -> int:
         return int(file.metadata()["update"])
 
 
-def chrf(run: Path, name: str, **search: Any) -> float:
-    """Return the chrF of the weights in the folder on held-out pairs in it."""
-    lines = (run / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+def chrf(run: Path, name: str, pairs: Path | None = None, **search: Any) -> float:
+    """Return the chrF of the weights in the folder on held-out pairs in it, or on other pairs."""
+    path = pairs or run / f"{name}.tsv"
+    lines = path.read_text(encoding="utf-8").splitlines()
     sources, targets = zip(*(line.split("\t") for line in lines), strict=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
@@ -269,6 +269,123 @@ def test_weights_are_not_chosen_by_a_bleu_that_means_nothing(tmp_path: Path) -> 
     assert any("'bleu' means nothing for validation lines" in text for text in messages)
     card = (run.folder / "README.md").read_text(encoding="utf-8")
     assert "which means nothing for lines of fewer than four words" in card
+
+
+def messages_of(**arguments: Any) -> tuple[Path, list[str]]:
+    """Train; return the folder and the messages."""
+    messages = list[str]()
+    run = regard.train(
+        **arguments,
+        threads=1,
+        report=lambda _, values: messages.append(str(values.get("text"))),
+    )
+    return run.folder, messages
+
+
+@pytest.mark.parametrize("is_held_out", [True, False])
+def test_a_fine_tuned_model_is_scored_on_the_validation_pairs_of_its_parent(
+    started: Path, tmp_path: Path, is_held_out: bool
+) -> None:
+    """They are in its folder, or where its recipe says."""
+    parent = Path(shutil.copytree(started, tmp_path / "parent"))
+    if not is_held_out:
+        data = started.parent
+        parent = regard.train(
+            source=data / "train.ko",
+            target=data / "train.en",
+            valid_pairs=started / "valid.tsv",
+            out=tmp_path / "other",
+            settings=SETTINGS,
+            threads=1,
+        ).folder
+    rows = [f"나는 {n}번 집에 간다\tfoo bar {n}" for n in range(40)]
+    (tmp_path / "own.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    child, messages = messages_of(
+        pairs=tmp_path / "own.tsv",
+        parent=parent,
+        out=tmp_path / "child",
+        settings={"training.updates": 20, "training.precision": "float32"},
+        languages="ko,en",
+    )
+    (line,) = (text for text in messages if "before fine-tuning" in text)
+    before, after = (
+        chrf(run, "valid", beam=1, pairs=started / "valid.tsv")
+        for run in (parent, child)
+    )
+    assert f"chrF {before:.1f} before fine-tuning and {after:.1f} now on " in line
+    assert ("[[data.mix]]" in line) == (before - after >= 1)
+    page = (child / "report.html").read_text(encoding="utf-8")
+    assert "before fine-tuning" in page
+    assert not any("translates Korean" in text for text in messages)
+
+
+def test_a_parent_of_other_languages_is_said(started: Path, tmp_path: Path) -> None:
+    rows = [f"na {n}\tto the house of {n}" for n in range(40)]
+    (tmp_path / "own.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    _, messages = messages_of(
+        pairs=tmp_path / "own.tsv",
+        parent=started,
+        out=tmp_path / "child",
+        settings={"training.updates": 1},
+        languages="tr,en",
+    )
+    assert any(
+        f"{started} translates ko → en, and these pairs are tr → en" in text
+        for text in messages
+    )
+
+
+def test_a_captioner_has_a_report_of_its_weights(tmp_path: Path) -> None:
+    image_sample(60, 8, 1).write(tmp_path)
+    settings = {
+        "model.encoder.kind": "vit",
+        "model.encoder.patch_size": 8,
+        "model.decoder.kind": "transformer",
+        **{key: value for key, value in SETTINGS.items() if "training" in key},
+        **{f"model.{side}.{key}": SIDE[key] for key in SIDE for side in SIDES},
+        "tokenizer.size": 300,
+        "batching.tokens": 512,
+        "data.images.height": 32,
+        "data.images.width": 32,
+        "training.updates": 12,
+    }
+    run, messages = messages_of(
+        images=tmp_path / "images",
+        captions=tmp_path / "train.en.tsv",
+        valid_captions=tmp_path / "valid.en.tsv",
+        out=tmp_path / "run",
+        settings=settings,
+    )
+    lines = (tmp_path / "valid.en.tsv").read_text(encoding="utf-8").splitlines()
+    names = list(dict.fromkeys(line.split("\t")[0] for line in lines))
+    captions = regard.load(run).caption([tmp_path / "images" / name for name in names])
+    (commonest, count) = Counter(one.text for one in captions).most_common(1)[0]
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert f"weights at update {weights_update(run)}, by a beam of" in page
+    row = f'<th scope="row">{commonest}</th><td class="number">{count}</td>'
+    assert row in page
+    assert "a captioner that does not look has CIDEr-D" in page
+    assert page.count('aria-label="Example') == sum(bool(one.text) for one in captions)
+    assert any("a captioner that does not look" in text for text in messages)
+    assert messages[-1] == f"report: {run / 'report.html'}"
+
+
+def test_the_end_of_a_run_takes_a_part_of_its_time(
+    started: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is translated within it is a sample, and said to be one."""
+    monkeypatch.setattr("regard.evaluation.sampling.LEAST", 3)
+    monkeypatch.setattr("regard.run.CLOSING_SHARE", 0.0)
+    run = Path(shutil.copytree(started, tmp_path / "run"))
+    _, messages = messages_of(out=run, resume=True, settings={"training.updates": 8})
+    assert any(
+        "test on 3 pairs, beam 5, too few for inter" in text for text in messages
+    )
+    of_test = (
+        "3 of 8 test pairs were drawn at random, as the end of a run takes a tenth"
+    )
+    assert any(of_test in text for text in messages)
+    assert any("3 of 4 validation lines were drawn" in text for text in messages)
 
 
 def _elapsed(run: Path) -> float:

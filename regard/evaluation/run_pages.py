@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -13,6 +13,12 @@ from regard.common.atomic import write_text
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.prepare import PreparedData
+from regard.evaluation.caption_metrics import tokenizer_for
+from regard.evaluation.caption_report import (
+    CaptionReport,
+    make_caption_report,
+    render_caption_report,
+)
 from regard.evaluation.training_report import (
     Course,
     TrainingReport,
@@ -20,11 +26,14 @@ from regard.evaluation.training_report import (
     render_report,
 )
 from regard.evaluation.validation import Validator
+from regard.evaluation.validation_outputs import ValidationOutputs
 from regard.runtime.model import available_cores
 from regard.training import model_card
 from regard.training.best_weights import REPORT
 from regard.training.recipe import Recipe
 from regard.training.run_record import RunRecord
+
+AnyReport = TypeVar("AnyReport", TrainingReport, CaptionReport)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,10 @@ class RunPages:
 
         def hear(event: str, values: dict[str, object]) -> None:
             if event == "valid" and values["best"]:
-                self.write(event, values)
+                texts = self.validator.outputs
+                lines = range(len(texts))
+                self.write_report(ValidationOutputs(lines, texts, "greedy search"))
+                model_card.write(self.out, self.recipe)
             elif event == "resume":
                 model_card.write(self.out, self.recipe)
             if report is not None:
@@ -56,34 +68,45 @@ class RunPages:
 
         return hear
 
-    def write(self, *_: object) -> None:
-        """Write both by the last validation, whose translations are of greedy search."""
-        if isinstance(self.data.valid, Corpus):
-            outputs = self.validator.outputs
-            lines = range(len(outputs))
-            self.write_report(lines, outputs, "greedy search")
-        model_card.write(self.out, self.recipe)
-
     def write_report(
-        self,
-        lines: Sequence[int],
-        outputs: Sequence[str],
-        search: str,
-        by_patience: bool = False,
-    ) -> TrainingReport:
-        """Write the report by translations of these validation lines, and return it."""
-        assert isinstance(self.data.valid, Corpus), "there are sentences to translate"
-        pairs = list(self.data.valid.pairs)
-        sources = [pairs[line].source for line in lines]
-        targets = [pairs[line].target for line in lines]
+        self, outputs: ValidationOutputs, by_patience: bool = False
+    ) -> list[str]:
+        """Write the report; return its sentences. `by_patience`: patience has ended the run."""
         record = RunRecord.read(self.out, self.recipe)
-        tokenizer = bleu_tokenizer(self.recipe.data.languages.target)
-        course = Course(self.out, record.events, by_patience, self.enough, tokenizer)
-        made = make_report(course, sources, targets, outputs)
-        threads = torch.get_num_threads()
-        if made.command and threads < available_cores():
-            made = replace(made, command=f"{made.command} --threads {threads}")
-        name = self.out.absolute().name
-        page = render_report(made, name, record, search, self.data.report)
+        course = Course(self.out, record.events, by_patience, self.enough)
+        where = (self.out.absolute().name, record, outputs.search, self.data.report)
+        valid = self.data.valid
+        if isinstance(valid, Corpus):
+            pairs = list(valid.pairs)
+            texts = make_report(
+                course,
+                [pairs[line].source for line in outputs.lines],
+                [pairs[line].target for line in outputs.lines],
+                outputs.texts,
+                bleu_tokenizer(self.recipe.data.languages.target),
+            )
+            texts = _completed(texts, outputs)
+            page = render_report(texts, *where)
+            sentences = texts.lines()
+        else:
+            captions = make_caption_report(
+                course,
+                outputs.texts,
+                [valid.caption_set.references[line] for line in outputs.lines],
+                self.data.sample[1],
+                tokenizer_for(self.recipe.tokenizer),
+            )
+            captions = _completed(captions, outputs)
+            page = render_caption_report(captions, *where, examples=outputs.examples)
+            sentences = captions.lines()
         write_text(self.out / REPORT, page)
-        return made
+        return sentences
+
+
+def _completed(report: AnyReport, outputs: ValidationOutputs) -> AnyReport:
+    """Add the sentences of the outputs, and the threads of this process to the command."""
+    threads = torch.get_num_threads()
+    command = report.command
+    if command and threads < available_cores():
+        command += f" --threads {threads}"
+    return replace(report, command=command, notes=(*report.notes, *outputs.notes))

@@ -82,14 +82,13 @@ class TrainingReport:
 @dataclass(frozen=True)
 class Course:
     """Course of a run: its folder and journal, whether patience ended it, and the target tokens
-    that are enough training, 0 if unknown. `tokenizer`: that of BLEU.
+    that are enough training, 0 if unknown.
     """
 
     out: Path
     journal: Sequence[JournalEvent]
     by_patience: bool = False
     enough: float = 0.0
-    tokenizer: BleuTokenizer = "13a"
 
 
 def make_report(
@@ -97,8 +96,12 @@ def make_report(
     sources: Sequence[str],
     references: Sequence[str],
     outputs: Sequence[str],
+    tokenizer: BleuTokenizer = "13a",
 ) -> TrainingReport:
-    """Make the report from the course of a run and its translations of validation sources."""
+    """Make the report from the course of a run and its translations of validation sources.
+
+    `tokenizer`: that of BLEU.
+    """
     metric = CHRF()
     rows = zip(sources, references, outputs, strict=True)
     pairs = tuple(
@@ -112,9 +115,9 @@ def make_report(
             kinds[kind] = (len(selected), _corpus_chrf(selected))
     advice, command = "", ""
     if _corpus_chrf(pairs) < TOP:
-        advice, command = _next_step(course)
+        advice, command = next_step(course)
     buckets = tuple(by_length(sources, outputs, [references]))
-    notes = (*_kept(pairs), *score_notes(outputs, references, course.tokenizer))
+    notes = (*_kept(pairs), *score_notes(outputs, references, tokenizer))
     return TrainingReport(
         _meaning(pairs), advice, command, pairs, buckets, kinds, notes
     )
@@ -165,7 +168,7 @@ def validations(journal: Sequence[JournalEvent]) -> list[JournalEvent]:
     ]
 
 
-def _next_step(course: Course) -> tuple[str, str]:
+def next_step(course: Course) -> tuple[str, str]:
     """Return the most promising next step, with its command if it has one."""
     valid = validations(course.journal)
     train = of_kind(course.journal, "train")
@@ -223,6 +226,16 @@ def _minutes_left(valid: Sequence[JournalEvent], enough: float) -> int:
     return math.ceil(left * seconds / 60)
 
 
+def draw_curves(record: RunRecord) -> list[Markup]:
+    """Draw chrF by update, if there are two validations."""
+    valid = validations(record.events)
+    points = tuple((event["update"], event["chrf"]) for event in valid)
+    if len(points) < 2:
+        return []
+    panel = Panel("chrF in validation", "updates", (Series("chrF", points),))
+    return [Markup(draw_svg(layout_chart(Chart("", (panel,))), styled=False))]
+
+
 def render_report(
     report: TrainingReport,
     name: str,
@@ -233,14 +246,6 @@ def render_report(
     """Render the page; `search`: that of the translations; `data`: lines on the corpora, and on the
     pairs that were dropped.
     """
-    valid = validations(record.events)
-    points = tuple((event["update"], event["chrf"]) for event in valid)
-    curves = list[Markup]()
-    if len(points) > 1:
-        series = Series("chrF", points)
-        panel = Panel("chrF on validation pairs", "updates", (series,))
-        svg = draw_svg(layout_chart(Chart("", (panel,))), styled=False)
-        curves.append(Markup(svg))
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -252,7 +257,7 @@ def render_report(
         search=search,
         describe_test=describe_test,
         few_lines=FEW_LINES,
-        curves=curves,
+        curves=draw_curves(record),
         examples={
             "Ten of the best": good,
             "Ten of the worst": ranked[len(good) :][-SHOWN:],

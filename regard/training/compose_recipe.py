@@ -6,7 +6,7 @@ Later ones take precedence over earlier ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +14,13 @@ from typing import Any
 
 import torch
 
-from regard.common.errors import ConfigurationError, UsageError
+from regard.common.errors import ConfigurationError, RegardError, UsageError
 from regard.common.settings import Settings, merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.data.corpus import Corpus, read_corpus
 from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
+from regard.data.language_codes import base_language
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
 from regard.data.text_augmentation import MEASURED
 from regard.data.tokenizer import Tokenizer
@@ -106,6 +109,33 @@ class ParentRun:
                 f"{self.path} is kept ({kept}); leave it out"
             )
         UsageError.raise_all(causes or self._shape_conflicts(recipe))
+
+    def describe_languages(self, recipe: Recipe) -> Iterator[str]:
+        """Yield a sentence if the recipe translates between other languages."""
+        parent = self.settings.languages
+        child = recipe.data.languages
+        codes = zip(parent.pair, child.pair, strict=True)
+        if any(
+            before and after and base_language(before) != base_language(after)
+            for before, after in codes
+        ):
+            yield (
+                f"{self.path} translates {parent}, and these pairs are {child}: its vocabulary and "
+                "weights are of other languages; train without `parent=`, unless they are close"
+            )
+
+    def validation_pairs(self) -> Corpus | None:
+        """Read the parent's own validation pairs; None if they are no longer there."""
+        files: PairFiles | None = PairFiles(pairs=str(self.path / "valid.tsv"))
+        path = self.path / "train.toml"
+        try:
+            if not (self.path / "valid.tsv").is_file():
+                recipe = Recipe.parse(read_run_recipe(path), str(path))
+                files = recipe.data.evaluation_files.get("valid")
+            corpus = None if files is None else read_corpus(files, name="valid")
+        except RegardError:
+            return None
+        return corpus or None  # an empty one tells nothing
 
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)

@@ -50,6 +50,8 @@ RECENT = 120.0
 """Seconds over which the pace is averaged, by which the time left is estimated."""
 CLOSING = 0.03
 """Share of the time that the end of a run is expected to take, before the first validation."""
+CLOSING_SHARE = 0.1
+"""Share of its time that a run may take at its end for outputs with the default search."""
 CLOSING_RATIO = 3.0
 """Default duration of the end of a run, as a multiple of that of a validation."""
 PROGRESS = 1.0
@@ -486,9 +488,10 @@ class Trainer:
             "validation_seconds": seconds,
         }
         self._record("valid", update=progress.update, **scores, best=best, **sums)
-        (progress.closing,) = self.world.broadcast(
-            self.closing_ratio * (time.perf_counter() - began)
-        )
+        seconds = time.perf_counter() - began
+        most = seconds + CLOSING_SHARE * progress.elapsed
+        closing = min(self.closing_ratio * seconds, most)
+        (progress.closing,) = self.world.broadcast(closing)
         self._save_checkpoint()
 
     def _save_weights(self) -> None:

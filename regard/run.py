@@ -33,6 +33,7 @@ from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
+from regard.data.corrections import TRANSLATIONS, write_translations
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
@@ -110,6 +111,7 @@ RUN_FILES = [
     "joint.model",
     "valid.tsv",
     "test.tsv",
+    TRANSLATIONS,
     REPORT,
     "source.model",
     "target.model",
@@ -504,6 +506,9 @@ class _Session:
         all_targets = test.targets
         targets = [all_targets[line] for line in lines]
         tested = score_with_intervals(outputs, [targets], tokenizer)
+        sources = test.sources
+        chosen = [sources[line] for line in lines]
+        path = write_translations(self.out, zip(chosen, targets, outputs, strict=True))
         event: JournalEvent = {
             "pairs": len(lines),
             "beam": translator.settings.search.beam,
@@ -512,6 +517,7 @@ class _Session:
         self.say(
             f"test on {describe_test(event)}",
             *describe_sample(len(lines), len(test), "test pair"),
+            f"translations for a reader to correct: {path} (regard evaluate RUN --corrections)",
             *score_notes(outputs, targets, tokenizer),
         )
         return dict(event)

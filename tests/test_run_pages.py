@@ -5,6 +5,7 @@ What they should say is computed by sacreBLEU and safetensors from that folder a
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import signal
@@ -112,6 +113,17 @@ def test_an_ended_run_tells_of_its_weights(started: Path) -> None:
     assert "- Test on 8 pairs" in card
     assert ": 8 pairs, beam 5" in (started / "report.html").read_text("utf-8")
     assert_all_is_of_the_weights(started)
+
+
+def test_test_translations_are_a_table_to_correct(started: Path) -> None:
+    pairs = (started / "test.tsv").read_text(encoding="utf-8").splitlines()
+    sources = [pair.split("\t")[0] for pair in pairs]
+    expected = [one.text for one in regard.load(started).translate(sources)]
+    path = started / "test-translations.csv"
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [f"{row['source']}\t{row['reference']}" for row in rows] == pairs
+    assert [row["translation"] for row in rows] == expected
 
 
 POINTS = {

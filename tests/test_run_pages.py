@@ -12,6 +12,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -347,7 +348,9 @@ def test_a_parent_of_other_languages_is_said(started: Path, tmp_path: Path) -> N
     )
 
 
-def test_a_captioner_has_a_report_of_its_weights(tmp_path: Path) -> None:
+def test_a_captioner_has_a_report_of_its_weights(
+    tmp_path: Path, open_page: Callable[..., Any]
+) -> None:
     image_sample(60, 8, 1).write(tmp_path)
     settings = {
         "model.encoder.kind": "vit",
@@ -380,6 +383,7 @@ def test_a_captioner_has_a_report_of_its_weights(tmp_path: Path) -> None:
     assert page.count('aria-label="Example') == sum(bool(one.text) for one in captions)
     assert any("a captioner that does not look" in text for text in messages)
     assert messages[-1] == f"report: {run / 'report.html'}"
+    assert open_page((run / "report.html").as_uri(), "h1").title() == "Report of run"
 
 
 def test_the_end_of_a_run_takes_a_part_of_its_time(

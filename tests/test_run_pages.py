@@ -22,8 +22,10 @@ from safetensors import safe_open
 
 import regard
 from regard.common.errors import LineWarning, TrainingError, UsageError
+from regard.interchange import runtime
 from regard.learn.samples import korean_english
 from regard.learn.samples.images import image_sample
+from regard.runtime.model import RuntimeModel
 
 pytestmark = [
     pytest.mark.system,
@@ -207,6 +209,11 @@ def test_ctrl_c_leaves_card_and_report_of_the_best_weights_and_old_tests_as_hist
     assert "Earlier test, of the weights at update 4" in card
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "Earlier test, of the weights at update 4: 8 pairs" in page
+
+    runtime.export(run, tmp_path / "run.regard", "float32")
+    readme = RuntimeModel(tmp_path / "run.regard").card["readme"]
+    assert readme == card
+    assert "Validation at update 8," in readme
 
 
 def test_an_error_leaves_card_and_report_of_the_best_weights(

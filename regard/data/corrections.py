@@ -28,11 +28,11 @@ class CorrectedPair(NamedTuple):
 def write_translations(run: Path, rows: Iterable[tuple[str, str, str]]) -> Path:
     """Write sources, references and translations, with an empty column for corrections.
 
-    An earlier table, which may hold corrections, keeps its content under a numbered name. The mark
-    at the beginning tells spreadsheets that it is UTF-8.
+    An earlier table with corrections is kept under a numbered name. The mark at the beginning tells
+    spreadsheets that it is UTF-8.
     """
     path = run / TRANSLATIONS
-    if path.exists():
+    if path.exists() and _is_corrected(path):
         number = 1
         while (kept := path.with_stem(f"{path.stem}-{number}")).exists():
             number += 1
@@ -43,6 +43,14 @@ def write_translations(run: Path, rows: Iterable[tuple[str, str, str]]) -> Path:
     writer.writerows((*row, "") for row in rows)
     write_bytes(path, table.getvalue().encode("utf-8-sig"))
     return path
+
+
+def _is_corrected(path: Path) -> bool:
+    """Return whether a table has corrections, or may have them, as it cannot be read."""
+    try:
+        return any(pair.correction for pair in read_corrections(path))
+    except DataError:
+        return True
 
 
 def read_corrections(path: Path) -> list[CorrectedPair]:

@@ -45,13 +45,18 @@ def test_a_table_that_a_spreadsheet_saved_is_read(
     ]
 
 
-def test_an_earlier_table_is_kept(tmp_path: Path) -> None:
-    write_translations(tmp_path, ROWS[:1])
-    first = (tmp_path / TRANSLATIONS).read_bytes()
+def test_an_earlier_table_with_corrections_is_kept(tmp_path: Path) -> None:
+    path = write_translations(tmp_path, ROWS[:1])
     write_translations(tmp_path, ROWS)
-    write_translations(tmp_path, ROWS)
-    assert (tmp_path / "test-translations-1.csv").read_bytes() == first
-    assert len(read_corrections(tmp_path / "test-translations-2.csv")) == 3
+    assert list(tmp_path.iterdir()) == [path], "nobody has written into it"
+
+    corrected = path.read_bytes().replace(b"zwei,", b"zwei,beide")
+    for content in (corrected, b"another table"):
+        path.write_bytes(content)
+        write_translations(tmp_path, ROWS)
+    assert (tmp_path / "test-translations-1.csv").read_bytes() == corrected
+    assert (tmp_path / "test-translations-2.csv").read_bytes() == b"another table"
+    assert len(read_corrections(tmp_path / TRANSLATIONS)) == 3
 
 
 @pytest.mark.parametrize(

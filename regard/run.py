@@ -517,8 +517,8 @@ class _Session:
         self.say(
             f"test on {describe_test(event)}",
             *describe_sample(len(lines), len(test), "test pair"),
-            f"translations for a reader to correct: {path} (regard evaluate RUN --corrections)",
             *score_notes(outputs, targets, tokenizer),
+            f"translations for a reader to correct: {path} (regard evaluate RUN --corrections)",
         )
         return dict(event)
 

@@ -31,6 +31,14 @@ class EvaluateCommand:
         str | None,
         Option("Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv."),
     ] = None
+    corrections: Annotated[
+        Path | None,
+        Option(
+            "Instead: a run's test-translations.csv in which a reader has written corrections; "
+            "says how the scores change.",
+            is_local=True,
+        ),
+    ] = None
     images: Annotated[
         Path | None, Option("Instead of sentences: a folder of images.", is_local=True)
     ] = None

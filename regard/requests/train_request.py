@@ -119,7 +119,9 @@ class TrainArguments:
     ] = None
     budget: Annotated[
         TextField | None,
-        Option("Train for this time, 30m or 2h; chooses the model size."),
+        Option(
+            "Train for this time, 30m or 2h; chooses the model size. With --resume: so much longer."
+        ),
     ] = None
     device: Device = "auto"
     threads: ThreadCount = None

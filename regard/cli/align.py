@@ -125,7 +125,7 @@ def _read(
         sources, targets = _read_pairs(command, command.pairs)
         gold_lines = [read_lines(gold)] if gold is not None else []
         source = target = command.pairs
-    elif command.pairs is None and source is not None and target is not None:
+    elif not (command.pairs or command.columns or source is None or target is None):
         paths = [source, target] if gold is None else [source, target, gold]
         sources, targets, *gold_lines = read_parallel(paths)
     else:

@@ -70,6 +70,8 @@ def _check_options(command: EvaluateCommand) -> None:
             for name in ("source", "reference")
             if getattr(command, name)
         ]
+    if command.columns and not command.pairs:
+        causes.append("--columns: only with --pairs; leave it out")
     if has_images and has_texts:
         causes.append(
             f"--{text_options[0]} and --images: score either sentences or images; leave one out"

@@ -220,6 +220,8 @@ class CorpusSettings(Settings):
             )
         for number, part in enumerate(self.mix, 1):
             problems += _mix_problems(number, part)
+        if self.columns and not any(files[2] for files in map(self.files, prefixes)):
+            problems.append(f"columns ({self.columns}): only with pairs; leave it out")
         problems += _name_problems([name for name, _ in _parts(self)])
         if self.test_count is not None and any(self.files("test_")):
             problems.append(

@@ -108,7 +108,7 @@ class Columns:
     """The languages that the names tell."""
     example: tuple[str, str] = "", ""
     requested: Languages = field(default_factory=Languages)
-    """The other languages that were expected, if the names tell others."""
+    """The languages that were given, or are in the name of the file, if they are others."""
 
     def notes(self, table: Table) -> list[str]:
         """Return sentences on the choice."""
@@ -120,8 +120,8 @@ class Columns:
             )
         if self.requested.codes:
             notes.append(
-                f"warning: the columns are {self.languages}, although {self.requested} was "
-                "expected; the names of the columns were followed"
+                f"warning: the columns are {self.languages}, and the name of the file, or "
+                f"`languages=`, says {self.requested}; the names of the columns were followed"
             )
         what = ""
         if table.has_names and all(self.names) and self.names != ("source", "target"):
@@ -225,7 +225,7 @@ def choose_columns(
 
 
 def _other_languages(languages: Languages, request: ColumnRequest) -> Languages:
-    """Return the languages that were expected if the names of the columns tell others."""
+    """Return the languages that were given, or named by the file, if the columns have others."""
     for expected in (request.languages, request.named):
         pairs = zip(expected.pair, languages.pair, strict=True)
         bases = [(base_language(code), base_language(named)) for code, named in pairs]

@@ -100,9 +100,7 @@ def test_names_of_columns_decide(
     ]
     assert [(pair.source, pair.target) for pair in corpus] == expected
     assert ",".join(languages_of_pairs(files).pair) == languages
-    is_said = any(
-        "although en → hsb was expected" in note for note in corpus.report.notes
-    )
+    is_said = any("says en → hsb" in note for note in corpus.report.notes)
     assert is_said == (header == "hsb;en" and name != "a.csv")
 
 
@@ -170,3 +168,8 @@ def test_json_lines_of_hugging_face_are_read(tmp_path: Path) -> None:
     path = _file(tmp_path, "b.jsonl", '{"ko": "집", "en": "a"}\n{"ko": "물"}\n[1]\n')
     with pytest.raises(DataError, match="2 lines lack a text under the key ko or en"):
         read_corpus(PairFiles(pairs=path))
+
+
+def test_columns_without_pairs_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"columns \(1,2\): only with pairs"):
+        CorpusSettings(source="a", target="b", columns="1,2")

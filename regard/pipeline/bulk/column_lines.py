@@ -8,7 +8,7 @@ from pathlib import Path
 from regard.common.errors import DataError
 from regard.data.file_formats import is_table, open_table
 from regard.data.table_columns import describe_columns, find_column, holds_names
-from regard.data.text import CUT, too_long
+from regard.data.text import CUT, READ_LINE, too_long
 from regard.pipeline.bulk.lines import Lines
 
 
@@ -28,7 +28,7 @@ class ColumnLines(Lines):
         return is_table(file) and "://" not in file and not Path(file).is_dir()
 
     def _read(self) -> Iterator[str]:
-        reader, table = open_table(self.file, self.max_line)
+        reader, table = open_table(self.file, max(self.max_line, READ_LINE))
         column = find_column(table.rows, self.column) if table.rows else None
         DataError.raise_all(reader.causes)
         if column is None:

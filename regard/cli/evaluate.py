@@ -48,7 +48,7 @@ def evaluate(command: EvaluateCommand) -> None:
     elif command.images is not None:
         _evaluate_captions(command)
     elif command.pairs is not None:
-        _evaluate_translations(command, *_read_pairs(command.pairs))
+        _evaluate_translations(command, *_read_pairs(command, command.pairs))
     else:
         test_set = _read_parallel(str(command.source), list(command.reference))
         _evaluate_translations(command, *test_set)
@@ -73,6 +73,8 @@ def _check_options(command: EvaluateCommand) -> None:
             for name in ("source", "reference", "pairs")
             if getattr(command, name) and name not in text_options
         ]
+    if command.columns and not command.pairs:
+        causes.append("--columns: only with --pairs; leave it out")
     if has_images and has_texts:
         causes.append(
             f"--{text_options[0]} and --images: score either sentences or images; leave one out"
@@ -371,12 +373,19 @@ def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
         )
 
 
-def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
+def _read_pairs(
+    command: EvaluateCommand, path: str
+) -> tuple[list[str], list[list[str]]]:
     """Read a file of pairs as training does, which drops pairs with an empty side."""
     from regard.data.corpus import read_corpus
     from regard.data.file_formats import PairFiles
+    from regard.data.languages import Languages
+    from regard.model_folder import folder_languages
 
-    corpus = read_corpus(PairFiles(pairs=path), name="test")
+    run = command.run
+    languages = folder_languages(run) if run.is_dir() else Languages()
+    files = PairFiles(pairs=path, columns=command.columns, languages=languages)
+    corpus = read_corpus(files, name="test")
     say(*corpus.report.lines())
     return corpus.sources, [corpus.targets]
 

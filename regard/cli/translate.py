@@ -64,11 +64,12 @@ def translate(command: TranslateCommand) -> None:
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with
     --alignments the links in a further column. Empty lines stay empty. Files may be of any length.
     """
+    from regard.data.file_formats import table_path
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.text.constraints import Constraints
 
     kept = list(options.kept_patterns(command.keep, command.no_keep))
-    file = "/dev/stdin" if command.file == "-" else command.file
+    file = "/dev/stdin" if command.file == "-" else table_path(command.file)
     options.check_output(command.output, file, *command.runs)
 
     find_kind = cache(partial(find_input, command))

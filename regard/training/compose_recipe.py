@@ -56,12 +56,15 @@ FILE_ARGUMENTS = (
     "source",
     "target",
     "pairs",
+    "columns",
     "alignments",
     "valid_source",
     "valid_target",
     "valid_pairs",
 )
-"""Arguments of a request that name files; the data table has settings of the same names."""
+"""Arguments of a request that name files and columns; the data table has settings of the same
+names.
+"""
 BUDGET_PRESETS = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
@@ -303,6 +306,9 @@ class RecipeComposer:
             ".tsv",
             ".csv",
             ".jsonl",
+            ".xlsx",
+            ".ods",
+            ".tmx",
         ):
             why = "holds pairs, and a TOML file with settings belongs here"
             raise UsageError(f"{recipe}: {why}; give `pairs={recipe}`")

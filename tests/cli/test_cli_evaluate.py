@@ -117,6 +117,13 @@ def test_normal_forms_and_pairs_in_one_file_change_no_score(
     write_lines("pairs.tsv", [f"{source}\t{target}" for source, target in pairs])
     assert regard(f"{evaluate} --pairs pairs.tsv").out == plain.out
 
+    pairs = zip(lines_of("ko"), lines_of("en"), strict=True)
+    rows = [f"k.{i}\t{target}\t{source}" for i, (target, source) in enumerate(pairs)]
+    write_lines("table.tsv", ["key\tx\ty", *rows])
+    assert regard(f"{evaluate} --pairs table.tsv --columns y,2").out == plain.out
+    write_lines("table.tsv", ["key\tKorean\tEnglish", *rows])
+    assert regard(f"{evaluate} --pairs table.tsv --columns 3,2").out == plain.out
+
     write_lines("pairs.tsv", ["\tno source"])
     because = "none of the 1 pair can be used"
     regard.fails(f"{evaluate} --pairs pairs.tsv", status=1, because=because)

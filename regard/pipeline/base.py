@@ -120,11 +120,9 @@ class BasePipeline:
         overrides: dict[str, object] = {
             name: value for name, value in options.items() if value is not None
         }
-        if (
-            overrides.get("sample")
-            and not overrides.get("mbr")
-            and "beam" not in overrides
-        ):
+        # Values of wrong types are refused below.
+        samples = overrides.get("sample") is True and overrides.get("mbr") is not True
+        if samples and "beam" not in overrides:
             overrides["beam"] = nbest
         settings = SearchSettings.parse({**defaults, **overrides}, "search")
         corrections: dict[str, object] = {"min_length": max(1, settings.min_length)}

@@ -24,7 +24,7 @@ import sacrebleu
 from playwright.sync_api import sync_playwright
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
-from regard.visualisation.live_page import module_script
+from regard.runtime.module_script import module_script
 
 BEAMS = (1, 5)
 OPEN = """async ([wasm, model]) => {

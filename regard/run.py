@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import random
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -34,16 +33,28 @@ from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
+from regard.data.corrections import TRANSLATIONS, write_translations
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.prepare_captions import CaptionCorpus
 from regard.data.provenance import write_corpora
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
+from regard.evaluation.run_pages import RunPages
+from regard.evaluation.sampling import sample_within
 from regard.evaluation.significance import score_with_intervals
-from regard.evaluation.training_report import PAGE, make_report, render_report
+from regard.evaluation.text_metrics import MOST, score_notes, short_lines
 from regard.evaluation.validation import make_validator
+from regard.evaluation.validation_outputs import (
+    MAX_OUTPUTS,
+    ValidationOutputs,
+    caption_validation,
+    compare_with_parent,
+    describe_sample,
+    translate_validation,
+)
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -61,9 +72,9 @@ from regard.model_folder import (
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import Translation, load
 from regard.requests.train_request import TrainArguments, TrainRequest
-from regard.runtime.model import available_cores
 from regard.training import Outcome, Recipe, Trainer, World, model_card
-from regard.training.budget import BudgetChoice, choose, trial
+from regard.training.best_weights import REPORT, update_of
+from regard.training.budget import BudgetChoice, choose, enough_tokens, trial
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import (
     ParentRun,
@@ -73,13 +84,20 @@ from regard.training.compose_recipe import (
 from regard.training.distributed import join_processes
 from regard.training.early_stopping import is_patience_over
 from regard.training.guided import Guide
-from regard.training.journal import JournalEvent, of_kind, read, scores_of
+from regard.training.journal import (
+    JournalEvent,
+    describe_test,
+    of_kind,
+    read,
+    scores_of,
+)
 from regard.training.recipe import read_run_recipe
 from regard.training.recipe_diff import IMAGE, reconcile
 from regard.training.run_lock import lock_run
 from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
+from regard.training.trainer import CLOSING_SHARE
 
 RUN_FILES = [
     CONFIG,
@@ -93,7 +111,8 @@ RUN_FILES = [
     "joint.model",
     "valid.tsv",
     "test.tsv",
-    PAGE,
+    TRANSLATIONS,
+    REPORT,
     "source.model",
     "target.model",
     "checkpoints",
@@ -106,8 +125,6 @@ BEAM_TIME_RATIO = 2.0
 """Time of a line in the default search, as a multiple of that in a validation."""
 DOUBTFUL_SHARE = 0.03
 """Share of validation lines that count as doubtful."""
-MAX_TRANSLATED = 500
-"""Maximum number of validation lines that are translated at the end of a run."""
 _REMEDY = (
     f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
     "anew"
@@ -179,7 +196,7 @@ def train(request: TrainRequest) -> Run:
     - `parent`: a run whose weights and vocabulary this one starts from (fine-tuning).
     - `settings`: any settings by dotted name: {"training.updates": 500}.
     - `budget`: a time such as "30m", after which training ends; it also chooses the model size,
-      unless that is given.
+      unless that is given. With `resume`: the time to train longer.
     - `test`: a file of pairs, or the number of pairs to hold out; they are translated and scored
       once, at the end.
     - `resume`: continue the run in `out` from its last checkpoint.
@@ -212,6 +229,7 @@ def train(request: TrainRequest) -> Run:
             world=world,
             report=request.report if world.is_main else None,
             parent=ParentRun.of(recipe),
+            more_minutes=composer.more_minutes,
         )
         session.say(*composer.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
@@ -317,7 +335,13 @@ class _Session:
     world: World
     report: Report | None
     parent: ParentRun | None
+    more_minutes: float | None = None  # that a resumed run is to train
     began: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def _minutes(self) -> float:
+        """The minutes that this call has taken."""
+        return (time.monotonic() - self.began) / 60
 
     def say(self, *lines: str) -> None:
         """Report messages, which are not written to the journal."""
@@ -333,6 +357,7 @@ class _Session:
         recipe.model.check(recipe.tokenizer.joint)
         if not self.resume and self.parent is not None:
             self.parent.check(recipe)
+            self.say(*self.parent.describe_languages(recipe))
         if self.world.is_main:
             _check_folder(self.out, self.resume)
         with lock_run(self.out) if self.world.is_main else nullcontext():
@@ -356,6 +381,7 @@ class _Session:
         )
         has_weights = self.resume and has_checkpoint(self.out)
         recipe, settings, data = self._prepare(recipe)
+        recipe = self._meaningful(recipe, data)
         torch.manual_seed(recipe.training.seed)
         model = self.build_model(recipe, data.tokenizer, has_weights)
         self.say(
@@ -370,6 +396,11 @@ class _Session:
         report = with_tensorboard(
             self.report, self.out, recipe.training.tensorboard and self.world.is_main
         )
+        epoch_tokens = data.batches.epoch_stats.tokens[1]
+        enough = enough_tokens(epoch_tokens, count_parameters(model))
+        pages = RunPages(self.out, recipe, validate, data, enough)
+        if self.world.is_main:
+            report = pages.listen(report)
         closing_ratio = _closing_ratio(data, recipe.training.validate_with)
         trainer = Trainer(
             model,
@@ -382,15 +413,9 @@ class _Session:
             closing_ratio,
         )
         if self.resume:
-            if not trainer.resume():
-                self.say("there is no checkpoint yet: starting from the beginning")
-            elif weights_id(self.out) not in ("", settings.seal.id):
-                raise ModelFolderError(
-                    f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}"
-                )
-            if self.world.is_main:
-                recipe.write(self.out / "train.toml")
+            self._resume(trainer, settings)
         if self.world.is_main:
+            write_corpora(self.out, data.facts, data.report)
             # From here on the folder has all that torchrun needs to restart this run.
             self.world.mark_started()
             trainer.journal.write(
@@ -402,74 +427,100 @@ class _Session:
 
         outcome = trainer.run()
         if self.world.is_main:
+            seconds = CLOSING_SHARE * outcome.progress.elapsed
             if data.test is not None and outcome.stopped is None:
-                scores = self._score_test(data.test)
-                update = outcome.progress.update
-                trainer.journal.write("test", update=update, **scores)
-            if isinstance(data.valid, Corpus):
-                self._finish(trainer.recipe, data, outcome)
-            write_corpora(self.out, data.facts, data.report)
+                seconds /= 2
+                scores = self._score_test(data.test, seconds)
+                update = update_of(self.out / WEIGHTS)
+                trainer.journal.write("test", **scores, update=update)
+            self._finish(data, outcome, pages, seconds)
             model_card.write(self.out, trainer.recipe)
         return Run(self.out, trainer.recipe, outcome)
 
-    def _finish(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
-        """Learn from translated validation sources when a translation is doubtful; write the
-        report.
+    def _resume(self, trainer: Trainer, settings: FolderSettings) -> None:
+        """Continue from the last checkpoint.
 
-        After a stop nothing is translated: no threshold is learnt, and no report is written.
+        Raises ModelFolderError for the settings of another run.
         """
-        pairs = []
-        if not outcome.stopped and isinstance(data.valid, Corpus):
-            pairs = [*data.valid.pairs]
-        pairs = random.Random(0).sample(pairs, min(MAX_TRANSLATED, len(pairs)))
-        sources = [pair.source for pair in pairs]
-        targets = [pair.target for pair in pairs]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            translations = load(self.out, self.device).translate(sources)
-        if recipe.search.score_threshold is None:
-            self._learn_threshold(translations)
-        if self.parent is None:  # the parent's training text is not available
-            self._learn_seen_token_pairs(data, sources)
-        if not pairs:
+        if not trainer.resume():
+            self.say("there is no checkpoint yet: starting from the beginning")
+        elif weights_id(self.out) not in ("", settings.seal.id):
+            raise ModelFolderError(
+                f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}"
+            )
+        if self.more_minutes is not None:
+            trainer.train_longer(self.more_minutes - self._minutes)
+        if self.world.is_main:
+            trainer.recipe.write(self.out / "train.toml")
+
+    def _finish(
+        self, data: PreparedData, outcome: Outcome, pages: RunPages, seconds: float
+    ) -> None:
+        """Write the report by outputs of the default search, which may take so many seconds.
+
+        From translated validation sources also learn when a translation is doubtful. After a stop
+        nothing is translated: no threshold is learnt, and the report is that of the best
+        validation.
+        """
+        sources: list[str] = []
+        translations: list[Translation] = []
+        outputs = ValidationOutputs((), (), "")
+        if outcome.stopped is None:
+            pipeline = load(self.out, self.device)
+            if isinstance(data.valid, CaptionCorpus):
+                outputs = caption_validation(pipeline, data.valid, seconds)
+            else:
+                valid = None if self.parent is None else self.parent.validation_pairs()
+                seconds /= 1 if valid is None else 2
+                outputs, sources, translations = translate_validation(
+                    pipeline, data.valid, seconds
+                )
+                if self.parent is not None and valid is not None:
+                    parent = load(self.parent.path, self.device)
+                    notes = compare_with_parent(parent, pipeline, valid, seconds)
+                    outputs = replace(outputs, notes=(*outputs.notes, *notes))
+        if isinstance(data.valid, Corpus):
+            if pages.recipe.search.score_threshold is None:
+                self._learn_threshold(translations)
+            if self.parent is None:  # the parent's training text is not available
+                self._learn_seen_token_pairs(data, sources)
+        if not outputs.texts:
             return
-
-        journal = read(self.out / "journal.jsonl")
         by_patience = is_patience_over(
-            outcome.progress.validations_since_best, recipe.training.patience
+            outcome.progress.validations_since_best, pages.recipe.training.patience
         )
-        outputs = [translation.text for translation in translations]
-        made = make_report(self.out, journal, by_patience, sources, targets, outputs)
-        threads = torch.get_num_threads()
-        if made.command and threads < available_cores():
-            made = replace(made, command=f"{made.command} --threads {threads}")
-        page = render_report(made, self.out.absolute().name, journal, data.report)
-        write_text(self.out / PAGE, page)
-        self.say(*made.lines(), f"report: {self.out / PAGE}")
+        sentences = pages.write_report(outputs, by_patience)
+        self.say(*sentences, f"report: {self.out / REPORT}")
 
-    def _score_test(self, test: Corpus) -> dict[str, object]:
-        """Translate the test pairs with the best weights; return scores with intervals."""
+    def _score_test(self, test: Corpus, seconds: float) -> dict[str, object]:
+        """Translate test pairs with the best weights for so long; return scores with intervals."""
         translator = load(self.out, self.device)
         with warnings.catch_warnings():
             # Lines without a translation are scored as empty ones.
             warnings.simplefilter("ignore", LineWarning)
-            translations = translator.translate(test.sources)
+            lines, translations = sample_within(
+                seconds, test.sources, translator.translate
+            )
         outputs = [translation.text for translation in translations]
         tokenizer = bleu_tokenizer(translator.settings.languages.target)
-        tested = score_with_intervals(outputs, [test.targets], tokenizer)
-        line = ", ".join(
-            f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})"
-            for score in tested
-        )
-        beam = translator.settings.search.beam
-        self.say(
-            f"test on {counted(len(test), 'pair')}, beam {beam}, with 95 % intervals: {line}"
-        )
-        return {
-            "pairs": len(test),
-            "beam": beam,
-            "scores": [asdict(score) for score in tested],
+        all_targets = test.targets
+        targets = [all_targets[line] for line in lines]
+        tested = score_with_intervals(outputs, [targets], tokenizer)
+        sources = test.sources
+        chosen = [sources[line] for line in lines]
+        path = write_translations(self.out, zip(chosen, targets, outputs, strict=True))
+        event: JournalEvent = {
+            "pairs": len(lines),
+            "beam": translator.settings.search.beam,
+            "scores": [cast(Any, asdict(score)) for score in tested],
         }
+        self.say(
+            f"test on {describe_test(event)}",
+            *describe_sample(len(lines), len(test), "test pair"),
+            *score_notes(outputs, targets, tokenizer),
+            f"translations for a reader to correct: {path} (regard evaluate RUN --corrections)",
+        )
+        return dict(event)
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
         """Write to the model folder the score below which `DOUBTFUL_SHARE` of the lines are."""
@@ -500,6 +551,20 @@ class _Session:
         if familiar is not None:
             settings = load_settings(self.out).with_values(familiar=familiar)
             write_settings(self.out, settings)
+
+    def _meaningful(self, recipe: Recipe, data: PreparedData) -> Recipe:
+        """Return the recipe, with another score to choose by if BLEU means nothing."""
+        if recipe.training.best_by != "bleu" or not isinstance(data.valid, Corpus):
+            return recipe
+        tokenizer = bleu_tokenizer(recipe.data.languages.target)
+        if short_lines(data.valid.targets, tokenizer) <= MOST:
+            return recipe
+        self.say(
+            "training.best_by = 'bleu' means nothing for validation lines of fewer than four "
+            "words: 'chrf' holds"
+        )
+        training = {**recipe.training.model_dump(), "best_by": "chrf"}
+        return recipe.with_values(training=training)
 
     def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
         """Return the final recipe, the settings of the model folder, and the data.
@@ -543,10 +608,9 @@ class _Session:
         elif self.resume and has_checkpoint(self.out):  # only config.json was lost
             tokenizer = Tokenizer.load(self.out, recipe.tokenizer)
 
-        def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
+        def check_text(sources: Sequence[str], targets: Sequence[str]) -> None:
             if tokenizer is not None and parent is not None:
-                if sources:
-                    check_scripts(sources, tokenizer.source, "the source side")
+                check_scripts(sources, tokenizer.source, "the source side")
                 check_scripts(targets, tokenizer.target, "the target side")
 
         batching = recipe.batching
@@ -562,7 +626,7 @@ class _Session:
             self.out,
             variation=recipe.variation,
             log=self.say,
-            inspect=inspect,
+            check_text=check_text,
             resumed=self.resume and (started or has_checkpoint(self.out)),
         )
         self.say(*data.report, *data.changes)
@@ -645,7 +709,7 @@ class _Session:
             for name, size in self.sizes.items()
         }
         minutes = recipe.training.minutes
-        left = minutes - (time.monotonic() - self.began) / 60
+        left = minutes - self._minutes
         if left <= 0:
             raise UsageError(
                 f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more"
@@ -656,7 +720,7 @@ class _Session:
         self.say(*choice.report)
         training = choice.recipe.training
         # The trials of the sizes took time, too.
-        left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)
+        left = max(minutes - self._minutes, left / 10)
         recipe = choice.recipe.with_values(
             training={**training.model_dump(), "minutes": left}
         )
@@ -693,7 +757,7 @@ def _closing_ratio(data: PreparedData, validation_lines: int) -> float:
     """
     if not isinstance(data.valid, Corpus):
         return 1.0
-    lines = min(MAX_TRANSLATED, len(data.valid))
+    lines = min(MAX_OUTPUTS, len(data.valid))
     if data.test is not None:
         lines += len(data.test)
     return 1 + BEAM_TIME_RATIO * lines / max(1, min(validation_lines, len(data.valid)))

@@ -21,6 +21,7 @@ from typing import Any
 from regard.common.bilingual import Language
 from regard.learn import walkthrough_block
 from regard.runtime import native
+from regard.runtime.module_script import module_script
 from regard.visualisation import live_page
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
@@ -45,7 +46,7 @@ def page(wasm: bytes) -> str:
         MODEL.read_bytes(),
         **{**about, "languages": tuple(about["languages"]), "trust": trust},
     )
-    return live_page.render_live_page([model], wasm)
+    return live_page.render_live_page([model], wasm, module_script())
 
 
 def opened_in(language: str, text: str) -> str:
@@ -82,7 +83,9 @@ def write(app: Any, exception: Exception | None) -> None:
     (folder / "files.js").write_text(
         f"window.regardFiles = {files};\n", encoding="utf-8"
     )
-    script = f"window.regard = (() => {{\n{live_page.module_script()}\nreturn {{ load }};\n}})();\n"
+    script = (
+        f"window.regard = (() => {{\n{module_script()}\nreturn {{ load }};\n}})();\n"
+    )
     (folder / "regard.js").write_text(script, encoding="utf-8")
 
 

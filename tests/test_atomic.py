@@ -4,6 +4,7 @@ left.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.system_marks import linux, posix
@@ -398,3 +400,15 @@ def test_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_text() == "after\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+@pytest.mark.parametrize("atomic", [atomic_file, atomic_folder])
+def test_a_full_disk_is_named_by_the_path_that_was_to_be_written(
+    tmp_path: Path, atomic: Any
+) -> None:
+    """Whoever writes into an open file is not told its name."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match="No space") as raised, atomic(tmp_path / "out"):
+        raise full
+    assert raised.value.filename == str(tmp_path / "out")
+    assert not list(tmp_path.iterdir())

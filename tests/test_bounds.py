@@ -5,18 +5,27 @@ once.
 from __future__ import annotations
 
 import math
+import re
+import sys
 import typing
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard import translate_stdin
 from regard.common.errors import ConfigurationError
-from regard.common.settings import Settings, parse_assignments
+from regard.common.settings import MAX_COMPARED, Settings, parse_assignments
 from regard.data.corpus_settings import CorpusSettings
 from regard.model_folder import FolderSettings
+from regard.runtime import model
 from regard.search import SearchSettings
 from regard.training import Recipe
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tools"))
+import make_text_tables  # noqa: E402
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "CorpusSettings": {"source": "a", "target": "b"},
@@ -115,3 +124,26 @@ def test_numbers_are_refused_from_python_too(text: str) -> None:
             SearchSettings().with_values(beam=number)
         with pytest.raises(ConfigurationError, match="length_penalty: input should be"):
             SearchSettings().with_values(length_penalty=number)
+
+
+def test_the_bounds_of_search_settings_agree() -> None:
+    """The runtime states them again, because it is opened without pydantic, and in C."""
+    bounds = make_text_tables.search_bounds()
+    samples = bounds["beam"][1]
+    for name, limits in model._BOUNDS.items():
+        most = MAX_COMPARED if name == "beam" else bounds[name][1]
+        assert limits == (bounds[name][0], most), name
+        assert (name in model._FRACTIONS) is not bounds[name][2], name
+    assert translate_stdin._MAXIMA["--beam"] == MAX_COMPARED
+    header = (ROOT / "regard" / "runtime" / "c" / "model.h").read_text("utf-8")
+    assert {
+        name: int(value)
+        for name, value in re.findall(
+            r"^#define (MAX_(?!STATES)\w+) (\d+)", header, re.M
+        )
+    } == {
+        "MAX_COMPARED": MAX_COMPARED,
+        "MAX_SAMPLES": samples,
+        "MAX_LENGTH_PENALTY": bounds["length_penalty"][1],
+        "MAX_RATIO": bounds["max_ratio"][1],
+    }

@@ -24,6 +24,7 @@ from regard.requests.serve_request import ServeArguments
 from regard.requests.show_request import ShowCommand
 from regard.requests.train_request import TrainCommand, TrainRequest
 from regard.requests.walkthrough_request import WalkthroughRequest
+from regard.search import SearchSettings
 
 FUNCTIONS = {
     regard.train: TrainRequest,
@@ -113,3 +114,9 @@ def test_every_field_of_a_command_is_an_option(request_type: type) -> None:
     names = {*vars(request_type)["__pydantic_fields__"]}
 
     assert names - described <= {"search", "report"}
+
+
+def test_bounds_that_are_excluded_are_described() -> None:
+    options = {field.name: field.option for field in described_fields(SearchSettings)}
+    assert options["temperature"].help.endswith("[x>0]")
+    assert options["temperature"].most == 1000

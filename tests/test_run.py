@@ -419,7 +419,7 @@ def test_held_out_pairs_are_scored_once_at_the_end(
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     bleu = event["scores"][0]["value"]
 
-    assert f"On 10 test pairs, which the training never saw: BLEU {bleu:.1f} (" in page
+    assert f"10 pairs, beam 5, with 95 % intervals: BLEU {bleu:.1f} (" in page
     assert "- Test on 10 pairs, beam 5" in (run.folder / "README.md").read_text(
         encoding="utf-8"
     )
@@ -458,11 +458,22 @@ def test_what_a_run_learns_from_text_in_shards_it_learns_when_it_is_resumed_too(
 
 
 def test_a_file_to_test_on_is_scored_and_not_copied(data: Path, tmp_path: Path) -> None:
+    """Two lines of two words have neither intervals nor a BLEU."""
     test = tmp_path / "own.tsv"
     test.write_text("나는 간다\tI go\n너는 온다\tyou come\n", encoding="utf-8")
+    messages = list[str]()
     run = regard.train(
-        **files(data), out=tmp_path / "run", settings=SETTINGS, test=test, threads=1
+        **files(data),
+        out=tmp_path / "run",
+        settings={**SETTINGS, "training.updates": 1},
+        test=test,
+        threads=1,
+        report=lambda _, values: messages.append(str(values.get("text"))),
     )
+    (line,) = (text for text in messages if text.startswith("test on 2 pairs"))
+    assert re.search(r"too few for intervals: BLEU [\d.]+, chrF [\d.]+$", line)
+    note = messages[messages.index(line) + 1]
+    assert note.startswith("BLEU means nothing here: ")
 
     assert [event["pairs"] for event in run.journal if event["event"] == "test"] == [2]
     assert not (run.folder / "test.tsv").exists()
@@ -503,7 +514,13 @@ def test_the_example_of_the_training_page_runs(
 
 def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
-        regard.train(out=tmp_path, resume=True, preset="rnn", budget="30m")
+        regard.train(
+            out=tmp_path,
+            resume=True,
+            preset="rnn",
+            budget="30m",
+            settings={"training.minutes": 5.0},
+        )
     assert [cause.split(":")[0] for cause in raised.value.causes] == [
         "`preset=`",
         "`budget=`",

@@ -1,7 +1,8 @@
-"""Write the tables by which JavaScript treats texts as Python does:
+"""Write the tables by which JavaScript treats texts and search settings as Python does:
 `regard/runtime/js/text_tables.js`.
 
-Patterns, kinds of spans, rules of letters and lists of words stand in the modules of Python alone.
+Patterns, kinds of spans, rules of letters, lists of words and bounds stand in the modules of Python
+alone.
 A pattern is written as JavaScript reads it with the flag u, where `\\w`, `\\d` and `\\s` are those
 of Python. A test tells when it is old.
 """
@@ -9,9 +10,12 @@ of Python. A test tells when it is old.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
+import typing
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +179,27 @@ def values() -> dict[str, Any]:
         "LINE_TAGS": sorted(elements.LINE_TAGS),
         "MOST_WORDS": document._MOST_WORDS,
         "LONGEST_WHOLE": document._LONGEST,
+        "SEARCH_BOUNDS": search_bounds(),
     }
+
+
+def search_bounds() -> dict[str, tuple[float, float, bool, bool]]:
+    """Return of each search setting that is a number, by name: the least, the most, whether it is
+    a whole number, and whether it may be null.
+    """
+    from regard.search import SearchSettings
+
+    bounds = {}
+    for name, field in SearchSettings.model_fields.items():
+        types = typing.get_args(field.annotation) or (field.annotation,)
+        if not {int, float}.isdisjoint(types):
+            limits = {}
+            for constraint in field.metadata:
+                limits |= asdict(constraint)
+            least = limits["ge"] if "ge" in limits else math.ulp(limits["gt"])
+            most = limits["le"] if "le" in limits else limits["lt"] - 1
+            bounds[name] = (least, most, int in types, type(None) in types)
+    return bounds
 
 
 def title_letters() -> dict[str, str]:
@@ -218,7 +242,10 @@ def lines_of(name: str, items: Iterable[str]) -> str:
 
 def module() -> str:
     """Return the text of the module."""
-    head = "// Tables of texts, from the modules of Python. Written by tools/make_text_tables.py.\n"
+    head = (
+        "// Tables of texts and search settings, from the modules of Python. "
+        "Written by tools/make_text_tables.py.\n"
+    )
     compiled = lines_of(
         "PATTERNS",
         (

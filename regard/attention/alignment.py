@@ -131,6 +131,15 @@ class WordWeights:
     special_weights: Array
 
 
+def cell_names(rows: int, columns: int) -> tuple[str, ...]:
+    """Return the names of the cells of an image, row by row: 1·1, 1·2, …"""
+    return tuple(
+        f"{row}·{column}"
+        for row in range(1, rows + 1)
+        for column in range(1, columns + 1)
+    )
+
+
 def cell_edges(
     count: int, centre: float = 0.5, extent: float = 1.0
 ) -> npt.NDArray[np.float64]:

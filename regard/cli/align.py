@@ -13,7 +13,8 @@ import typer
 
 from regard.cli.app import app, say, warn
 from regard.cli.options import check_output, select_device
-from regard.common.errors import LineError
+from regard.common.counting import counted
+from regard.common.errors import DataError, LineError, UsageError
 from regard.requests.align_request import AlignCommand
 
 if TYPE_CHECKING:
@@ -36,19 +37,18 @@ def align(command: AlignCommand) -> None:
     mean. With --choose, the pairs should be validation data: report figures on others.
     """
     gold = command.gold
-    check_output(command.output, command.source, command.target, gold)
+    name = command.pairs or command.source or ""
+    check_output(command.output, name, command.target, gold)
     from regard.pipeline import load_translator
 
-    sources, targets, gold_links = _read(command.source, command.target, gold)
+    sources, targets, gold_links = _read(command)
     device = select_device(command.device)
     translator = load_translator(command.run, device)
-    forward = _Direction(command.run, translator, sources, targets, command.source)
+    forward = _Direction(command.run, translator, sources, targets, name)
     backward = None
     if command.reverse is not None:
         translator = load_translator(command.reverse, device)
-        backward = _Direction(
-            command.reverse, translator, targets, sources, command.source
-        )
+        backward = _Direction(command.reverse, translator, targets, sources, name)
 
     say(f"reading {len(sources):,} pair{'s' if len(sources) != 1 else ''}")
     parts: Iterable[_Readings] = _read_in_parts(forward, backward)
@@ -60,11 +60,11 @@ def align(command: AlignCommand) -> None:
         _choose(forward, backward, all_readings, gold_links)
         parts = [all_readings]
 
-    links, baseline, name = _link(
+    links, baseline, choice = _link(
         forward, backward, parts, command.symmetry, gold is not None
     )
     if gold_links is not None:
-        links_by_name = {name: links, "last layer, mean of heads": baseline}
+        links_by_name = {choice: links, "last layer, mean of heads": baseline}
         _print_scores(command.run, links_by_name, gold_links)
     if command.output is not None or (gold_links is None and not command.choose):
         _write(links, command.output)
@@ -107,20 +107,29 @@ class _Direction:
 
 
 def _read(
-    source: str, target: str, gold: str | None
+    command: AlignCommand,
 ) -> tuple[list[str], list[str], list[Gold] | None]:
     """Read sources, targets and gold links.
 
-    Raises DataError, with all causes, if their lines do not correspond.
+    Raises UsageError unless pairs, or sources and targets, are given, and DataError, with all
+    causes, if their lines do not correspond.
     """
     from regard.data.given_words import given_words
     from regard.data.pairs import format_lines
-    from regard.data.text import read_parallel
+    from regard.data.text import read_lines, read_parallel
     from regard.data.word_alignments import UNEVEN
     from regard.evaluation.aer import parse_gold
 
-    paths = [source, target] if gold is None else [source, target, gold]
-    sources, targets, *gold_lines = read_parallel(paths)
+    source, target, gold = command.source, command.target, command.gold
+    if command.pairs is not None and source is target is None:
+        sources, targets = _read_pairs(command, command.pairs)
+        gold_lines = [read_lines(gold)] if gold is not None else []
+        source = target = command.pairs
+    elif not (command.pairs or command.columns or source is None or target is None):
+        paths = [source, target] if gold is None else [source, target, gold]
+        sources, targets, *gold_lines = read_parallel(paths)
+    else:
+        raise UsageError("give --source and --target, or --pairs")
     for path, lines in ((source, sources), (target, targets)):
         uneven = [
             number
@@ -134,7 +143,26 @@ def _read(
             )
     if gold is None:
         return sources, targets, None
+    if len(gold_lines[0]) != len(sources):
+        counts = (
+            f"{counted(len(gold_lines[0]), 'line')} for {counted(len(sources), 'pair')}"
+        )
+        raise DataError(f"{gold}: has {counts}; give a line for each pair")
     return sources, targets, parse_gold(gold, gold_lines[0], sources, targets)
+
+
+def _read_pairs(command: AlignCommand, path: str) -> tuple[list[str], list[str]]:
+    """Read the pairs of a file as they stand, with the columns of the model's languages."""
+    from regard.data.file_formats import SKIPPED, PairFiles, PairReader
+    from regard.model_folder import folder_languages
+
+    languages = folder_languages(command.run)
+    reader = PairReader(
+        PairFiles(pairs=path, columns=command.columns, languages=languages)
+    )
+    rows = [row for row in reader if row[1] != SKIPPED[1]]
+    say(*reader.notes)
+    return [source for source, _ in rows], [target for _, target in rows]
 
 
 def _read_in_parts(

@@ -23,7 +23,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 
 from regard.cli.request_options import described_fields, parse_request
-from regard.cli.search_options import SearchCommand, search_options
+from regard.cli.search_options import GIVEN, SearchCommand
 from regard.common.errors import MissingExtra, RegardError, UsageError
 from regard.common.lazy import TRAINING_PACKAGES
 from regard.common.requests import Option
@@ -97,8 +97,8 @@ def _as_command(
 
         if request is None:
             return function(**{name: values[name] for name in declared})
-        if isinstance(context.command, SearchCommand):
-            values["search"] = search_options(context)
+        if GIVEN in context.meta:
+            values["search"] = context.meta[GIVEN]
         return function(parse_request(request, values))
 
     shared = [_SHARED[name] for name in sets if name not in declared]

@@ -43,10 +43,12 @@ def evaluate(command: EvaluateCommand) -> None:
     `regard compare` writes a report on several models.
     """
     _check_options(command)
-    if command.images is not None:
+    if command.corrections is not None:
+        _evaluate_corrections(command, command.corrections)
+    elif command.images is not None:
         _evaluate_captions(command)
     elif command.pairs is not None:
-        _evaluate_translations(command, *_read_pairs(command.pairs))
+        _evaluate_translations(command, *_read_pairs(command, command.pairs))
     else:
         test_set = _read_parallel(str(command.source), list(command.reference))
         _evaluate_translations(command, *test_set)
@@ -58,18 +60,21 @@ def _check_options(command: EvaluateCommand) -> None:
     """
     image_options: tuple[str, ...] = ("images", "captions")
     text_options: tuple[str, ...] = ("source", "reference")
-    if command.pairs:
-        text_options = ("pairs",)
+    for name in ("pairs", "corrections"):
+        if getattr(command, name):
+            text_options = (name,)
     has_images = any(getattr(command, name) for name in image_options)
     has_texts = any(getattr(command, name) for name in text_options)
 
     causes = list[str]()
-    if command.pairs:
+    if len(text_options) == 1:
         causes += [
-            f"--{name} and --pairs: score one or the other; leave one out"
-            for name in ("source", "reference")
-            if getattr(command, name)
+            f"--{name} and --{text_options[0]}: score one or the other; leave one out"
+            for name in ("source", "reference", "pairs")
+            if getattr(command, name) and name not in text_options
         ]
+    if command.columns and not command.pairs:
+        causes.append("--columns: only with --pairs; leave it out")
     if has_images and has_texts:
         causes.append(
             f"--{text_options[0]} and --images: score either sentences or images; leave one out"
@@ -99,6 +104,11 @@ def _check_options(command: EvaluateCommand) -> None:
         if getattr(command, name) and (needed == "images") != has_images
     ]
 
+    causes += [
+        f"--{name.replace('_', '-')}: not with --corrections; leave it out"
+        for name in ("against", "by_length", "figure")
+        if command.corrections and getattr(command, name)
+    ]
     runs = command.runs
     if command.figure and len(runs) > MAX_RUNS:
         causes.append(
@@ -151,7 +161,7 @@ def _evaluate_translations(
     """
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.significance import paired_tests
-    from regard.evaluation.text_metrics import MAX_TER_WORDS, scores
+    from regard.evaluation.text_metrics import scores
     from regard.visualisation.saving import SUFFIXES
 
     source = str(command.pairs or command.source)
@@ -182,11 +192,7 @@ def _evaluate_translations(
         model = _Translated(run, beam, engine, outputs, run_scores, tests, buckets)
         models.append(model)
 
-    if all(score.name != "TER" for score in scores_by_run[0]):
-        say(
-            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
-            "long"
-        )
+    _say_notes(models, references[0], tokenizer, command.by_length)
     if command.format == "json":
         _print_json(models, source, command.by_length)
     else:
@@ -196,6 +202,66 @@ def _evaluate_translations(
         _draw(models, figure)
     elif figure is not None:
         say(f"{figure} is not drawn: no two lines have sources of similar length")
+
+
+def _say_notes(
+    models: list[_Translated],
+    references: list[str],
+    tokenizer: BleuTokenizer,
+    by_length: bool,
+) -> None:
+    """Say which scores are missing or mean little."""
+    from regard.evaluation.text_metrics import MAX_TER_WORDS, score_notes
+    from regard.training.journal import FEW_LINES
+
+    if all(score.name != "TER" for score in models[0].scores):
+        say(
+            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
+            "long"
+        )
+    for model in models:
+        prefix = f"{model.run}: " if len(models) > 1 else ""
+        for note in score_notes(model.outputs, references, tokenizer):
+            say(f"{prefix}{note}")
+    if len(references) < FEW_LINES and (len(models) > 1 or by_length):
+        lines = counted(len(references), "line is", "lines are")
+        say(f"{lines} too few for intervals and p")
+
+
+def _evaluate_corrections(command: EvaluateCommand, path: Path) -> None:
+    """Translate the sources of a corrected table, and print the scores against its references as
+    they were and as they are corrected.
+    """
+    from regard.data.corrections import read_corrections
+    from regard.evaluation.text_metrics import scores
+
+    pairs = read_corrections(path)
+    before = [pair.reference for pair in pairs]
+    after = [pair.correction or pair.reference for pair in pairs]
+    corrected = sum(map(str.__ne__, before, after))
+    tokenizer = _select_tokenizer(command.run, command.bleu_tokenizer)
+    beam, _, outputs = _translate(
+        command, command.run, str(path), [pair.source for pair in pairs]
+    )
+    by_reference, by_correction = (
+        scores(outputs, [references], tokenizer) for references in (before, after)
+    )
+    if command.format == "json":
+        values = {
+            "model": str(command.run),
+            "corrected": corrected,
+            "pairs": len(pairs),
+        }
+        names = {"before": by_reference, "after": by_correction}
+        values |= {name: _as_values(results) for name, results in names.items()}
+        typer.echo(json.dumps(values, ensure_ascii=False))
+        return
+    references = counted(len(pairs), "reference was", "references were")
+    typer.echo(f"{corrected:,} of {references} corrected")
+    for old, new in zip(by_reference, by_correction, strict=True):
+        typer.echo(
+            f"{old.name:5} {old.value:6.2f} → {new.value:6.2f}   {new.signature}|beam:{beam}"
+        )
 
 
 def _select_tokenizer(run: Path, chosen: BleuTokenizer | None) -> BleuTokenizer:
@@ -307,12 +373,19 @@ def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
         )
 
 
-def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
+def _read_pairs(
+    command: EvaluateCommand, path: str
+) -> tuple[list[str], list[list[str]]]:
     """Read a file of pairs as training does, which drops pairs with an empty side."""
     from regard.data.corpus import read_corpus
     from regard.data.file_formats import PairFiles
+    from regard.data.languages import Languages
+    from regard.model_folder import folder_languages
 
-    corpus = read_corpus(PairFiles(pairs=path), name="test")
+    run = command.run
+    languages = folder_languages(run) if run.is_dir() else Languages()
+    files = PairFiles(pairs=path, columns=command.columns, languages=languages)
+    corpus = read_corpus(files, name="test")
     say(*corpus.report.lines())
     return corpus.sources, [corpus.targets]
 

@@ -107,12 +107,19 @@ def _option_of(field: FieldInfo) -> Option | None:
         if description[:1].isascii():  # a Greek letter such as α stays small
             description = f"{description[:1].upper()}{description[1:]}"
         options.append(Option(f"{description}."))
-    bounds = dict[str, Any]()
+    if not options:
+        return None
+    option = options[0]
     for constraint in field.metadata:
         for bound, name in (("ge", "least"), ("le", "most")):
             if hasattr(constraint, bound):
-                bounds[name] = getattr(constraint, bound)
-    return replace(options[0], **bounds) if options else None
+                option = replace(option, **{name: getattr(constraint, bound)})
+        # Typer describes no bounds that are excluded.
+        for bound, sign in (("gt", ">"), ("lt", "<")):
+            if hasattr(constraint, bound):
+                limit = f"[x{sign}{getattr(constraint, bound)}]"
+                option = replace(option, help=f"{option.help} {limit}")
+    return option
 
 
 def parse_request(request: Callable[..., R], values: Mapping[str, object]) -> R:

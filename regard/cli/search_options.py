@@ -13,10 +13,8 @@ from typer.core import TyperCommand
 
 from regard.cli.request_options import DescribedField, described_fields
 
-_OPTIONS_KEY = "regard.search"
-"""Key of the values of search options in the metadata of a context."""
-_UNUSED_KEY = "regard.search.unused"
-"""Key of a flag in the metadata of a context: the command line has no search option."""
+GIVEN = "regard.search"
+"""Key of the given search settings, by name, in the metadata of a context."""
 _EXCLUDED = (
     # `--seed` is an option of every command; the others are learnt from the data.
     "seed",
@@ -40,17 +38,11 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[SearchComm
     return Command
 
 
-def search_options(context: typer.Context) -> dict[str, object]:
-    """Return the search settings of the command line by name."""
-    values = context.meta[_OPTIONS_KEY]
-    return {name: value for name, value in values.items() if value is not None}
-
-
 class SearchCommand(TyperCommand):
     """A command with search options.
 
-    The options are created late, when a command uses or describes them, because the settings
-    import PyTorch, which takes seconds.
+    They are created when the command is called or described: the other commands start without the
+    10 ms that this takes.
     """
 
     context_class = typer.Context  # the type that the functions of commands declare
@@ -65,25 +57,15 @@ class SearchCommand(TyperCommand):
         names = self.names or [name for name in fields if name not in self.excluded]
         return _options([fields[name] for name in names])
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; the search options are created only if an unknown option is used."""
-        known = {option for param in super().get_params(ctx) for option in param.opts}
-        used = [arg.partition("=")[0] for arg in args if arg[:1] == "-" and arg != "-"]
-        ctx.meta[_UNUSED_KEY] = known.issuperset(used)
-        return super().parse_args(ctx, args)
-
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the command, and then the search options."""
-        params = super().get_params(ctx)
-        if not ctx.meta.get(_UNUSED_KEY):
-            params = [*params, *self.search_params]
-        return params
+        return [*super().get_params(ctx), *self.search_params]
 
     def invoke(self, ctx: Any) -> object:
         """Move the search options to the metadata of the context, and call the function."""
-        options = [] if ctx.meta.get(_UNUSED_KEY) else self.search_params
-        ctx.meta[_OPTIONS_KEY] = {
-            option.name: ctx.params.pop(option.name) for option in options
+        values = {item.name: ctx.params.pop(item.name) for item in self.search_params}
+        ctx.meta[GIVEN] = {
+            name: value for name, value in values.items() if value is not None
         }
         return super().invoke(ctx)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -64,16 +64,19 @@ def translate(command: TranslateCommand) -> None:
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with
     --alignments the links in a further column. Empty lines stay empty. Files may be of any length.
     """
+    from regard.data.file_formats import table_path
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.text.constraints import Constraints
 
     kept = list(options.kept_patterns(command.keep, command.no_keep))
-    file = "/dev/stdin" if command.file == "-" else command.file
+    file = "/dev/stdin" if command.file == "-" else table_path(command.file)
     options.check_output(command.output, file, *command.runs)
 
-    model = open_model(command, partial(find_input, command))
+    find_kind = cache(partial(find_input, command))
+    model = open_model(command, find_kind)
     constraints = Constraints(command.prefix, command.term, command.forbid)
-    lines, parser, kind = read_input(command, model, constraints)
+    kind = find_kind()
+    lines, parser = read_input(command, kind, model, constraints)
     total = lines.checked(parser)
     if command.stream:
         _stream(command, model, kind, lines, constraints)

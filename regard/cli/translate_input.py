@@ -67,13 +67,15 @@ def find_input(command: TranslateCommand) -> InputKind:
 
 
 def read_input(
-    command: TranslateCommand, model: TranslateModel, constraints: Constraints
-) -> tuple[Lines, LineParser, InputKind]:
-    """Return the lines of the input, their parser, and their kind.
+    command: TranslateCommand,
+    kind: InputKind,
+    model: TranslateModel,
+    constraints: Constraints,
+) -> tuple[Lines, LineParser]:
+    """Return the lines of the input, and their parser.
 
     The parser checks the limits of the model, or those of the search options.
     """
-    kind = find_input(command)
     file = command.file
     column = command.column
     search = command.settings
@@ -98,9 +100,7 @@ def read_input(
         max_line = max(MAX_LINE, JSON_SIZE * max_line)
 
     if column is not None:
-        from regard.serving.cluster.table_lines import TableLines
-
-        lines: Lines = TableLines(file, column, max_line)
+        lines: Lines = _column_lines(file, column, max_line)
     elif kind in ("html", "xml"):
         from regard.cli.markup_file import Page
 
@@ -118,7 +118,18 @@ def read_input(
 
         encoder = model.encoder()
         check_constraints([constraints], encoder, limits)
-    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits), kind
+    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
+
+
+def _column_lines(file: str, column: str, max_line: int) -> Lines:
+    """Return the lines of a column; folders, addresses and binary tables are read by pyarrow."""
+    from regard.pipeline.bulk.column_lines import ColumnLines
+
+    if ColumnLines.reads(file):
+        return ColumnLines(file, column, max_line)
+    from regard.serving.cluster.table_lines import TableLines
+
+    return TableLines(file, column, max_line)
 
 
 def _warn_of_tabs(file: str) -> None:

@@ -31,6 +31,7 @@ def atomic_file(
     """
     final = Path(os.path.realpath(path))
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_named_in_errors(path))
         source = stack.enter_context(_unnamed_file(final.parent)) if unnamed else None
         if source is not None:
             yield source
@@ -47,6 +48,17 @@ def atomic_file(
         os.replace(temporary, final)
     if durable:
         _sync_names(final.parent)
+
+
+@contextlib.contextmanager
+def _named_in_errors(path: str | Path) -> Iterator[None]:
+    """Give a failed write, such as one to a full disk, the path that was to be written."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None:
+            problem.filename = str(path)
+        raise
 
 
 @contextlib.contextmanager
@@ -90,7 +102,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
     final = Path(os.path.realpath(folder))
     final.parent.mkdir(parents=True, exist_ok=True)
-    with _private_folder(final) as private:
+    with _named_in_errors(folder), _private_folder(final) as private:
         temporary = private / final.name
         replaced = private / f"{final.name}{_REPLACED}"
         temporary.mkdir()

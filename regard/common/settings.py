@@ -27,7 +27,8 @@ SIZE = 65_536  # of a vector
 LENGTH = 100_000  # positions
 TOKENS = 10_000  # limits of a target that do not depend on its source
 VOCABULARY = 1_000_000
-BEAM = 20_000  # also the number of samples
+MAX_COMPARED = 250  # hypotheses that beam search or minimum Bayes risk compares
+MAX_SAMPLES = 20_000
 SIDE = 8_192  # pixels, or rows and columns
 PARTS = 1_024  # parts of a batch, each with its own thread or process
 

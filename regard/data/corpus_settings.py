@@ -11,14 +11,13 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from regard.common.settings import COUNT, FACTOR, Settings
-from regard.data.file_formats import PairFiles
+from regard.data.file_formats import PairFiles, languages_of_pairs
 from regard.data.images import ImageSettings
 from regard.data.languages import (
     AUTO,
     Languages,
     LanguageSetting,
     language_of_name,
-    languages_of_name,
     only,
 )
 from regard.data.pair_filters import Filters
@@ -60,7 +59,10 @@ class MixSettings(Settings):
         None, description="In [[data.mix]]: file of their translations."
     )
     pairs: str | None = Field(
-        None, description="In [[data.mix]], instead of both: a TSV, CSV or JSONL file."
+        None, description="In [[data.mix]], instead of both: one file of pairs."
+    )
+    columns: str = Field(
+        "", description="In [[data.mix]]: the columns of its pairs, as in data.columns."
     )
     alignments: str | None = Field(
         None, description="In [[data.mix]]: file of word links of its pairs."
@@ -89,7 +91,12 @@ class CorpusSettings(Settings):
     )
     pairs: str | None = Field(
         None,
-        description="Instead of both: a TSV or CSV file, or JSONL with keys source and target.",
+        description="Instead of both: one file of pairs, such as CSV, XLSX, TMX or JSONL.",
+    )
+    columns: str = Field(
+        "",
+        description="Names, languages or numbers of the columns that hold the pairs, such as "
+        "English,hsb or 2,3; empty: by their names and by what is in them.",
     )
     alignments: str | None = Field(
         None,
@@ -101,12 +108,12 @@ class CorpusSettings(Settings):
     )
     valid_target: str | None = Field(None, description="Their translations.")
     valid_pairs: str | None = Field(
-        None, description="Instead of both: a TSV, CSV or JSONL file."
+        None, description="Instead of both: one file of pairs."
     )
     source_language: LanguageSetting = Field(
         AUTO,
         description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the "
-        "one that the names of the training files end in (train.ko, news.ko-en.tsv), "
+        "one that the columns or the names of the training files tell (train.ko, news.ko-en.tsv), "
         "then written into train.toml; empty: unknown.",
     )
     target_language: LanguageSetting = Field(
@@ -118,7 +125,7 @@ class CorpusSettings(Settings):
     )
     test_target: str | None = Field(None, description="Their translations.")
     test_pairs: str | None = Field(
-        None, description="Instead of both: a TSV, CSV or JSONL file."
+        None, description="Instead of both: one file of pairs."
     )
     test_count: int | None = Field(
         None,
@@ -218,6 +225,8 @@ class CorpusSettings(Settings):
             )
         for number, part in enumerate(self.mix, 1):
             problems += _mix_problems(number, part)
+        if self.columns and not any(files[2] for files in map(self.files, prefixes)):
+            problems.append(f"columns ({self.columns}): only with pairs; leave it out")
         problems += _name_problems([name for name, _ in _parts(self)])
         if self.test_count is not None and any(self.files("test_")):
             problems.append(
@@ -261,9 +270,17 @@ class CorpusSettings(Settings):
         if self.images is not None and self.files("") == (None, None, None):
             return {}
         return {
-            name: PairFiles(part.source, part.target, part.pairs, self.max_line)
+            name: self._pair_files(part.source, part.target, part.pairs, part.columns)
             for name, part in _parts(self)
         }
+
+    def _pair_files(
+        self, source: str | None, target: str | None, pairs: str | None, columns: str
+    ) -> PairFiles:
+        codes = self.source_language, self.target_language
+        known = ("" if code == AUTO else code for code in codes)
+        languages = Languages(**dict(zip(("source", "target"), known, strict=True)))
+        return PairFiles(source, target, pairs, self.max_line, columns, languages)
 
     @property
     def alignment_files(self) -> dict[str, str]:
@@ -281,22 +298,22 @@ class CorpusSettings(Settings):
 
     @property
     def languages(self) -> Languages:
-        """The languages of both sides; the names of the training files decide if a setting is
-        `auto`.
+        """The languages of both sides; the columns and names of the training files decide if a
+        setting is `auto`.
         """
         source, target = self.source_language, self.target_language
         if AUTO in (source, target):
-            inferred = self._languages_of_names()
+            inferred = self._languages_of_files()
             source = inferred.source if source == AUTO else source
             target = inferred.target if target == AUTO else target
         return Languages(source=source, target=target)
 
-    def _languages_of_names(self) -> Languages:
-        """Infer the languages from the names of the training files."""
+    def _languages_of_files(self) -> Languages:
+        """Infer the languages from the training files: their columns and names."""
         if self.images is not None:
             return Languages(target=language_of_name(self.images.captions or ""))
         files = list(self.training_files.values())
-        of_pairs = [languages_of_name(part.pairs or "") for part in files]
+        of_pairs = [languages_of_pairs(part) for part in files if part.pairs]
         sources = [language_of_name(part.source or "") for part in files]
         sources += [languages.source for languages in of_pairs]
         targets = [language_of_name(part.target or "") for part in files]
@@ -321,7 +338,7 @@ class CorpusSettings(Settings):
         """The files of "valid" and "test", if they are given."""
         corpora = {name: self.files(f"{name}_") for name in EVALUATION}
         return {
-            name: PairFiles(*files, self.max_line)
+            name: self._pair_files(*files, self.columns)
             for name, files in corpora.items()
             if any(files)
         }
@@ -381,7 +398,11 @@ def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
     if source is None and target is None and pairs is None:
         return parts
     main = MixSettings(
-        source=source, target=target, pairs=pairs, alignments=settings.alignments
+        source=source,
+        target=target,
+        pairs=pairs,
+        alignments=settings.alignments,
+        columns=settings.columns,
     )
     return [("train", main), *parts]
 

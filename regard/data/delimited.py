@@ -1,38 +1,47 @@
-"""Delimited text: infer how a TSV or CSV file separates and quotes its fields, and which two
-columns hold the pair.
-"""
+"""Delimited text: infer how a TSV or CSV file separates and quotes its fields."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import unescape
+from itertools import chain, groupby, islice
 
-from regard.data.languages import named_code
-from regard.data.text import READ_LINE
+from regard.data.table_columns import HEAD, Table, holds_names
+from regard.data.text import CUT, READ_LINE
 
-HEAD = 1000
-"""Lines from which the dialect of a file is inferred."""
-_COLUMN_NAMES = (
-    "source src target tgt trg translation text sentence input output english german french "
-    "spanish italian portuguese dutch swedish polish czech russian turkish arabic hindi chinese "
-    "japanese korean vietnamese"
-)
-"""Words that name a column in a header, separated by spaces."""
 _NUMBER = re.compile(r"[\d.,:%+-]*")
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
+"""First line by which Excel knows the delimiter."""
+_ANKI_LINE = re.compile(
+    r"#(separator|html|columns|notetype|deck|tags|(?:guid|notetype|deck|tags) column):(.*)"
+)
+"""A line before the records in an export of Anki."""
+_SEPARATORS = {
+    "tab": "\t",
+    "comma": ",",
+    "semicolon": ";",
+    "pipe": "|",
+    "colon": ":",
+    "space": " ",
+}
+"""Delimiters by Anki's names."""
+_FALLBACK = ";|"
+"""Delimiters of a file without tabs whose name does not say that it is CSV."""
 
 
 @dataclass
 class Dialect:
-    """The format of a delimited file, and the two columns that hold the pair."""
+    """The format of a delimited file."""
 
     delimiter: str
     width: int = 2  # number of fields
     # Whether quotes enclose fields; None before the first quote.
     quoted: bool | None = True
-    columns: Sequence[int] = (0, 1)
-    names: Sequence[str] = ()  # of these columns, if line 1 is a header
+    # Whether empty fields at the end of a record are left out.
+    ragged: bool = False
 
     def records(self, lines: Iterator[str]) -> Iterator[tuple[str, int]]:
         """Yield each record and its number of lines, since a quoted field may hold line breaks."""
@@ -73,11 +82,19 @@ class Dialect:
         size = sum(len(quoted) + len(plain) + 1 for quoted, plain in cells)
         return cells if size == len(record) + 1 else []
 
-    def pair(self, record: str) -> tuple[str, str] | str:
-        """Return both sides of a record, or what is wrong with it."""
+    def row(self, record: str) -> list[str] | str:
+        """Return the fields of a record, or what is wrong with it; there may be further, empty
+        fields at its end.
+        """
+        if CUT in record or not record.strip():
+            return [CUT if CUT in record else ""] * self.width
         fields = self.fields(record)
+        while len(fields) > self.width and not fields[-1].strip():
+            fields.pop()
+        if self.ragged and 1 < len(fields) < self.width and fields[-1]:
+            fields += [""] * (self.width - len(fields))
         if len(fields) == self.width:
-            return fields[self.columns[0]], fields[self.columns[1]]
+            return fields
         if self.quoted:
             wanted = f"{self.width} fields, each quoted as a whole or not at all"
         elif self.width > 2:
@@ -87,20 +104,12 @@ class Dialect:
         return f"do not hold exactly {wanted}; correct them, or give two files"
 
     def notes(self) -> list[str]:
-        """Return sentences on how the pairs were read."""
-        notes = []
-        if self.quoted is True and self.delimiter == "\t":
-            notes.append(
-                "fields stood in quotation marks, as spreadsheets write them; these were removed"
-            )
-        if self.names:
-            notes.append(
-                f"line 1 names the columns ({', '.join(self.names)}) and was skipped"
-            )
-        if self.width > 2:
-            source, target = (column + 1 for column in self.columns)
-            notes.append(f"columns {source} and {target} of {self.width} were read")
-        return notes
+        """Return a sentence on the quotes that were removed from TSV."""
+        if self.quoted is not True or self.delimiter != "\t":
+            return []
+        return [
+            "fields stood in quotation marks, as spreadsheets write them; these were removed"
+        ]
 
     def is_quoted(
         self, records: Sequence[tuple[str, int]], whole: bool = False
@@ -137,8 +146,57 @@ class Dialect:
         return whole and (quotes_commas or quotes_text)
 
 
-def infer_dialect(head: Sequence[str], delimiters: str) -> Dialect:
-    """Infer the dialect of a file from its first lines; most of them agree on its delimiter."""
+def read_delimited(lines: Iterable[str], delimiters: str) -> Table:
+    """Read a table with one of the delimiters, or that which lines before it name, as programs such
+    as Excel and Anki write them.
+    """
+    stream = iter(lines)
+    head = [*islice(stream, HEAD)]
+    skipped, names, is_html = 0, dict[int, str](), False
+    if head and (separator := _SEPARATOR_LINE.fullmatch(head[0])):
+        skipped, delimiters = 1, separator[1]
+    while skipped < len(head) and (match := _ANKI_LINE.fullmatch(head[skipped])):
+        skipped += 1
+        key, value = match.groups()
+        if key == "separator":
+            delimiters = _SEPARATORS.get(value.lower(), value[:1] or delimiters)
+        elif key == "columns":
+            names |= dict(enumerate(value.split(delimiters[0])))
+        elif value.isdigit():
+            names[int(value) - 1] = key.split()[0]
+        is_html = is_html or (key == "html" and value == "true")
+
+    head = head[skipped:]
+    dialect, rows = infer_dialect(head, delimiters)
+
+    def cells(row: list[str]) -> list[str]:
+        return [*map(_without_marks, row)] if is_html else row
+
+    rows = [*map(cells, rows)]
+    if names:
+        rows = [[names.get(column, "") for column in range(dialect.width)], *rows]
+    fields = (
+        (dialect.row(record), count)
+        for record, count in dialect.records(chain(head, stream))
+    )
+    records = (
+        (row if isinstance(row, str) else cells(row), count) for row, count in fields
+    )
+    return Table(rows, records, bool(names), skipped, dialect.notes)
+
+
+def _without_marks(text: str) -> str:
+    """Remove the marks of HTML, and the sounds, from a field of Anki."""
+    text = re.sub(r"(?i)\[sound:[^]]*\]|</?(br|div|p|li|[uo]l|tr)\b[^>]*>", " ", text)
+    return unescape(re.sub(r"</?[A-Za-z][^>]*>", "", text))
+
+
+def infer_dialect(
+    head: Sequence[str], delimiters: str
+) -> tuple[Dialect, list[list[str]]]:
+    """Infer the dialect of a file from its first lines, most of which agree on its delimiter; also
+    return their rows. The first row is empty if the first line is no row.
+    """
     delimiter, width = _infer_delimiter(head, delimiters)
     dialect = Dialect(delimiter, width)
     records = list(dialect.records(iter(head)))
@@ -147,19 +205,54 @@ def infer_dialect(head: Sequence[str], delimiters: str) -> Dialect:
     if delimiter == "\t":
         dialect.quoted = dialect.is_quoted(records, whole=True)
 
-    rows = [dialect.fields(record) for record, _ in records]
-    rows = [row for row in rows if len(row) == width]
-    text_columns = [
-        column
-        for column in range(width)
-        if not all(_NUMBER.fullmatch(row[column]) for row in rows[1:])
-    ]
-    dialect.columns = text_columns[:2] if len(text_columns) > 1 else (0, 1)
+    fields = [dialect.fields(record) for record, _ in records if record.strip()]
+    first = fields[0] if fields else []
+    if len(first) > width and all(first) and _lacks_empty_fields(fields, len(first)):
+        wide = Dialect(delimiter, len(first), dialect.quoted, ragged=True)
+        rows = _rows(wide, records)
+        if holds_names(rows):
+            return wide, rows
+    is_rarely_short = 2 * sum(len(row) >= width for row in fields) > len(fields)
+    dialect.ragged = is_rarely_short and _lacks_empty_fields(fields, width)
+    return dialect, _rows(dialect, records)
 
-    pairs = [[row[column].strip() for column in dialect.columns] for row in rows]
-    if len(pairs) > 1 and dialect.fields(head[0]) == rows[0] and _has_header(pairs):
-        dialect.names = pairs[0]
-    return dialect
+
+def _lacks_empty_fields(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Return whether rows are short since empty fields at their end are missing, and not since
+    fields with line breaks stand without quotes.
+
+    Such breaks make several short rows of one, which have together a field more for each break. The
+    last field is then filled as often as others.
+    """
+    if any(len(row) == 1 for row in rows):
+        return False
+    runs = [
+        [len(row) for row in run]
+        for is_short, run in groupby(rows, lambda row: len(row) < width)
+        if is_short
+    ]
+    broken = sum(sum(run) == width + len(run) - 1 for run in runs)
+    filled = [bool(row[width - 1].strip()) for row in rows if len(row) >= width]
+    return 2 * broken < len(runs) or 2 * sum(filled) < len(filled)
+
+
+def _rows(dialect: Dialect, records: Sequence[tuple[str, int]]) -> list[list[str]]:
+    rows = [dialect.row(record) for record, _ in records if record.strip(" \0")]
+    complete = [row for row in rows if isinstance(row, list)]
+    begins_with_row = records and complete and dialect.row(records[0][0]) == complete[0]
+    return complete if begins_with_row else [[""] * dialect.width, *complete[1:]]
+
+
+def _separates(delimiter: str, lines: Sequence[str]) -> bool:
+    """Return whether nearly all records hold a delimiter, most of them as often as each other."""
+    records = [record for record, _ in Dialect(delimiter).records(iter(lines))]
+    counts = Counter(
+        re.sub('"[^"]*"', "", record).count(delimiter)
+        for record in records
+        if record.strip()
+    )
+    total = sum(counts.values())
+    return counts[0] < 0.1 * total and 2 * counts.most_common(1)[0][1] > total
 
 
 def _infer_delimiter(lines: Sequence[str], delimiters: str) -> tuple[str, int]:
@@ -167,6 +260,8 @@ def _infer_delimiter(lines: Sequence[str], delimiters: str) -> tuple[str, int]:
 
     Among delimiters on which equally many lines agree, the rarest is taken.
     """
+    if delimiters == "\t" and not any("\t" in line for line in lines):
+        delimiters = next((d for d in _FALLBACK if _separates(d, lines)), "\t")
     bare = [re.sub('"[^"]*"', "", line) for line in lines if line.strip()] or [""]
     counts = {}
     agreement = {}
@@ -177,19 +272,3 @@ def _infer_delimiter(lines: Sequence[str], delimiters: str) -> tuple[str, int]:
         agreement[delimiter] = (agreeing if count else 0, -count)
     delimiter = max(delimiters, key=agreement.__getitem__)
     return delimiter, max(counts[delimiter], 1) + 1
-
-
-def _has_header(pairs: Sequence[list[str]]) -> bool:
-    """Return whether the first of the pairs holds the names of the columns."""
-    names = pairs[0]
-    if len({name.lower() for name in names}) != 2:
-        return False
-    parts = [part for name in names for part in re.split("[ _]", name.lower())]
-    if not all(named_code(part) or part in _COLUMN_NAMES.split() for part in parts):
-        return False
-    # "it" and "es" are language codes, but also words that translate each other. They are words if
-    # other pairs look like codes too.
-    code_like = [
-        pair for pair in pairs if re.fullmatch("[a-z]{2,3} [a-z]{2,3}", " ".join(pair))
-    ]
-    return names not in code_like or len(code_like) == 1

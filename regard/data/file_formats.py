@@ -9,14 +9,15 @@ import gzip
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from regard.common.counting import counted
-from regard.common.errors import DataError, UsageError
+from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import parse_json
 from regard.data.caption_formats import (
     CSV_HEADER,
@@ -28,23 +29,35 @@ from regard.data.caption_formats import (
     read_tabs,
     truncated,
 )
-from regard.data.delimited import HEAD, infer_dialect
+from regard.data.delimited import read_delimited
+from regard.data.languages import Languages, languages_of_name
 from regard.data.pairs import Dropped, format_lines
+from regard.data.spreadsheets import read_spreadsheet
+from regard.data.table_columns import (
+    HEAD,
+    ColumnRequest,
+    Columns,
+    Record,
+    Table,
+    choose_columns,
+    holds_names,
+)
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
+from regard.data.translation_files import read_po, read_xml
 
 Row = tuple[str, str]
 """Source and target as they were read."""
 SKIPPED = "", CUT + CUT
 """Stands for a line that is no pair: a header, or a further line of a pair that spans several."""
-ReadRows = Callable[[Iterator[str], list[str]], Iterator[tuple[Row | str, int]]]
-"""Reads pairs from lines: yields both sides of each, or what is wrong with it, and its number of
-lines. At the end sentences on how the pairs were read are added to the list.
-"""
+OpenTable = Callable[[LineReader], Table]
+"""Opens a file as a table."""
+_SPREADSHEET = re.compile(r"(?i)(.+\.(?:xls[xmb]?|ods))(?:#.*)?")
+"""The name of a spreadsheet, which that of a sheet may follow."""
 
 
 @dataclass(frozen=True)
 class PairFiles:
-    """The files of a corpus: two files of lines, or one TSV, CSV or JSONL file."""
+    """The files of a corpus: two files of lines, or one table, such as TSV, CSV or JSONL."""
 
     source: str | Path | None = None
     target: str | Path | None = None
@@ -53,6 +66,10 @@ class PairFiles:
     """Maximum number of characters of a line, or of both sides together in a file of pairs; longer
     lines are skipped.
     """
+    columns: str = ""
+    """Names or numbers of the columns of both sides, such as English,hsb; to be found if empty."""
+    languages: Languages = field(default_factory=Languages)
+    """The languages by which columns are chosen."""
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
@@ -65,7 +82,7 @@ class PairFiles:
     def paths(self) -> dict[str, Path]:
         """Each file by its role: "source" and "target", or "pairs"."""
         if self.pairs is not None:
-            return {"pairs": data_path(self.pairs)}
+            return {"pairs": data_path(table_path(str(self.pairs)))}
         return {
             "source": data_path(str(self.source)),
             "target": data_path(str(self.target)),
@@ -83,27 +100,27 @@ class PairReader:
     """Reads the raw pairs of a corpus line by line; a line that is no pair is `SKIPPED`.
 
     After the last pair, `count` is the number of lines and `notes` describes the repairs. All that
-    is wrong with the files is raised then, in one DataError.
+    is wrong with the files is raised then, in one DataError. The `columns` of a table are known
+    with the first pair.
     """
 
     def __init__(self, files: PairFiles) -> None:
         self.files = files
         self.count = 0
         self.notes: tuple[str, ...] = ()
+        self.columns = Columns()
 
     def __iter__(self) -> Iterator[Row]:
-        size, read = _pairs_format(str(self.files.pairs))
+        if self.files.pairs is not None:
+            yield from self._read_table(str(self.files.pairs))
+            return
         readers = [
-            LineReader(path, size * self.files.max_line, skip_long=True)
+            LineReader(path, self.files.max_line, skip_long=True)
             for path in self.files.paths.values()
         ]
-        if len(readers) == 1:
-            yield from self._read_pairs_file(readers[0], read)
-        else:
-            yield from self._read_two_files(*readers)
+        yield from self._read_two_files(*readers)
         self.count = readers[0].count
-        notes = [note for reader in readers for note in reader.notes]
-        self.notes = (*notes, *self.notes)
+        self.notes = tuple(note for reader in readers for note in reader.notes)
 
     def _read_two_files(self, source: LineReader, target: LineReader) -> Iterator[Row]:
         source_lines = iter(source)
@@ -120,28 +137,102 @@ class PairReader:
                 "stray line break or a missing line"
             )
 
-    def _read_pairs_file(self, reader: LineReader, read: ReadRows) -> Iterator[Row]:
-        path = self.files.pairs
-        notes = list[str]()
+    def _read_table(self, name: str) -> Iterator[Row]:
+        reader, table = open_table(name, self.files.max_line)
+        request = ColumnRequest(
+            self.files.columns,
+            self.files.languages,
+            languages_of_name(table_path(name)),
+        )
+        if not any(table.rows):
+            DataError.raise_all(reader.causes)
+        self.columns = choose_columns(table, request, name)
+        records = table.records
+        has_header = bool(self.columns.names) and not table.has_names
+        number = table.skipped
+        yield from [SKIPPED] * number
         unusable = dict[str, Dropped]()
-        number = 1
-        for row, count in read(iter(reader), notes):
+        for record, count in records:
+            row = SKIPPED if has_header else self._row(record)
             if isinstance(row, str):
-                unusable.setdefault(row, Dropped()).add(number)
+                unusable.setdefault(row, Dropped()).add(number + 1)
             elif not unusable:
-                # Only the texts count, because JSON is longer than they are.
-                is_long = sum(map(len, row)) > self.files.max_line
-                yield (CUT, CUT) if is_long else row
+                yield row
                 yield from [SKIPPED] * (count - 1)
+            has_header = False
             number += count
 
-        self.notes = tuple(f"{path}: {note}" for note in notes)
+        self.count = number
         DataError.raise_all(reader.causes)
+        notes = [*table.notes(), *self.columns.notes(table)]
+        self.notes = (*reader.notes, *(f"{name}: {note}" for note in notes))
         causes = []
         for reason, dropped in unusable.items():
             numbers = format_lines(dropped.lines, dropped.count)
-            causes.append(f"{path}: {_count_lines(dropped.count, reason)}{numbers}")
+            causes.append(f"{name}: {_count_lines(dropped.count, reason)}{numbers}")
         DataError.raise_all(causes)
+
+    def _row(self, record: Record) -> Row | str:
+        """Return both sides of a record, or what is wrong with it."""
+        if isinstance(record, str):
+            return record
+        if not record:
+            return SKIPPED
+        source, target = record[self.columns.source], record[self.columns.target]
+        if source is None or target is None:
+            keys = " or ".join(self.columns.names)
+            return f"lack a text under the key {keys}; give both"
+        # Only the texts count, because JSON is longer than they are.
+        is_long = len(source) + len(target) > self.files.max_line
+        return (CUT, CUT) if is_long else (source, target)
+
+
+def open_table(name: str, max_line: int = MAX_LINE) -> tuple[LineReader, Table]:
+    """Open a file of pairs, or a table, by its name, which may end in that of a sheet; in the end
+    the reader knows what is wrong with the file.
+    """
+    path = table_path(name)
+    sheet = name.removeprefix(path).removeprefix("#")
+    form = next(
+        form for form in FORMATS if form.open_table and re.search(form.name, path)
+    )
+    reader = LineReader(path, form.characters * max_line, skip_long=True)
+    if _SPREADSHEET.fullmatch(path):
+        return reader, read_spreadsheet(reader, sheet)
+    assert form.open_table is not None
+    return reader, form.open_table(reader)
+
+
+def is_table(name: str) -> bool:
+    """Return whether the name of a file says that it holds a table, JSON lines aside."""
+    path = table_path(name)
+    names = [form.name for form in FORMATS if form.open_table and form.characters == 1]
+    patterns = [*filter(None, names), _SPREADSHEET.pattern, r"(?i)\.(tsv|txt)(\.gz)?\Z"]
+    return any(re.search(pattern, path) for pattern in patterns)
+
+
+def table_path(name: str) -> str:
+    """Return the name of a file without that of a sheet, as in words.xlsx#Sheet1."""
+    match = _SPREADSHEET.fullmatch(name)
+    return match[1] if match else name
+
+
+def languages_of_pairs(files: PairFiles) -> Languages:
+    """Return the languages of a file of pairs: those that its columns name, or else its name.
+
+    A file that cannot be read yet, or only once, has those of its name.
+    """
+    named = languages_of_name(table_path(str(files.pairs)))
+    path = next(iter(files.paths.values()))
+    if isinstance(path, Path) and not path.is_file():
+        return named
+    reader = PairReader(files)
+    with contextlib.suppress(RegardError, OSError):
+        next(iter(reader), None)
+    return Languages(
+        source=reader.columns.languages.source or named.source,
+        target=reader.columns.languages.target or named.target,
+    )
 
 
 def _count_lines(count: int, reason: str) -> str:
@@ -152,46 +243,49 @@ def _count_lines(count: int, reason: str) -> str:
     return counted(count, f"line {singular} {predicate}", f"lines {reason}")
 
 
-def _read_json_lines(
-    lines: Iterator[str], _: list[str]
-) -> Iterator[tuple[Row | str, int]]:
-    for line in lines:
-        yield _row(line, _parse_json), 1
+def _read_json_lines(lines: Iterable[str]) -> Table:
+    """Read JSON lines with the keys source and target, or with two keys that are languages, at the
+    top or under the key translation.
+    """
+    stream = iter(lines)
+    head = [*islice(stream, HEAD)]
+    objects = [value for line in head if isinstance(value := _json_object(line), dict)]
+    keys = [
+        key
+        for key in dict.fromkeys(chain.from_iterable(objects))
+        if any(isinstance(value.get(key), str) for value in objects)
+    ]
+    rows = [[f"{value.get(key, '')}" for key in keys] for value in objects]
+    if not holds_names([keys, *rows]):
+        keys = ["source", "target", *keys]
+        rows = []
+    records = ((_json_row(line, keys), 1) for line in chain(head, stream))
+    return Table([keys, *rows], records, has_names=True)
 
 
-def _read_delimited(
-    lines: Iterator[str], notes: list[str], delimiters: str
-) -> Iterator[tuple[Row | str, int]]:
-    head = [*islice(lines, HEAD)]
-    dialect = infer_dialect(head, delimiters)
-    records = dialect.records(chain(head, lines))
-    if dialect.names:
-        yield SKIPPED, next(records)[1]
-    for record, count in records:
-        yield _row(record, dialect.pair), count
-    notes += dialect.notes()
+def _json_row(line: str, keys: Sequence[str]) -> list[str | None] | str:
+    """Return the texts of a line of JSON, None where there is none, or what is wrong with it."""
+    if CUT in line or not line.strip():
+        return [CUT if CUT in line else ""] * len(keys)
+    values = _json_object(line)
+    if isinstance(values, str):
+        return values
+    texts = [values.get(key) for key in keys]
+    if any(isinstance(text, str) and "\0" in text for text in texts):
+        return "hold a NUL character; remove it"
+    return [text if isinstance(text, str) else None for text in texts]
 
 
-def _row(record: str, parse: Callable[[str], Row | str]) -> Row | str:
-    """Return both sides of a record, or what is wrong with it."""
-    if CUT in record:
-        return CUT, CUT
-    return parse(record) if record.strip() else ("", "")
-
-
-def _parse_json(line: str) -> Row | str:
-    """Parse a line of JSON; return both sides, or what is wrong with the line."""
+def _json_object(line: str) -> dict[str, Any] | str:
+    """Parse an object, and lift what is under its key translation; return else what is wrong."""
     try:
-        row = parse_json(line)
+        value = parse_json(line)
     except ValueError:
         return 'are not JSON; write one object per line, such as {"source": "…", "target": "…"}'
-    if not isinstance(row, dict) or not all(
-        isinstance(row.get(key), str) for key in ("source", "target")
-    ):
-        return "lack a text under the key source or target; give both"
-    if "\0" in row["source"] + row["target"]:
-        return "hold a NUL character; remove it"
-    return row["source"], row["target"]
+    if not isinstance(value, dict):
+        return {}
+    texts = value.get("translation")
+    return value | texts if isinstance(texts, dict) else value
 
 
 @dataclass(frozen=True)
@@ -200,13 +294,13 @@ class FileFormat:
     are recognised by their content.
     """
 
-    first_line: str
+    first_line: str = r"(?!)"
     """Pattern of the beginning of the first line that is not empty."""
-    read_captions: Callable[..., CaptionRows | None]
+    read_captions: Callable[..., CaptionRows | None] = read_tabs
     """Called with the lines, the match of the pattern and the splits to read; returns None if the
     content has another format after all.
     """
-    read_pairs: ReadRows | None = None
+    open_table: OpenTable | None = None
     name: str = ""
     """Pattern of the end of the name of a file of pairs."""
     characters: int = 1
@@ -217,21 +311,23 @@ FORMATS = (
     FileFormat(
         first_line=r"\s*[{\[]",
         read_captions=read_json,
-        read_pairs=_read_json_lines,
+        open_table=_read_json_lines,
         name=r"\.(jsonl|ndjson|json)(\.gz)?\Z",
         characters=JSON_SIZE,
     ),
     FileFormat(
         first_line=CSV_HEADER,
         read_captions=read_csv,
-        read_pairs=partial(_read_delimited, delimiters=";,\t"),
+        open_table=partial(read_delimited, delimiters=";,\t"),
         name=r"(?i)\.csv(\.gz)?\Z",
     ),
+    FileFormat(open_table=read_xml, name=r"(?i)\.(tmx|xlf|\w*xliff)(\.gz)?\Z"),
+    FileFormat(open_table=read_po, name=r"(?i)\.pot?(\.gz)?\Z"),
     FileFormat(first_line=r"[^\t]+#\d+\t", read_captions=read_flickr_tokens),
     FileFormat(
         first_line=r"[^\t]*\t",
         read_captions=read_tabs,
-        read_pairs=partial(_read_delimited, delimiters="\t"),
+        open_table=partial(read_delimited, delimiters="\t"),
     ),
 )
 """Formats of pairs and captions, in the order in which they are tried."""
@@ -254,7 +350,7 @@ _TEXTS = {
     "a file of JSON, YAML or TOML": r".*\.(json|arb|ipynb|ya?ml|toml)\n",
     "a message file": r".*\.(properties|strings|stringsdict|xcstrings|resx|ftl)\n",
     "USFM": r".*\.u?sfm\n|.*\n\\id [0-9A-Z]{3}\b",
-    "a table (`column=` translates a column of CSV)": r".*\.[ct]sv\n",
+    "a table (`column=` translates one of its columns)": r".*\.([ct]sv|xls[xmb]?|ods)\n",
     "SVG": rf".*\.svg\n|.*\n{_PROLOGUE}<svg\s",
     "jsonl": r".*\.(jsonl|ndjson)\n",
     "html": rf"(?i).*\.x?html?\n|.*\n{_PROLOGUE}<(!doctype )?html[^>]*>\s*<[!a-z]",
@@ -263,15 +359,6 @@ _TEXTS = {
 """Formats whose lines may look like text, with patterns for a file's name, a line feed and its
 first bytes. The formats that can be translated come last.
 """
-
-
-def _pairs_format(name: str) -> tuple[int, ReadRows]:
-    """Return how many characters of a file of pairs hold one of text, and what reads it."""
-    return next(
-        (form.characters, form.read_pairs)
-        for form in FORMATS
-        if form.read_pairs is not None and re.search(form.name, name)
-    )
 
 
 def read_caption_rows(

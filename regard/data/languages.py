@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +43,7 @@ _ENDINGS = {
     "tc",
 }
 """Endings of file names that may follow the language."""
-_NO_LANGUAGES = {
+NO_LANGUAGES = {
     "src",
     "ada",
     "bin",
@@ -58,7 +59,7 @@ _NO_LANGUAGES = {
     "sh",
     "vec",
 }
-"""Endings of file names that are language codes but mean something else."""
+"""Language codes that mean something else in names of files, and often of columns."""
 _REGIONAL_NAMES = {
     "en-GB": "English (British)",
     "en-US": "English (American)",
@@ -70,7 +71,10 @@ _REGIONAL_NAMES = {
     "zh-Hant": "Chinese (traditional)",
 }
 """Names that Unicode CLDR lacks."""
+_FURTHER_NAMES = {"nah": "nah", "nahuatl": "nah", "náhuatl": "nah"}
+"""Codes by what a header calls a language that Unicode CLDR lacks."""
 NAMES_FILE = Path(__file__).parent / "languages.tsv"
+FOREIGN_NAMES_FILE = Path(__file__).parent / "foreign_names.tsv"
 
 
 @cache
@@ -78,7 +82,11 @@ def language_names() -> dict[str, tuple[str, ...]]:
     """Return the names of each language of Unicode CLDR by its code: in English, in Korean, and in
     the language itself, if known.
     """
-    lines = NAMES_FILE.read_text(encoding="utf-8").splitlines()
+    return _read_names(NAMES_FILE)
+
+
+def _read_names(path: Path) -> dict[str, tuple[str, ...]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {code: tuple(names) for code, *names in rows}
 
@@ -92,6 +100,18 @@ def _codes() -> dict[str, str]:
             if name:
                 codes.setdefault(name.casefold(), code)
     return codes
+
+
+@cache
+def _foreign_codes() -> dict[str, str]:
+    """Return the code of each name that `foreign_names.tsv` adds."""
+    rows = _read_names(FOREIGN_NAMES_FILE).items()
+    regional = {name.casefold(): code for code, name in _REGIONAL_NAMES.items()}
+    return (
+        _FURTHER_NAMES
+        | regional
+        | {name: code for code, names in rows for name in names}
+    )
 
 
 def english_name(code: str) -> str:
@@ -239,11 +259,26 @@ def named_code(text: str) -> str:
     """Return a code in its usual form, such as pt-BR for pt_br; empty if the text is no code of a
     language in Unicode CLDR.
     """
-    match = _NAMED.fullmatch(text)
-    if match is None or match[0] in _NO_LANGUAGES:
-        return ""
-    code = canonical_code(text)
+    return "" if text in NO_LANGUAGES else _known_code(text)
+
+
+def _known_code(text: str) -> str:
+    code = canonical_code(text) if _NAMED.fullmatch(text) else ""
     return code if base_language(code) in language_names() else ""
+
+
+def language_called(text: str) -> str:
+    """Return the code of a language by its code, in any case, or by its name in any language; empty
+    for other text.
+    """
+    name = text.casefold()
+    code = _known_code(name)
+    spaced = name.replace("-", " ").replace("_", " ")
+    forms = product((_codes(), _foreign_codes()), (name, spaced))
+    named = next((codes[form] for codes, form in forms if form in codes), "")
+    if code and not (named and text.istitle()):
+        return code
+    return canonical_code(named)
 
 
 def languages_of_name(path: str | Path) -> Languages:

@@ -62,8 +62,8 @@ byte of text takes 18 bytes in memory, and half of the memory is left free.
 GZIP_RATIO = 4
 """Approximate size of text relative to its .gz."""
 
-Inspect = Callable[[Sequence[str], Sequence[str]], None]
-"""Callback that inspects both sides of the training text."""
+CheckText = Callable[[Sequence[str], Sequence[str]], None]
+"""Check of both sides of the training text, which may raise DataError."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class DataRequest:
         default_factory=VariationSettings, kw_only=True
     )
     log: Log = field(default=_ignore, kw_only=True)
-    inspect: Inspect = field(default=_ignore, kw_only=True)
+    check_text: CheckText = field(default=_ignore, kw_only=True)
     resumed: bool = field(default=False, kw_only=True)
 
     @cached_property
@@ -135,7 +135,7 @@ def prepare_data(request: DataRequest) -> PreparedData:
     to about a gigabyte is held in memory. Longer text (see `CorpusSettings.shards`) is tokenised
     once into `run/shards`, which are reused as long as text, filters and vocabulary stay the same.
 
-    `log` is called with messages about slow steps. `inspect` is called with both sides of the
+    `log` is called with messages about slow steps. `check_text` is called with both sides of the
     training text before it is tokenised (with evenly sampled lines if the text is long), and may
     raise. If `resumed` is True, changed files are refused.
     """
@@ -186,7 +186,7 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
         images, data.max_length, request.seed, request.run / IMAGES, request.log
     )
     captions = train.caption_set.captions
-    request.inspect([], captions)
+    request.check_text([], captions)
     if isinstance(tokenizer, TokenizerSettings):
         sources = [] if tokenizer.joint else captions
         tokenizer = Tokenizer.train(sources, captions, tokenizer)
@@ -208,6 +208,7 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
     longest_target = max(
         len(target) for example in batches.examples for target in example.targets
     )
+    changes = request.describe_or_record_data()
     return PreparedData(
         report=report,
         tokenizer=tokenizer,
@@ -217,7 +218,7 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
         batches=batches,
         pairs=len(captions),
         facts={name: corpus.facts() for name, corpus in by_name.items()},
-        changes=request.describe_or_record_data(),
+        changes=changes,
         sample=([], spread(captions)),
     )
 
@@ -309,7 +310,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
         train, held_out["test"] = hold_out(train, request.seed, data.test_count, "test")
-    if "valid" not in evaluation:
+    if "valid" in data.holds_out:
         log("holding out pairs for validation")
         train, held_out["valid"] = hold_out(train, request.seed)
     evaluation.update(held_out)
@@ -364,7 +365,7 @@ def _fit_tokenizer(
     log("learning the vocabulary" if learns else "inspecting the text")
     stride = sampling_stride(sum(map(len, corpora)))
     sources, targets = _sides(islice(chain.from_iterable(corpora), 0, None, stride))
-    request.inspect(sources, targets)
+    request.check_text(sources, targets)
     if isinstance(tokenizer, TokenizerSettings):
         tokenizer = Tokenizer.train(sources, targets, tokenizer)
     return tokenizer, (spread(sources), spread(targets))
@@ -393,6 +394,7 @@ def _prepared(
     if len(streams) > 1:
         weights = [request.data.weights[name] for name in corpora]
         batches = Mixture(streams, weights, request.seed)
+    changes = request.describe_or_record_data()
     return PreparedData(
         report=(
             *summary.report,
@@ -410,7 +412,7 @@ def _prepared(
             **summary.facts,
             **{name: corpus.facts() for name, corpus in evaluation.items()},
         },
-        changes=request.describe_or_record_data(),
+        changes=changes,
         sample=summary.sample,
     )
 

@@ -79,7 +79,7 @@ def describe_changes(
         before = parse_json(file_bytes(run / DATA_FILE))
         old = before["files"]
         old_settings = before["settings"]
-        holds_out = data.images is None and "valid" not in data.evaluation_files
+        holds_out = data.images is None and "valid" in data.holds_out
         if before["version"] != VERSION and holds_out:
             raise DataError(
                 f"{run}: was begun by a version of Regard that held out other pairs for "

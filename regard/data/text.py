@@ -10,16 +10,16 @@ import io
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from regard.common.atomic import check_readable, write_bytes
 from regard.common.counting import counted
-from regard.common.errors import DataError, MissingExtra
+from regard.common.errors import DataError, MissingExtra, RegardError
 from regard.common.lazy import lazy_pattern
 
 _BOM = b"\xef\xbb\xbf"
@@ -77,6 +77,7 @@ _CHARACTER_BYTES = 4
 """Maximum number of bytes of a character in UTF-8."""
 _MARK_BYTES = 5
 """Bytes of a byte-order mark and of a line end (CR LF) together."""
+T = TypeVar("T")
 _SHORT = 1000
 """Characters of a text that `unicodedata` normalises fast whatever they are."""
 _FEW_MARKS = 30
@@ -265,6 +266,17 @@ class LineReader:
         self.causes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
+        yield from self.read(self._lines)
+
+    def _lines(self, file: ByteFile) -> Iterator[str]:
+        yield from self.lines_of(file)
+        if not self.count:
+            self.causes = (
+                f"{self.path}: the file is empty; give a file with one sentence per line",
+            )
+
+    def read(self, parse: Callable[[BinaryIO], Iterator[T]]) -> Iterator[T]:
+        """Yield what `parse` yields of the open file; what is wrong with the file is a cause."""
         path = self.path
         try:
             if not self.takes_pipes:
@@ -273,11 +285,9 @@ class LineReader:
                 _opened(path) as raw,
                 gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file,
             ):
-                yield from self.lines_of(file)
-            if not self.count:
-                self.causes = (
-                    f"{path}: the file is empty; give a file with one sentence per line",
-                )
+                yield from parse(cast(BinaryIO, file))
+        except RegardError:
+            raise
         except FileNotFoundError:
             self.causes = (
                 f"{path}: no such file{did_you_mean(path) if isinstance(path, Path) else ''}",
@@ -473,11 +483,21 @@ def _looks_like(data: bytes, otherwise: str = "; save the file as UTF-8") -> str
     """Return the end of a message that names the format by a file's first bytes, if it is known."""
     if data.startswith(b"\x1f\x8b"):
         return "; it looks gzipped: let its name end in .gz"
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "; it looks like UTF-16: save it as UTF-8"
     if data.startswith((b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
         return (
             "; it looks compressed: unpack it first (.gz is read as it is), or save plain text, a "
             "table as CSV UTF-8"
         )
+    if _is_utf16(data):
+        return "; it looks like UTF-16: save it as UTF-8"
     return otherwise
+
+
+def _is_utf16(line: bytes) -> bool:
+    """Return whether a line looks like UTF-16, with or without a mark: NUL bytes are every other
+    byte, and there are several or it is not UTF-8.
+    """
+    odd, even = line[1::2].count(0), line[::2].count(0)
+    is_certain = odd + even > 1 or line.decode("utf-8", "ignore").encode() != line
+    has_mark = line.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return has_mark or ((odd == 0) != (even == 0) and is_certain)

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 import torch
 
 from regard.attention import record_attention
+from regard.attention.alignment import Readings
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.shapes import Float, Tensor
 from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
 from regard.models import Batch, Encoded, Model
+
+SAME = 0.1
+"""Share of the attention in which words differ, below which it is the same for all of them."""
+
+
+def attention_notes(
+    readings: Iterable[Readings], choice: AlignmentChoice
+) -> Iterator[str]:
+    """Yield a sentence if the words of each output have nearly the same attention."""
+    differences = list[float]()
+    for reading in readings:
+        words = reading.words(choice.layer, choice.head, choice.shifted)
+        if len(words.weights) > 1:
+            deviation = np.abs(words.weights - words.weights.mean(0))
+            differences.append(float(deviation.sum(1).mean()) / 2)
+    if differences and (share := sum(differences) / len(differences)) < SAME:
+        yield (
+            "attention is nearly the same for all words of an output (they differ in "
+            f"{share:.0%} of it), so figures of it show nothing yet"
+        )
 
 
 @torch.no_grad()

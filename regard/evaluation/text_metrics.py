@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sacrebleu.metrics.base import Metric
@@ -16,6 +17,11 @@ from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.training.journal import ValidationScores
 
 MAX_TER_WORDS = 200
+BLEU_WORDS = 4
+"""Words in a row that BLEU compares at most."""
+MOST = 0.5
+"""Share of lines with fewer words from which on BLEU means nothing."""
+QUOTATION_MARKS = frozenset("\"“”„‟«»‹›'‘’‚‛`´「」『』〝〞〟＂＇")
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,48 @@ def make_metrics(
     """Return BLEU, chrF and TER by name; TER is left out without `ter`, and if a line of the texts
     has more than 200 words.
     """
-    metrics: dict[str, Metric] = {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()}
+    metrics: dict[str, Metric] = {"BLEU": _bleu(tokenizer), "chrF": CHRF()}
     if ter and longest_line(texts) <= MAX_TER_WORDS:
         metrics["TER"] = TER()
     return metrics
+
+
+def _bleu(tokenizer: BleuTokenizer) -> BLEU:
+    """Return BLEU without sacreBLEU's advice on full stops, which names a parameter of its own."""
+    return BLEU(tokenize=tokenizer, force=True)
+
+
+def short_lines(references: Sequence[str], tokenizer: BleuTokenizer) -> float:
+    """Return the share of lines that have fewer words than BLEU compares in a row."""
+    split = _bleu(tokenizer).tokenizer
+    lengths = [len(split(line).split()) for line in references]
+    return sum(length < BLEU_WORDS for length in lengths) / max(1, len(lengths))
+
+
+def score_notes(
+    outputs: Sequence[str], references: Sequence[str], tokenizer: BleuTokenizer = "13a"
+) -> Iterator[str]:
+    """Yield sentences on scores that mislead: BLEU of short lines, and other quotation marks."""
+    share = short_lines(references, tokenizer)
+    if share > MOST:
+        yield (
+            f"BLEU means nothing here: it compares {BLEU_WORDS} words in a row, and {share:.0%} of "
+            "the lines have fewer; look at chrF"
+        )
+    pairs = [tuple(map(_marks, pair)) for pair in zip(outputs, references, strict=True)]
+    differing = Counter(pair for pair in pairs if all(pair) and pair[0] != pair[1])
+    if differing:
+        ((output, reference), _) = differing.most_common(1)[0]
+        lines = counted(differing.total(), "line has", "lines have")
+        yield (
+            f"{lines} other quotation marks than the reference, such as {output} for {reference}, "
+            "which lowers the scores; make those of training and test alike"
+        )
+
+
+def _marks(text: str) -> str:
+    """Return the different quotation marks of a text, in order of code points."""
+    return " ".join(sorted(QUOTATION_MARKS & {*text}))
 
 
 def longest_line(texts: Iterable[Sequence[str]]) -> int:
@@ -75,7 +119,7 @@ def chrf_and_bleu(
 ) -> ValidationScores:
     """Return the scores that are logged when a translator is validated during training."""
     streams = [list(references)]
-    bleu = BLEU(tokenize=tokenizer).corpus_score(list(outputs), streams).score
+    bleu = _bleu(tokenizer).corpus_score(list(outputs), streams).score
     return {"chrf": corpus_chrf(outputs, references), "bleu": float(bleu)}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +14,20 @@ from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.counting import counted
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
-from regard.evaluation.text_metrics import corpus_chrf
-from regard.training.journal import JournalEvent, of_kind
+from regard.evaluation.text_metrics import corpus_chrf, score_notes
+from regard.training.journal import FEW_LINES, JournalEvent, describe_test, of_kind
+from regard.training.run_record import RunRecord
 from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.template import make_page
 
-PAGE = "report.html"
 SHOWN = 10
 """Number of good, and of bad, translations that the page shows."""
+TOP = 95.0
+"""Corpus chrF from which on no step would raise the score by much."""
 USABLE = 25.0
 """Corpus chrF below which a model is of no use for drafts."""
 NEARLY = 80.0
@@ -56,8 +59,8 @@ class TranslatedPair:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """Report of a run: a sentence on its score, the next step with its command, and the data of the
-    page.
+    """Report of a run: a sentence on its score, the next step with its command, if there is one,
+    and the data of the page.
     """
 
     meaning: str
@@ -66,28 +69,39 @@ class TrainingReport:
     pairs: tuple[TranslatedPair, ...]
     buckets: tuple[LengthBucket, ...]
     kinds: dict[str, tuple[int, float]]
-    kept: str
+    notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """Return the lines that the command prints."""
-        step = f"next: {self.advice}"
+        step = f"next: {self.advice}" if self.advice else ""
         if self.command:
             step += f": {self.command}"
-        lines = [self.meaning, step]
-        if self.kept:
-            lines.append(self.kept)
-        return lines
+        return [line for line in (self.meaning, step, *self.notes) if line]
+
+
+@dataclass(frozen=True)
+class Course:
+    """Course of a run: its folder and journal, whether patience ended it, and the target tokens
+    that are enough training, 0 if unknown.
+    """
+
+    out: Path
+    journal: Sequence[JournalEvent]
+    by_patience: bool = False
+    enough: float = 0.0
 
 
 def make_report(
-    out: Path,
-    journal: Sequence[JournalEvent],
-    by_patience: bool,
+    course: Course,
     sources: Sequence[str],
     references: Sequence[str],
     outputs: Sequence[str],
+    tokenizer: BleuTokenizer = "13a",
 ) -> TrainingReport:
-    """Make the report from the journal of a run and its translations of validation sources."""
+    """Make the report from the course of a run and its translations of validation sources.
+
+    `tokenizer`: that of BLEU.
+    """
     metric = CHRF()
     rows = zip(sources, references, outputs, strict=True)
     pairs = tuple(
@@ -99,10 +113,13 @@ def make_report(
         selected = [pair for pair in pairs if is_of_kind(pair.source)]
         if selected:
             kinds[kind] = (len(selected), _corpus_chrf(selected))
-    advice, command = _next_step(out, journal, by_patience)
+    advice, command = "", ""
+    if _corpus_chrf(pairs) < TOP:
+        advice, command = next_step(course)
     buckets = tuple(by_length(sources, outputs, [references]))
+    notes = (*_kept(pairs), *score_notes(outputs, references, tokenizer))
     return TrainingReport(
-        _meaning(pairs), advice, command, pairs, buckets, kinds, _kept(pairs)
+        _meaning(pairs), advice, command, pairs, buckets, kinds, notes
     )
 
 
@@ -117,27 +134,28 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     chrf = _corpus_chrf(pairs)
     exact = sum(pair.output == pair.reference for pair in pairs) / len(pairs)
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
+    lines = counted(len(pairs), "validation line")
     use = "about so many drafts can stay nearly as they are"
     if chrf < USABLE:
         use = "of no use for drafts yet"
     return (
-        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the "
+        f"chrF {chrf:.1f} on {lines}, {exact:.0%} of them exactly the "
         f"reference and {nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
     )
 
 
-def _kept(pairs: Sequence[TranslatedPair]) -> str:
-    """Return how many translations have exactly the spans of the source; empty if no line has any.
+def _kept(pairs: Sequence[TranslatedPair]) -> Iterator[str]:
+    """Yield how many translations have exactly the spans of the source, if any line has one.
 
     Spans are texts that are not language, such as placeholders.
     """
     selected = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
     if not selected:
-        return ""
+        return
     kept = sum(
         differing_spans(pair.source, pair.output) == ([], []) for pair in selected
     )
-    return (
+    yield (
         "lines whose placeholders, tags, addresses and numbers all came back, with no others: "
         f"{kept:,} of {len(selected):,}"
     )
@@ -150,12 +168,10 @@ def validations(journal: Sequence[JournalEvent]) -> list[JournalEvent]:
     ]
 
 
-def _next_step(
-    out: Path, journal: Sequence[JournalEvent], by_patience: bool
-) -> tuple[str, str]:
+def next_step(course: Course) -> tuple[str, str]:
     """Return the most promising next step, with its command if it has one."""
-    valid = validations(journal)
-    train = of_kind(journal, "train")
+    valid = validations(course.journal)
+    train = of_kind(course.journal, "train")
     if not valid:
         return (
             "train on: the journal holds no validation, by which to see whether the score still "
@@ -168,17 +184,23 @@ def _next_step(
     ] or valid[:1]
     gain = last["chrf"] - max(event["chrf"] for event in early)
     updates = last["update"] - early[-1]["update"]
-    if not by_patience and (
+    if not course.by_patience and (
         gain >= RISING or len(valid) == 1 or last["update"] < SHORT
     ):
         why = "the run was short"
         if gain >= RISING:
             why = f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
-        command = (
-            f"regard train --out {shlex.quote(str(out))} --resume --set "
-            f"training.updates={2 * last['update']}"
+        minutes = _minutes_left(valid, course.enough)
+        budget = f"{minutes}m"
+        time = counted(minutes, "minute")
+        if minutes > 120:
+            hours = math.ceil(minutes / 60)
+            budget = f"{hours}h"
+            time = f"{hours} hours"
+        return (
+            f"train about {time} more on this machine, as {why}",
+            f"regard train --out {shlex.quote(str(course.out))} --resume --budget {budget}",
         )
-        return f"train longer, as {why}", command
     training_loss = (train[-1].get("cross_entropy") if train else None) or math.inf
     gap = (last.get("loss") or 0.0) - training_loss
     if gap >= GAP:
@@ -194,22 +216,36 @@ def _next_step(
     )
 
 
+def _minutes_left(valid: Sequence[JournalEvent], enough: float) -> int:
+    """Return the minutes until training is enough by the pace of the run, or half of its time."""
+    last = valid[-1]
+    tokens = last.get("tokens", 0)
+    seconds = last.get("seconds", 0.0)
+    seconds += sum(event.get("validation_seconds", 0.0) for event in valid)
+    left = max(enough / max(1, tokens) - 1, 0.5)
+    return math.ceil(left * seconds / 60)
+
+
+def draw_curves(record: RunRecord) -> list[Markup]:
+    """Draw chrF by update, if there are two validations."""
+    valid = validations(record.events)
+    points = tuple((event["update"], event["chrf"]) for event in valid)
+    if len(points) < 2:
+        return []
+    panel = Panel("chrF in validation", "updates", (Series("chrF", points),))
+    return [Markup(draw_svg(layout_chart(Chart("", (panel,))), styled=False))]
+
+
 def render_report(
     report: TrainingReport,
     name: str,
-    journal: Sequence[JournalEvent],
+    record: RunRecord,
+    search: str,
     data: Sequence[str],
 ) -> str:
-    """Render the page; `data`: lines on the corpora, and on the pairs that were dropped."""
-    points = tuple((event["update"], event["chrf"]) for event in validations(journal))
-    curves = list[Markup]()
-    if len(points) > 1:
-        series = Series("chrF", points)
-        panel = Panel("chrF on validation pairs", "updates", (series,))
-        svg = draw_svg(layout_chart(Chart("", (panel,))), styled=False)
-        curves.append(Markup(svg))
-    tests = of_kind(journal, "test")
-    test = tests[-1] if tests else None
+    """Render the page; `search`: that of the translations; `data`: lines on the corpora, and on the
+    pairs that were dropped.
+    """
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -217,8 +253,11 @@ def render_report(
         "training_report.html",
         run=name,
         report=report,
-        test=test,
-        curves=curves,
+        record=record,
+        search=search,
+        describe_test=describe_test,
+        few_lines=FEW_LINES,
+        curves=draw_curves(record),
         examples={
             "Ten of the best": good,
             "Ten of the worst": ranked[len(good) :][-SHOWN:],

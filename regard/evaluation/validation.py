@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -19,7 +19,7 @@ from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.caption_metrics import tokenizer_for, validation_scores
 from regard.evaluation.entropy import attention_entropy
-from regard.evaluation.text_metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu, short_lines
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
 from regard.pipeline import Captioner, FolderTranslator
@@ -43,11 +43,12 @@ class Validator:
     """The `validate` callable of the trainer, which returns values of a model for the journal.
 
     The loss, without label smoothing, is that of all `batches`; `score` computes the scores from
-    greedy outputs.
+    greedy outputs and puts these into `outputs`.
     """
 
     batches: BatchStream
     score: Callable[[Model], ValidationScores]
+    outputs: list[str] = field(default_factory=list)
 
     def __call__(self, model: Model) -> ValidationScores:
         with warnings.catch_warnings():
@@ -83,6 +84,7 @@ def make_validator(
     The first `max_outputs` sources are decoded.
     """
     settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
+    outputs = list[str]()
     if isinstance(data, CaptionCorpus):
         examples, _ = caption_examples(data, tokenizer, captions_per_image=5)
         images = list(data.images[:max_outputs])
@@ -90,25 +92,24 @@ def make_validator(
 
         def score(model: Model) -> ValidationScores:
             captions = Captioner(model, tokenizer, settings).caption(images)
+            outputs[:] = [item.text for item in captions]
             return validation_scores(
-                [item.text for item in captions],
-                references,
-                tokenizer_for(settings.tokenizer),
+                outputs, references, tokenizer_for(settings.tokenizer)
             )
     else:
         examples = encode_pairs(data.sources, data.targets, tokenizer)
         sources = data.sources[:max_outputs]
         targets = data.targets[:max_outputs]
+        bleu = bleu_tokenizer(settings.languages.target)
 
         def score(model: Model) -> ValidationScores:
             translations = FolderTranslator(model, tokenizer, settings).translate(
                 sources
             )
-            language = settings.languages.target
-            return chrf_and_bleu(
-                [item.text for item in translations], targets, bleu_tokenizer(language)
-            )
+            outputs[:] = [item.text for item in translations]
+            scores = chrf_and_bleu(outputs, targets, bleu)
+            return {**scores, "short_lines": short_lines(targets, bleu)}
 
     return Validator(
-        BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score
+        BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score, outputs
     )

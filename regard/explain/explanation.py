@@ -1,7 +1,8 @@
 """Explain one translation or caption: attention of every head, the search trace, and attributions
 (saliency).
 
-The output is decoded once; its attention and the search trace are recorded meanwhile.
+The search records its trace. Then the model is forced to the output: once for the attention, and
+once more for the states of a recurrent model.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from regard.attention.alignment import Readings
 from regard.common.errors import RegardError
 from regard.common.shapes import Tensor
-from regard.data.vocabulary import BOS
+from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.models import Batch, Decoder, Model, State
 from regard.models.recurrent import (
@@ -74,14 +75,15 @@ def explain(
         )
     measured = None
     if attributions and readings.layers("cross"):
-        measured = _attributions(translator, text, readings)
+        measured = _attributions(translator, text, translation, readings)
     data = _data(
         translator,
         readings,
+        translation.ids,
         steps,
         readings.source_text,
         attributions=measured,
-        states=_states(translator, text, readings),
+        states=_states(translator, text, translation),
     )
     return Explanation(translation, data)
 
@@ -106,12 +108,14 @@ def explain_caption(
         readings.cell_centre,
         readings.cell_extent,
     )
-    return caption, _data(captioner, readings, steps, view.cells(), image=view)
+    cells = readings.source_text
+    return caption, _data(captioner, readings, caption.ids, steps, cells, image=view)
 
 
 def _data(
     pipeline: FolderTranslator | Captioner,
     readings: Readings,
+    ids: Sequence[int],
     steps: Sequence[SearchStep],
     source: tuple[str, ...],
     **fields: Any,
@@ -141,7 +145,7 @@ def _data(
         tokens=readings.target,
         attention=token_attention(readings),
         shown_head=shown,
-        ids=tuple(vocabulary.ids(readings.target)),
+        ids=(*ids, EOS),
         search=tuple(search),
         **fields,
     )
@@ -206,7 +210,10 @@ def _readings(result: Translation | Caption) -> Readings:
 
 
 def _attributions(
-    translator: FolderTranslator, text: str, readings: Readings
+    translator: FolderTranslator,
+    text: str,
+    translation: Translation,
+    readings: Readings,
 ) -> Attributions | None:
     """Measure attributions, and how well the shown attention agrees with them.
 
@@ -214,10 +221,8 @@ def _attributions(
     """
     if not isinstance(translator.model, Model):
         return None
-    target = translator.tokenizer.target.ids(readings.target)[:-1]
-    measured = measure_faithfulness(
-        translator, text, target, readings, alignment_choice(translator, readings)
-    )
+    choice = alignment_choice(translator, readings)
+    measured = measure_faithfulness(translator, text, translation.ids, readings, choice)
     agreement = measured.gradient_agreement, measured.erasure_agreement
     return Attributions(
         ("gradient × input", "word erasure"),
@@ -228,7 +233,7 @@ def _attributions(
 
 @torch.inference_mode()
 def _states(
-    translator: FolderTranslator, text: str, readings: Readings
+    translator: FolderTranslator, text: str, translation: Translation
 ) -> States | None:
     """Record the hidden states of a recurrent model while it reads the line and is forced to the
     target.
@@ -250,7 +255,7 @@ def _states(
         top = _top_state(model.decoder, state, encoded.outputs)
         initial = top.float().cpu().numpy()
     tops = list[Tensor]()
-    for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
+    for token in (BOS, *translation.ids):
         features, state = model.step(
             torch.tensor([[token]], device=model.device), state, source
         )
@@ -261,7 +266,7 @@ def _states(
         encoder=encoder_states.float().cpu().numpy(),
         decoder=torch.stack(tops).float().cpu().numpy(),
         is_all=not source.memories,
-        words=readings.source_words,
+        words=_readings(translation).source_words,
         order=getattr(model.decoder, "order", ""),
         initial=initial,
     )

@@ -50,20 +50,20 @@ def draw_heads(
     if not names:
         have = [name for role, name in ROLES.items() if readings.layers(role)]
         raise UsageError(
-            f"--attention {options.role}: this model has no {ROLES[options.role]}; it has "
+            f"`attention={options.role}`: this model has no {ROLES[options.role]}; it has "
             f"{', '.join(have)}"
         )
     layer, shifted = _layer(translator, readings, options)
     count = len(readings.weights[names[0] if layer is None else layer])
     causes = [
-        f"--head {head}: the heads of a layer end with {count}"
+        f"`head={head}`: the heads of a layer end with {count}"
         for head in options.heads
         if head > count
     ]
     if layer is None:
         causes.insert(
             0,
-            f"--layer {options.layer}: this model's layers of {ROLES[options.role]} end with "
+            f"`layer={options.layer}`: this model's layers of {ROLES[options.role]} end with "
             f"{len(names)}",
         )
     rows, columns = _words(readings, options.role)
@@ -124,7 +124,7 @@ def _word_index(word: str, line: Sequence[str], causes: list[str]) -> int:
         return indices[int(number) - 1]
     count = "once" if len(indices) == 1 else f"{len(indices)} times"
     remedy = f"it is there {count}" if indices else f"the words are {', '.join(line)}"
-    causes.append(f"--word {word}: not among the words that attend; {remedy}")
+    causes.append(f"`word={word}`: not among the words that attend; {remedy}")
     return 0
 
 

@@ -29,6 +29,7 @@ from regard.models import Model
 from regard.pipeline import last_layer, load_translator
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
+from regard.runtime.module_script import module_script
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
 MAX_EXAMPLE = 200  # most characters of a sentence that a page proposes
@@ -65,7 +66,8 @@ def export_page(
         reverse = None if languages is None else languages.reversed
         exported.append(_model(folders[1], None, CardChanges(reverse, readme)))
     out.parent.mkdir(exist_ok=True)
-    write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())
+    models = [model for model, _ in exported]
+    write_bytes(out, render_live_page(models, wasm, module_script()).encode())
     return [parity for _, parity in exported]
 
 
@@ -136,10 +138,9 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
     for line, translation in zip(short, translations, strict=True):
         # Long lines are split and then have no readings.
         if translation.readings is not None and translation.text:
-            target = translator.tokenizer.target.ids(translation.tokens)
             choice = translator.choice or last_layer(translation.readings)
             item = measure_faithfulness(
-                translator, line, target, translation.readings, choice
+                translator, line, translation.ids, translation.readings, choice
             )
             measured.append((item.gradient_agreement, item.erasure_agreement))
     if not measured:

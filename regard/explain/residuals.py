@@ -40,7 +40,7 @@ def draw_residuals(
     }
     if not isinstance(model, Model) or not connections or readings is None:
         raise UsageError(
-            "--view residual: wanted a Transformer with residual connections; this model has none"
+            "`view=residual`: wanted a Transformer with residual connections; this model has none"
         )
 
     def record(module: nn.Module, args: tuple[Tensor, ...], _: Any) -> None:
@@ -51,7 +51,7 @@ def draw_residuals(
         for connection in connections.values()
         for part in connection.children()
     ]
-    target = [BOS, *translator.tokenizer.target.ids(readings.target)[:-1]]
+    target = [BOS, *explanation.translation.ids]
     try:
         model.eval()(
             Batch.of([translator.encode(text)], model.device),

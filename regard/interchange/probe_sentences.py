@@ -119,7 +119,8 @@ def _data_files(folder: Path) -> list[PairFiles]:
             continue
         with suppress(UsageError):  # as for files that the recipe does not name
             source, target, pairs = names
-            files.append(PairFiles(source, target, pairs))
+            columns = f"{data.get('columns') or ''}"
+            files.append(PairFiles(source, target, pairs, columns=columns))
     return files
 
 

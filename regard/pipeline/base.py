@@ -120,22 +120,19 @@ class BasePipeline:
         overrides: dict[str, object] = {
             name: value for name, value in options.items() if value is not None
         }
-        requested = SearchSettings.parse({**defaults, **overrides}, "search")
-        overrides["min_length"] = max(1, requested.min_length)
-        if (
-            overrides.get("sample")
-            and not overrides.get("mbr")
-            and "beam" not in overrides
-        ):
+        # Values of wrong types are refused below.
+        samples = overrides.get("sample") is True and overrides.get("mbr") is not True
+        if samples and "beam" not in overrides:
             overrides["beam"] = nbest
-        if (
-            requested.length_penalty != folder_settings.length_penalty
-            or requested.sample != folder_settings.sample
+        settings = SearchSettings.parse({**defaults, **overrides}, "search")
+        corrections: dict[str, object] = {"min_length": max(1, settings.min_length)}
+        if "score_threshold" not in overrides and (
+            settings.length_penalty != folder_settings.length_penalty
+            or settings.sample != folder_settings.sample
         ):
             # The threshold was learnt from scores that are not comparable with these.
-            overrides.setdefault("score_threshold", None)
-
-        settings = SearchSettings.parse({**defaults, **overrides}, "search")
+            corrections["score_threshold"] = None
+        settings = settings.model_copy(update=corrections)
         if settings.coverage_penalty and not self.cross_attention():
             raise UsageError(
                 "coverage_penalty: this model has no attention over its source; leave it at 0"

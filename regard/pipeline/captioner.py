@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from typing_extensions import Unpack
 
-from regard.attention.alignment import Readings, cell_edges
+from regard.attention.alignment import Readings, cell_edges, cell_names
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import DataError, LineWarning, UsageError, repetition_note
@@ -59,7 +59,7 @@ Region = tuple[float, float, float, float]
 class Caption:
     """The caption of one image.
 
-    - `tokens`: its subword units, as text.
+    - `tokens`: its subword units, as text; `ids`: their token ids.
     - `score`: log-probability over the length penalty.
     - `readings`: attention weights over the image's cells, on request.
     - `chosen`: the attention head that determines `regions`; None is the mean of the last layer.
@@ -74,6 +74,7 @@ class Caption:
     nbest: tuple[Caption, ...] = ()
     repetition: tuple[str, int] | None = None
     chosen: AlignmentChoice | None = field(default=None, repr=False)
+    ids: tuple[int, ...] = field(default=(), repr=False)
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
@@ -257,6 +258,7 @@ class Captioner(BasePipeline):
                 tuple(target.tokens(hypothesis.ids)),
                 hypothesis.score,
                 repetition=self._repetition(hypothesis.ids),
+                ids=tuple(hypothesis.ids),
             )
             for hypothesis in hypotheses[:nbest]
         ]
@@ -269,11 +271,7 @@ class Captioner(BasePipeline):
         rows, columns = forced.grid
         Y, X = size
         encoder: Any = self._model.encoder
-        cells = tuple(
-            f"{row}·{column}"
-            for row in range(1, rows + 1)
-            for column in range(1, columns + 1)
-        )
+        cells = cell_names(rows, columns)
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         extent = (rows * encoder.stride / Y, columns * encoder.stride / X)
         return Readings(

@@ -14,14 +14,18 @@ from regard.common.errors import UsageError, repetition_note
 from regard.data.given_words import given_words
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.pipeline.translator import Decoder, Translator
-from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import (
+    ALL_ATTENTION,
+    CROSS_ATTENTION,
+    EOS,
+    NO_ATTENTION,
     Options,
     RuntimeHypothesis,
     RuntimeLine,
     RuntimeModel,
     available_cores,
 )
+from regard.runtime.model import Constraints as LibraryConstraints
 from regard.text.casing import CaseReader
 from regard.text.constraints import (
     NO_CONSTRAINTS,
@@ -69,7 +73,6 @@ _SAMPLING = ("sample", "temperature", "top_k", "top_p", "seed")
 """Search settings that are options of the C library, which ignores them unless it samples."""
 _ABSENT = {"max_length": -1, "top_k": 0, "top_p": 0.0}
 """Values of library options that stand for a setting of None."""
-_EOS = 3
 
 
 class RuntimeTranslator(Translator):
@@ -332,11 +335,11 @@ class LibraryDecoder(Decoder):
         self._threshold = threshold
         self._wanted = wanted
         self._reads_each = False
-        options.attention = 2 if wanted.readings else 0
+        options.attention = ALL_ATTENTION if wanted.readings else NO_ATTENTION
 
     def read_each(self, encoder: bool) -> None:
         """Read the attention of every hypothesis, and with `encoder` also all self-attention."""
-        self._options.attention = 2 if encoder else 1
+        self._options.attention = ALL_ATTENTION if encoder else CROSS_ATTENTION
         self._reads_each = True
 
     @property
@@ -436,7 +439,7 @@ class LibraryDecoder(Decoder):
         from regard.attention.alignment import Readings
 
         model = self._model
-        target = (*best.ids, _EOS)
+        target = (*best.ids, EOS)
         source_words = tuple(model.word_indices(line.source, False))
         target_words = tuple(model.word_indices(target, True))
         return Readings(

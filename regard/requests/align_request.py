@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic.dataclasses import dataclass
 
 from regard.common.requests import COMMAND, Option
-from regard.requests.shared_fields import Device, Run
+from regard.requests.shared_fields import Columns, Device, Run
 
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)
@@ -16,8 +16,13 @@ class AlignCommand:
     """A call of `regard align`."""
 
     run: Run
-    source: Annotated[str, Option("Sentences, one per line.")]
-    target: Annotated[str, Option("Their translations, line by line.")]
+    source: Annotated[str | None, Option("Sentences, one per line.")] = None
+    target: Annotated[str | None, Option("Their translations, line by line.")] = None
+    pairs: Annotated[
+        str | None,
+        Option("Instead of both: a file of pairs, such as TSV, CSV or XLSX."),
+    ] = None
+    columns: Columns = ""
     gold: Annotated[
         str | None,
         Option("Gold links, line by line: 0-0 if sure, 0p0 if only possible."),

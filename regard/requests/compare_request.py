@@ -22,7 +22,7 @@ from regard.common.arguments import (
     describe,
 )
 from regard.common.requests import COMMAND, REQUEST, Option
-from regard.common.settings import parse_assignments
+from regard.common.settings import MAX_COMPARED, parse_assignments
 from regard.requests.shared_fields import Device, Seed, ThreadCount
 
 
@@ -286,7 +286,7 @@ class CompareArguments(ComparisonFiles):
     ] = ""
     beam: Annotated[
         WholeField | None,
-        Option("Beam for all; else that of each model.", least=1, most=250),
+        Option("Beam for all; else that of each model.", least=1, most=MAX_COMPARED),
     ] = None
     speed: Annotated[FlagField, Option("Measure speed and memory of each system.")] = (
         True

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from regard.common.requests import COMMAND, Option
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.requests.shared_fields import Device, Precision, Run
+from regard.requests.shared_fields import Columns, Device, Precision, Run
 
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)
@@ -29,7 +29,16 @@ class EvaluateCommand:
     ] = ()
     pairs: Annotated[
         str | None,
-        Option("Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv."),
+        Option("Instead of both: a file of pairs, such as a run's test.tsv, or XLSX."),
+    ] = None
+    columns: Columns = ""
+    corrections: Annotated[
+        Path | None,
+        Option(
+            "Instead: a run's test-translations.csv in which a reader has written corrections; "
+            "says how the scores change.",
+            is_local=True,
+        ),
     ] = None
     images: Annotated[
         Path | None, Option("Instead of sentences: a folder of images.", is_local=True)

@@ -1,6 +1,6 @@
 """Settings of the server: models, limits, API keys, and permissions of browsers.
 
-A field with an `Option` or a description is an option of `regard serve`.
+A field with an `Option` is an option of `regard serve`.
 """
 
 from __future__ import annotations
@@ -48,28 +48,25 @@ class ServerSettings(Settings):
     reload_seconds: Annotated[
         float, Option("Look for changed models so often; 0: never.")
     ] = Field(2.0, ge=0)
-    char_limit: int = Field(
-        100_000,
-        ge=0,
-        le=COUNT,
-        description="most characters of all texts of a request together; 0: any",
-    )
+    char_limit: Annotated[
+        int, Option("Most characters of all texts of a request together; 0: any.")
+    ] = Field(100_000, ge=0, le=COUNT)
     batch_limit: int = Field(1_000, ge=1, le=1_000_000)
     """Texts of a request."""
     body_limit: int = Field(10_000_000, ge=1_000, le=COUNT)
     """Bytes of a request's body. No more than this is read."""
-    deadline: float = Field(
-        20.0,
-        gt=0,
-        le=86_400,
-        description="seconds that a request may take, its body included; one may ask for less",
-    )
-    answer_limit: int = Field(
-        32_000_000,
-        ge=100_000,
-        le=COUNT,
-        description="most bytes of attention, further hypotheses and the search in an answer",
-    )
+    deadline: Annotated[
+        float,
+        Option(
+            "Seconds that a request may take, its body included; one may ask for less."
+        ),
+    ] = Field(20.0, gt=0, le=86_400)
+    answer_limit: Annotated[
+        int,
+        Option(
+            "Most bytes of attention, further hypotheses and the search in an answer."
+        ),
+    ] = Field(32_000_000, ge=100_000, le=COUNT)
     write_timeout: float = Field(20.0, gt=0, le=86_400)
     """Seconds in which a client has to read each 64 KiB of an answer."""
     waiting_connections: int = Field(256, ge=1, le=COUNT)
@@ -84,24 +81,18 @@ class ServerSettings(Settings):
             is_repeated=True,
         ),
     ] = Field((), strict=False)
-    require_key: bool = Field(False, description="refuse requests without a key")
+    require_key: Annotated[bool, Option("Refuse requests without a key.")] = False
     key_file: Annotated[
         Path | None,
         Option("File of API keys; see regard keys.", "--keys", is_local=True),
     ] = Field(None, strict=False)
     """It is read again when it changes."""
-    requests_per_minute: int = Field(
-        0,
-        ge=0,
-        le=COUNT,
-        description="requests of each key, or each address without a key; 0: any",
-    )
-    characters_per_minute: int = Field(
-        0,
-        ge=0,
-        le=COUNT,
-        description="characters of each key, or each address without a key; 0: any",
-    )
+    requests_per_minute: Annotated[
+        int, Option("Requests of each key, or each address without a key; 0: any.")
+    ] = Field(0, ge=0, le=COUNT)
+    characters_per_minute: Annotated[
+        int, Option("Characters of each key, or each address without a key; 0: any.")
+    ] = Field(0, ge=0, le=COUNT)
     character_quota: int = Field(0, ge=0, le=1_000_000_000_000)
     """Characters that each key, or each address without a key, may have translated until the server
     is started anew.
@@ -126,11 +117,13 @@ class ServerSettings(Settings):
     """IP addresses are always allowed."""
     keep: Keep = Field((), strict=False)
     """Once they are read: patterns alone."""
-    page: bool = Field(True, description="send a page that translates, at /")
-    metrics: bool = Field(False, description="offer metrics for Prometheus at /metrics")
+    page: Annotated[bool, Option("Send a page that translates, at /.")] = True
+    metrics: Annotated[bool, Option("Offer metrics for Prometheus at /metrics.")] = (
+        False
+    )
     metrics_token: str = ""
     """Bearer token that /metrics wants; empty: none."""
-    log_texts: bool = Field(False, description="write texts to the log, too")
+    log_texts: Annotated[bool, Option("Write texts to the log, too.")] = False
 
     @model_validator(mode="after")
     def _check(self) -> ServerSettings:

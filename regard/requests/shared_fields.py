@@ -34,6 +34,12 @@ ThreadCount = Annotated[
 Seed = Annotated[
     WholeField | None, Option("Seed of all random numbers.", least=0, most=MAX_SEED)
 ]
+Columns = Annotated[
+    str,
+    Option(
+        "Columns of --pairs, as English,hsb or 2,3; by names and content if left out."
+    ),
+]
 DecodingPrecision = Literal["float32", "bfloat16", "int8"]
 Precision = Annotated[
     DecodingPrecision,

@@ -53,7 +53,16 @@ class TrainArguments:
     valid_source: Annotated[PathField | None, Option("Validation sentences.")] = None
     valid_target: Annotated[PathField | None, Option("Their translations.")] = None
     pairs: Annotated[
-        PathField | None, Option("Instead of --source and --target: TSV, CSV or JSONL.")
+        PathField | None,
+        Option(
+            "Instead of --source and --target: CSV, TSV, XLSX, ODS, JSONL, TMX, XLIFF or PO."
+        ),
+    ] = None
+    columns: Annotated[
+        TextField | None,
+        Option(
+            "Columns of --pairs, as English,hsb or 2,3; by names and content if left out."
+        ),
     ] = None
     valid_pairs: Annotated[PathField | None, Option("The same for validation.")] = None
     test: Annotated[
@@ -119,7 +128,9 @@ class TrainArguments:
     ] = None
     budget: Annotated[
         TextField | None,
-        Option("Train for this time, 30m or 2h; chooses the model size."),
+        Option(
+            "Train for this time, 30m or 2h; chooses the model size. With --resume: so much longer."
+        ),
     ] = None
     device: Device = "auto"
     threads: ThreadCount = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import os
 import struct
 import threading
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     _Arrays = dict[str, npt.NDArray[np.float32]]
 
 ROLES = ("encoder", "cross", "decoder")
+EOS = 3
+"""Id of the end of sentence, as in `regard.data.vocabulary`, whose import takes longer."""
+NO_ATTENTION, CROSS_ATTENTION, ALL_ATTENTION = range(3)
+"""Values of `Options.attention`: which layers' attention a search records."""
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
 _ALIGNED = 64
@@ -402,7 +407,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "max_length": (1, 10**9),
     "seed": (0, 2**63 - 1),
     "length_penalty": (0, 10),
-    "max_ratio": (0.01, 100),
+    "max_ratio": (math.ulp(0.0), 100),
     "diversity": (0, 1_000),
     "line_sentences": (0, 10**9),
     "line_clauses": (1, 5 * 10**8),

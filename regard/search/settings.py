@@ -7,11 +7,17 @@ from typing import Annotated, Literal, TypedDict
 import pydantic
 from pydantic import Field
 
-from regard.common.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
+from regard.common.settings import (
+    COUNT,
+    FACTOR,
+    LENGTH,
+    MAX_COMPARED,
+    MAX_SAMPLES,
+    TOKENS,
+    Settings,
+)
 from regard.data.text import MAX_LINE
 
-MAX_COMPARED = 250
-"""Maximum number of hypotheses that beam search or minimum Bayes risk compares with each other."""
 SEVERAL = 1.5
 """Mean sentences of a training line from which on a model translates whole lines."""
 
@@ -20,8 +26,9 @@ Beam = Annotated[
     int,
     Field(
         ge=1,
-        le=BEAM,
-        description="beam size, up to 250, or number of samples drawn; 1 is greedy search",
+        le=MAX_SAMPLES,
+        description=f"beam size, up to {MAX_COMPARED}, or number of samples drawn; 1 is greedy "
+        "search",
     ),
 ]
 LengthPenalty = Annotated[

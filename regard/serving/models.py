@@ -198,9 +198,10 @@ class Models:
     ) -> list[ServedText]:
         """Translate texts. A LineError has the indices of texts in the place of lines."""
         is_large = request.search.nbest > 1 or request.search.attention != "none"
+        ends = time.monotonic() + deadline
         return await self._call(
             await self._opened(model, deadline),
-            lambda served: served.translate(texts, request, deadline),
+            lambda served: served.translate(texts, request, ends - time.monotonic()),
             _size(texts),
             deadline,
             is_large,

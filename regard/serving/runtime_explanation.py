@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.runtime.model import (
+    EOS,
+    NO_ATTENTION,
     Options,
     RuntimeHypothesis,
     RuntimeLine,
@@ -30,8 +32,6 @@ from regard.visualisation.translation_json import (
 
 MOST_NBEST = 5
 """Default number of hypotheses of an explanation, unless the beam is narrower."""
-_EOS = 3
-"""Id of the end-of-sentence token."""
 _FASTEST = 1
 """Level of compression by zlib."""
 
@@ -88,7 +88,7 @@ class Explainer:
             "tokens": self.model.tokens(hypothesis.ids, True),
             "ids": hypothesis.ids,
             "logProbs": hypothesis.log_probs,
-            "targetWords": self._words((*hypothesis.ids, _EOS), True),
+            "targetWords": self._words((*hypothesis.ids, EOS), True),
             "alignments": hypothesis.links,
             "attention": attention,
             "states": _states(hypothesis.states),
@@ -138,7 +138,7 @@ def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
     options.beam = 1
     options.nbest = 1
     options.trace = 1
-    options.attention = 0
+    options.attention = NO_ATTENTION
     options.alignments = 0
     options.min_length = 0
     options.max_length = len(prefix) + 1
@@ -158,6 +158,6 @@ def likely_tokens(
     candidates = [
         candidate
         for candidate in step.candidates
-        if candidate.token != _EOS and math.isfinite(candidate.log_prob)
+        if candidate.token != EOS and math.isfinite(candidate.log_prob)
     ]
     return sorted(candidates, key=lambda candidate: -candidate.log_prob)[:count]

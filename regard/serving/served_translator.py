@@ -15,6 +15,7 @@ import msgspec
 from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import Translator
 from regard.runtime.model import (
+    ALL_ATTENTION,
     ROLES,
     Constraints,
     Options,
@@ -196,37 +197,37 @@ class ServedFile(ServedTranslator):
     def _words(self) -> WordIndices:
         return partial(self._model.word_indices, is_target=True)
 
-    def explain(self, text: str, options: ExplanationRequest) -> msgspec.Raw:
+    def explain(self, text: str, request: ExplanationRequest) -> msgspec.Raw:
         """Return a translation with attention, alignments, log-probabilities and search trace, in
         the format of js/regard.d.ts.
         """
-        prefix = self._encoded(options.prefix)
-        search = self._model_options()
-        search.nbest = options.nbest or min(MOST_NBEST, search.beam)
-        search.beam = max(search.beam, search.nbest)
-        search.attention = 2
-        search.alignments = int(self._model.has_attention)
-        search.trace = int(options.trace)
-        search.states = int(options.packed and self._model.recurrence & 1)
+        prefix = self._encoded(request.prefix)
+        options = self._model_options()
+        options.nbest = request.nbest or min(MOST_NBEST, options.beam)
+        options.beam = max(options.beam, options.nbest)
+        options.attention = ALL_ATTENTION
+        options.alignments = int(self._model.has_attention)
+        options.trace = int(request.trace)
+        options.states = int(request.packed and self._model.recurrence & 1)
 
         # Unless the request says how many hypotheses it needs, return as many as fit.
-        weight_bytes = _PACKED_BYTES if options.packed else _PLAIN_BYTES
-        size = self._size(text, search, len(prefix), weight_bytes)
+        weight_bytes = _PACKED_BYTES if request.packed else _PLAIN_BYTES
+        size = self._size(text, options, len(prefix), weight_bytes)
         while (
-            size > self._limit.max_bytes and options.nbest is None and search.nbest > 1
+            size > self._limit.max_bytes and request.nbest is None and options.nbest > 1
         ):
-            search.nbest -= 1
-            size = self._size(text, search, len(prefix), weight_bytes)
+            options.nbest -= 1
+            size = self._size(text, options, len(prefix), weight_bytes)
 
         with self._limit.holding(size):
-            line = self._translate(text, search, [prefix])[0]
+            line = self._translate(text, options, [prefix])[0]
             weight_count = sum(
                 weights.size
                 for hypothesis in line.hypotheses
                 for weights in hypothesis.weights.values()
             )
             self._limit.check(int(weight_count * weight_bytes))
-            explainer = Explainer(self._model, self.translator.doubts, options.packed)
+            explainer = Explainer(self._model, self.translator.doubts, request.packed)
             return msgspec.Raw(msgspec.json.encode(explainer.explanation(line)))
 
     def continuations(
@@ -244,12 +245,8 @@ class ServedFile(ServedTranslator):
         if not likely:
             return []
 
-        options = self._model_options()
-        options.nbest = 1
-        options.attention = 0
-        options.alignments = 0
         prefixes = [(*ids, candidate.token) for candidate in likely]
-        lines = self._translate(text, options, prefixes)
+        lines = self._translate(text, self._model_options(), prefixes)
         return [
             self._continuation(beginning, candidate.log_prob, line.hypotheses[0])
             for beginning, candidate, line in zip(prefixes, likely, lines, strict=True)
@@ -261,7 +258,7 @@ class ServedFile(ServedTranslator):
         return tuple(prefix)
 
     def _model_options(self) -> Options:
-        """Return the search options of the model's own settings."""
+        """Return options of the best translation alone, by the model's own settings."""
         options = self._model.options()
         options.threads = self._threads
         return options

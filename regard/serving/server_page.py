@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from regard.data.languages import language_names
 from regard.visualisation.html import script_colours
 from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
@@ -36,6 +37,7 @@ def render_server_page() -> ServerPage:
         "sentences": sentence_rules(),
         **script_colours(),
         "models": [],
+        "names": {code: names[:2] for code, names in language_names().items()},
         "typing": TYPING,
     }
     html = make_page("regard.visualisation", "server.html", data=data)

@@ -92,7 +92,8 @@ class CaptionSearch(pydantic.BaseModel, frozen=True):
     @property
     def search(self) -> SearchRequest:
         """The search options of a request, without its other parameters."""
-        return SearchRequest(**self.model_dump(include={*SearchRequest.model_fields}))
+        values = self.model_dump(include={*SearchRequest.model_fields})
+        return SearchRequest.model_construct(**values)
 
 
 class SearchRequest(CaptionSearch, frozen=True):

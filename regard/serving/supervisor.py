@@ -94,8 +94,7 @@ class Supervisor:
         )
         self._pytorch = ChildProcess("the PyTorch process", commands[1], events)
         self._children = [self._serving]
-        deadline = configuration["settings"].get("deadline", 20.0)
-        self._end_seconds = deadline + _GRACE_SECONDS
+        self._end_seconds = configuration["settings"]["deadline"] + _GRACE_SECONDS
         self._signal = 0
         # Before the server was ready once, an error of a process ends the server.
         self._was_ready = False

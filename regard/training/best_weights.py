@@ -6,7 +6,8 @@ They are checked by their SHA-256, and restored from the copy in a checkpoint if
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -15,6 +16,10 @@ from safetensors import SafetensorError, safe_open
 from regard.common.atomic import atomic_file, file_sha256
 from regard.common.errors import TrainingError
 from regard.model_folder import folder_id, save_tensors
+
+CARD = "README.md"
+REPORT = "report.html"
+"""Files beside the weights that tell their scores."""
 
 
 class BestWeights:
@@ -29,9 +34,9 @@ class BestWeights:
 
     def save(self, tensors: Mapping[str, torch.Tensor], update: int) -> None:
         """Write the weights of an update. Raises OSError."""
-        save_tensors(
-            self.path, tensors, {"update": str(update), "model": self.folder_id}
-        )
+        metadata = {"update": str(update), "model": self.folder_id}
+        with self._replaced() as new:
+            save_tensors(new, tensors, metadata)
         self.sha256 = file_sha256(self.path)
 
     def copy_to(self, copy: Path, earlier: Sequence[Path]) -> None:
@@ -69,7 +74,7 @@ class BestWeights:
                 "put the file back from a copy, or start again in another folder"
             )
         try:
-            with atomic_file(self.path, durable=True) as temporary:
+            with self._replaced() as temporary:
                 shutil.copyfile(copies[0], temporary)
         except OSError as error:
             raise TrainingError(
@@ -77,9 +82,20 @@ class BestWeights:
                 f"({error.strerror}); make it a file that can be written, then train with "
                 "`resume=True`"
             ) from None
+        update = update_of(self.path) or "unknown"
         self.report(
-            f"{self.path}: {problem}; the best weights (update {_update(self.path)}) are restored"
+            f"{self.path}: {problem}; the best weights (update {update}) are restored"
         )
+
+    @contextmanager
+    def _replaced(self) -> Iterator[Path]:
+        """Yield a path for other weights; what the folder says of the present ones is removed
+        before they are replaced, so that no kill leaves it beside others.
+        """
+        with atomic_file(self.path, durable=True) as temporary:
+            yield temporary
+            for name in (CARD, REPORT):
+                self.path.with_name(name).unlink(missing_ok=True)
 
     def _problem(self) -> str | None:
         """Return why the file is not the one that training wrote; None if it is."""
@@ -92,14 +108,14 @@ class BestWeights:
             return f"cannot be read ({problem.strerror})"
         return (
             "not the weights that the checkpoint names as the best (it says update "
-            f"{_update(self.path)})"
+            f"{update_of(self.path) or 'unknown'})"
         )
 
 
-def _update(path: Path) -> str:
-    """Return the update that is named in the header of a file of weights."""
+def update_of(path: Path) -> int | None:
+    """Return the update that is named in the header of a file of weights; None if it is unknown."""
     try:
         with safe_open(path, "pt") as file:
-            return str((file.metadata() or {}).get("update", "unknown"))[:12]
-    except (SafetensorError, OSError):
-        return "unknown: it is damaged"
+            return int(file.metadata()["update"])
+    except (SafetensorError, OSError, LookupError, TypeError, ValueError):
+        return None

@@ -78,9 +78,7 @@ def choose(
 ) -> BudgetChoice:
     """Choose the largest of these recipes for which the budget is enough, or the smallest of all.
 
-    `recipes` are ordered from small to large. Enough training is 40 epochs, or 20 target tokens for
-    every weight, whichever comes first: a small corpus is learned by then, and from a large one a
-    model of that size would not learn much more.
+    `recipes` are ordered from small to large.
     """
     report = []
     best = None
@@ -100,9 +98,7 @@ def choose(
             break
         updates = int(minutes * 60 / result.seconds)
         tokens = updates * result.tokens
-        enough = min(
-            ENOUGH_EPOCHS * epoch_tokens, ENOUGH_TOKENS_PER_WEIGHT * result.weights
-        )
+        enough = enough_tokens(epoch_tokens, result.weights)
         speed = result.tokens / result.seconds
         epochs = tokens / epoch_tokens
         report.append(
@@ -133,6 +129,15 @@ def choose(
         "of them warm-up"
     )
     return BudgetChoice(name, recipe, result, tuple(report))
+
+
+def enough_tokens(epoch_tokens: float, weights: int) -> float:
+    """Return the target tokens that are enough training.
+
+    These are 40 epochs, or 20 tokens for every weight, whichever comes first: a small corpus is
+    learned by then, and from a large one a model of that size would not learn much more.
+    """
+    return min(ENOUGH_EPOCHS * epoch_tokens, ENOUGH_TOKENS_PER_WEIGHT * weights)
 
 
 def trial(

@@ -6,7 +6,7 @@ Later ones take precedence over earlier ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +14,13 @@ from typing import Any
 
 import torch
 
-from regard.common.errors import ConfigurationError, UsageError
+from regard.common.errors import ConfigurationError, RegardError, UsageError
 from regard.common.settings import Settings, merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.data.corpus import Corpus, read_corpus
 from regard.data.corpus_settings import CorpusSettings
+from regard.data.file_formats import PairFiles
+from regard.data.language_codes import base_language
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
 from regard.data.text_augmentation import MEASURED
 from regard.data.tokenizer import Tokenizer
@@ -53,12 +56,15 @@ FILE_ARGUMENTS = (
     "source",
     "target",
     "pairs",
+    "columns",
     "alignments",
     "valid_source",
     "valid_target",
     "valid_pairs",
 )
-"""Arguments of a request that name files; the data table has settings of the same names."""
+"""Arguments of a request that name files and columns; the data table has settings of the same
+names.
+"""
 BUDGET_PRESETS = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
@@ -107,6 +113,33 @@ class ParentRun:
             )
         UsageError.raise_all(causes or self._shape_conflicts(recipe))
 
+    def describe_languages(self, recipe: Recipe) -> Iterator[str]:
+        """Yield a sentence if the recipe translates between other languages."""
+        parent = self.settings.languages
+        child = recipe.data.languages
+        codes = zip(parent.pair, child.pair, strict=True)
+        if any(
+            before and after and base_language(before) != base_language(after)
+            for before, after in codes
+        ):
+            yield (
+                f"{self.path} translates {parent}, and these pairs are {child}: its vocabulary and "
+                "weights are of other languages; train without `parent=`, unless they are close"
+            )
+
+    def validation_pairs(self) -> Corpus | None:
+        """Read the parent's own validation pairs; None if they are no longer there."""
+        files: PairFiles | None = PairFiles(pairs=str(self.path / "valid.tsv"))
+        path = self.path / "train.toml"
+        try:
+            if not (self.path / "valid.tsv").is_file():
+                recipe = Recipe.parse(read_run_recipe(path), str(path))
+                files = recipe.data.evaluation_files.get("valid")
+            corpus = None if files is None else read_corpus(files, name="valid")
+        except RegardError:
+            return None
+        return corpus or None  # an empty one tells nothing
+
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)
         wanted = shapes_of(recipe.model, sizes, recipe.tokenizer.joint)
@@ -140,24 +173,24 @@ class RecipeComposer:
         """Raise UsageError, with all causes, if arguments exclude each other."""
         causes = []
         if self.request.resume:
-            arguments = {
-                "preset": self.request.preset,
-                "parent": self.request.parent,
-                "budget": self.request.budget,
-            }
+            arguments = {"preset": self.request.preset, "parent": self.request.parent}
             excluded = [
                 f"`{name}=`" for name, value in arguments.items() if value is not None
             ]
             if dry_run:
                 excluded.append("`dry_run=True`")
-            for name in excluded:
-                cause = (
-                    f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` "
-                    "out"
+            causes = [
+                f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out"
+                for name in excluded
+            ]
+            ends = {"training.updates", "training.minutes"} & {
+                *(self.request.settings or {})
+            }
+            if self.request.budget is not None and ends:
+                causes.append(
+                    f"`budget=`: it and {ends.pop()} both set the end of the run; leave one of "
+                    "them out"
                 )
-                if name == "`budget=`":
-                    cause += "; to train longer, set training.updates"
-                causes.append(cause)
         if self.request.parent is not None and self.request.preset is not None:
             causes.append(
                 "`preset=`: with `parent=` the model is that of the parent run; leave one of them "
@@ -208,7 +241,7 @@ class RecipeComposer:
 
         From a single recipe only updates and warm-up are chosen.
         """
-        if self.request.budget is None:
+        if self.request.budget is None or self.request.resume:
             return {}
         if (
             "images" in self.data
@@ -218,6 +251,13 @@ class RecipeComposer:
         ):
             return {self.request.preset or "this model": recipe}
         return {name: self.compose(size=name) for name in BUDGET_PRESETS}
+
+    @property
+    def more_minutes(self) -> float | None:
+        """The minutes that a resumed run is to train; None without a budget."""
+        if self.request.budget is None or not self.request.resume:
+            return None
+        return minutes_of(self.request.budget)
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
         """Describe the settings that `compose` chose for the corpus, and changed language codes."""
@@ -266,6 +306,9 @@ class RecipeComposer:
             ".tsv",
             ".csv",
             ".jsonl",
+            ".xlsx",
+            ".ods",
+            ".tmx",
         ):
             why = "holds pairs, and a TOML file with settings belongs here"
             raise UsageError(f"{recipe}: {why}; give `pairs={recipe}`")
@@ -280,7 +323,7 @@ class RecipeComposer:
         overrides = dict(self.request.settings or {})
         if self.request.seed is not None:
             overrides["training.seed"] = self.request.seed
-        if self.request.budget is not None:
+        if self.request.budget is not None and not self.request.resume:
             overrides["training.minutes"] = minutes_of(self.request.budget)
         return overrides
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from regard.common.atomic import write_bytes
+from regard.common.counting import counted
 from regard.common.reading import parse_json
 
 ValidationScore = Literal["loss", "chrf", "bleu", "cider"]
@@ -31,6 +32,11 @@ class ValidationScores(TypedDict, total=False):
     bleu: float
     cider: float
     attention: dict[str, float]
+    short_lines: float  # share of references that are too short for BLEU
+
+
+FEW_LINES = 10
+"""Lines below which an interval of confidence means nothing."""
 
 
 class JournalEvent(TypedDict, total=False):
@@ -58,6 +64,7 @@ class JournalEvent(TypedDict, total=False):
     bleu: float
     cider: float
     attention: dict[str, float]  # entropy of each layer
+    short_lines: float  # share of references that are too short for BLEU
     best: bool
     validation_seconds: float
     # "end", "budget", "halved", "damaged" and "restored"
@@ -77,7 +84,7 @@ class JournalEvent(TypedDict, total=False):
     threads: int
     processor: str
     processes: int
-    command: str  # quoted for a shell; empty if called from Python
+    command: str  # the command line; empty if called from Python
 
 
 class TestScore(TypedDict):
@@ -167,6 +174,19 @@ def last_update(events: Iterable[JournalEvent]) -> int:
 def scores_of(event: JournalEvent) -> dict[str, float]:
     """Return the loss and the scores of a validation."""
     return {name: value for name in VALIDATED if (value := event.get(name)) is not None}
+
+
+def describe_test(event: JournalEvent) -> str:
+    """Describe a test by its pairs, search and scores, with intervals from ten pairs on."""
+    has_intervals = event["pairs"] >= FEW_LINES
+    scores = (
+        f"{score['name']} {score['value']:.1f}"
+        + (f" ({score['low']:.1f} to {score['high']:.1f})" if has_intervals else "")
+        for score in event["scores"]
+    )
+    note = "with 95 % intervals" if has_intervals else "too few for intervals"
+    pairs = counted(event["pairs"], "pair")
+    return f"{pairs}, beam {event['beam']}, {note}: {', '.join(scores)}"
 
 
 def cross_attention_entropy(event: JournalEvent) -> float | None:

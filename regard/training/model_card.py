@@ -12,7 +12,7 @@ from regard.common.counting import counted
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.languages import english_name
-from regard.training.journal import JournalEvent
+from regard.training.journal import JournalEvent, describe_test
 from regard.training.recipe import Recipe
 from regard.training.run_record import RunRecord
 
@@ -88,30 +88,34 @@ def how_lines(record: RunRecord) -> list[str]:
     recipe = record.recipe
     assert recipe is not None, "a model that was trained has a recipe"
     model = recipe.model
-    end = record.last("end")
+    progress = record.progress
     commands = record.commands
-    called = ", then ".join(
-        code_span(command) if command else "called from Python" for command in commands
-    )
+    called = [code_span(text) if text else "called from Python" for text in commands]
+    commands_text = ", then ".join(called) or "not recorded"
     lines = [
         f"Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in "
         "`train.toml`.",
         _languages(recipe),
-        f"{'Commands' if len(commands) > 1 else 'Command'}: {called or 'not recorded'}",
-        f"Training: {counted(end.get('update', 0), 'update')}, "
-        f"{end.get('tokens', 0):,} target tokens, {end.get('seconds', 0):.0f} s, "
+        f"{'Commands' if len(commands) > 1 else 'Command'}: {commands_text}",
+        f"Training: {counted(progress.get('update', 0), 'update')}, "
+        f"{progress.get('tokens', 0):,} target tokens, {progress.get('seconds', 0):.0f} s, "
         f"{recipe.training.precision}, seed {recipe.training.seed}; "
-        f"{end.get('reason', 'not ended')}.",
+        f"{progress.get('reason', 'not ended')}.",
         _scores(record.best, recipe.data.languages.target),
     ]
-    if record.last("test"):
-        lines.append(_test(record))
+    if record.test:
+        lines.append(f"Test on {describe_test(record.test)}.")
+    for test in record.earlier_tests:
+        lines.append(
+            f"Earlier test, of the weights at update {test['update']:,}, on {describe_test(test)}."
+        )
     return [f"- {line}" for line in lines]
 
 
 def command_line() -> str:
     """Return the command line of this process, quoted for a shell; empty if it is not `regard`."""
-    if Path(sys.argv[0]).name in ("regard", "__main__.py"):
+    program = Path(sys.argv[0])
+    if program.name == "regard" or program.parts[-2:] == ("regard", "__main__.py"):
         return " ".join(["regard", *map(quote_argument, sys.argv[1:])])
     return ""
 
@@ -144,6 +148,8 @@ def _scores(best: JournalEvent, language: str) -> str:
         signature = (
             f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
         )
+    if best.get("short_lines", 0.0) > 0.5:
+        signature += ", which means nothing for lines of fewer than four words"
     return (
         f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU "
         f"{best['bleu']:.2f} {signature}, {best['loss']:.4f} nats a token."
@@ -165,19 +171,3 @@ def rights_lines(
     if origin:
         lines.append(f"- Data from: {escape_text(origin)}")
     return lines
-
-
-def _test(record: RunRecord) -> str:
-    """Return the line on the test scores; a run that was stopped has none."""
-    test = record.last("test")
-    scores = ", ".join(
-        f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})"
-        for s in test["scores"]
-    )
-    outdated = ""
-    if record.test_is_outdated:
-        outdated = f" of the weights at update {test['update']:,}, not of these,"
-    return (
-        f"Test{outdated} on {counted(test['pairs'], 'pair')}, beam {test['beam']}, with 95 % "
-        f"intervals: {scores}."
-    )

@@ -31,7 +31,7 @@ from regard.training.checkpoint import (
 )
 from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
-from regard.training.early_stopping import is_patience_over
+from regard.training.early_stopping import is_patience_over, meaningful
 from regard.training.gradient_workers import out_of_memory
 from regard.training.journal import Journal, ValidationScores
 from regard.training.loss import Loss
@@ -50,6 +50,8 @@ RECENT = 120.0
 """Seconds over which the pace is averaged, by which the time left is estimated."""
 CLOSING = 0.03
 """Share of the time that the end of a run is expected to take, before the first validation."""
+CLOSING_SHARE = 0.1
+"""Share of its time that a run may take at its end for outputs with the default search."""
 CLOSING_RATIO = 3.0
 """Default duration of the end of a run, as a multiple of that of a validation."""
 PROGRESS = 1.0
@@ -264,6 +266,19 @@ class Trainer:
         self._record("resume", update=progress.update)
         return True
 
+    def train_longer(self, minutes: float) -> None:
+        """End a resumed run so many minutes from now, whatever its recipe says.
+
+        Patience counts anew.
+        """
+        (elapsed,) = self.world.broadcast(self.progress.elapsed / 60 + minutes)
+        training = self.recipe.training.model_dump()
+        training |= {"updates": None, "minutes": elapsed}
+        self.recipe = self.recipe.with_values(training=training)
+        self.settings = self.recipe.training
+        self.progress.updates = None
+        self.progress.validations_since_best = 0
+
     def _update(self, updates: Iterator[tuple[Update, Batches]], meter: Meter) -> None:
         began = time.perf_counter()
         progress = self.progress
@@ -453,6 +468,7 @@ class Trainer:
             score = scores[self.settings.best_by] if scores else 0.0
             if self.settings.best_by == "loss":
                 score = -score  # a higher score must be better
+            score = meaningful(score, self.settings.best_by)
             score, loss = self.world.broadcast(score, scores.get("loss", 0.0))
 
             progress.validations_since_best += 1
@@ -472,9 +488,10 @@ class Trainer:
             "validation_seconds": seconds,
         }
         self._record("valid", update=progress.update, **scores, best=best, **sums)
-        (progress.closing,) = self.world.broadcast(
-            self.closing_ratio * (time.perf_counter() - began)
-        )
+        seconds = time.perf_counter() - began
+        most = seconds + CLOSING_SHARE * progress.elapsed
+        closing = min(self.closing_ratio * seconds, most)
+        (progress.closing,) = self.world.broadcast(closing)
         self._save_checkpoint()
 
     def _save_weights(self) -> None:

@@ -61,7 +61,7 @@ class HeadArcs:
         if count > SERIES:
             causes.append(
                 f"there are colours for {SERIES} heads, got {count}: choose some of them with "
-                "--head"
+                "`head=`"
             )
         if longest > MAX_WORDS:
             causes.append(

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import base64
 import gzip
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from math import isfinite
 from typing import Any
 
@@ -17,11 +15,6 @@ from regard.visualisation.html import script_colours
 from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
 from regard.visualisation.text import clean
-
-_EXPORT = re.compile(
-    r"^export (?:async )?(?:class|const|function\*?) (\w+)", re.MULTILINE
-)
-_IMPORT = re.compile(r'^import [^;]*? from "\./(\w+\.js)";\n', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -55,10 +48,10 @@ class LiveModel:
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
+def render_live_page(models: Sequence[LiveModel], wasm: bytes, script: str) -> str:
     """Render the page of one model, or of two models of opposite directions.
 
-    `wasm` is the runtime library, compiled for browsers.
+    `wasm` is the runtime library, compiled for browsers; `script` is the module that calls it.
     """
     source, target = models[0].languages
     data = {
@@ -77,29 +70,8 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
         title=f"{source} → {target}" if source and target else "Regard",
         data=data,
         files=files,
-        runtime=module_script(),
+        runtime=script,
     )
-
-
-def module_script() -> str:
-    """Return the JavaScript module regard.js and its imports as one script.
-
-    Browsers refuse to load modules into a page that is opened from disk.
-    """
-    texts = dict[str, str]()
-    _add_module("regard.js", texts)
-    return "".join(texts.values()).replace("import.meta.url", "location.href")
-
-
-def _add_module(name: str, texts: dict[str, str]) -> None:
-    """Add a module after its imports, as a function call that returns its exports."""
-    text = resources.files("regard.runtime").joinpath("js", name).read_text("utf-8")
-    for other in _IMPORT.findall(text):
-        if other not in texts:
-            _add_module(other, texts)
-    exported = f"{{ {', '.join(_EXPORT.findall(text))} }}"
-    body = re.sub("^export ", "", _IMPORT.sub("", text), flags=re.MULTILINE)
-    texts[name] = f"const {exported} = (() => {{\n{body}\nreturn {exported};\n}})();\n"
 
 
 def _values(model: LiveModel) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from regard.attention.alignment import cell_edges
+from regard.attention.alignment import cell_edges, cell_names
 from regard.common.errors import UsageError
 from regard.visualisation import figure as drawing
 from regard.visualisation.colours import OPACITY, VEIL
@@ -120,12 +120,7 @@ class SourceImage:
 
     def cells(self) -> tuple[str, ...]:
         """Return the names of the cells, row by row: 1·1, 1·2, …"""
-        rows, columns = self.grid
-        return tuple(
-            f"{row + 1}·{column + 1}"
-            for row in range(rows)
-            for column in range(columns)
-        )
+        return cell_names(*self.grid)
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,7 @@ def _svg_image(name: str, raster: Raster) -> str:
     kind = "png" if raster.content.startswith(b"\x89PNG") else "jpeg"
     data = base64.b64encode(raster.content).decode("ascii")
     size = f'width="{_n(raster.width)}" height="{_n(raster.height)}" preserveAspectRatio="none"'
-    sharp = ' style="image-rendering:pixelated"' if raster.pixelated else ""
+    sharp = ' image-rendering="pixelated"' if raster.pixelated else ""
     return f'<image id="{name}" {size}{sharp} href="data:image/{kind};base64,{data}"/>'
 
 

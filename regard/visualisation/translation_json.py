@@ -1,8 +1,8 @@
-"""A translation with its attention, states and search as JSON: the types of `js/regard.d.ts`, with
-packed weights.
+"""A translation with its attention, states and search as JSON: the types of `js/regard.d.ts`, but
+with packed weights, where the module for JavaScript has arrays of numbers.
 
-The module for JavaScript returns this; pages of explanations and `/v1/explain` hold it. Pages
-convert it to what they draw in `assets/explanation_data.js`, figures in `explanation_data`.
+Pages of explanations and `/v1/explain` hold it. Pages convert it to what they draw in
+`assets/explanation_data.js`, figures in `explanation_data`.
 """
 
 from __future__ import annotations

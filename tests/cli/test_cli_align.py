@@ -124,3 +124,30 @@ def test_pairs_with_an_empty_side_have_no_links(regard: Command, run: Path) -> N
 
     write_lines("blank", ["", ""])
     assert regard("align run --source blank --target blank --quiet").out == "\n\n"
+
+
+def test_pairs_of_a_table_have_the_links_of_two_files(
+    regard: Command, run: Path
+) -> None:
+    links = regard(f"align run {SIDES} --quiet").lines
+    rows = zip(lines_of("en"), lines_of("ko"), strict=True)
+    write_lines(
+        "table.csv",
+        ["en;key;ko", *(f"{en};k.{i};{ko}" for i, (en, ko) in enumerate(rows))],
+    )
+    done = regard("align run --pairs table.csv")
+    assert done.lines == links
+    assert "columns 3 and 1 of 3 were read, such as" in done.err
+    assert regard("align run --pairs table.csv --columns ko,1 --quiet").lines == links
+    scores = regard(f"align run {SIDES} --gold align").lines
+    assert regard("align run --pairs table.csv --gold align").lines == scores
+    write_lines("gold", ["0-0"])
+    regard.fails(
+        "align run --pairs table.csv --gold gold",
+        status=1,
+        because="gold: has 1 line for",
+    )
+    for options in ("", "--source ko", f"{SIDES} --pairs table.csv"):
+        regard.fails(
+            f"align run {options}", because="give --source and --target, or --pairs"
+        )

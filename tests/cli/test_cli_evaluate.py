@@ -54,6 +54,36 @@ def test_scores_equal_those_of_the_translations(
     assert (quiet.out, quiet.err) == (text.out, "")
 
 
+def test_a_corrected_table_says_how_the_scores_change(
+    regard: Command, transformer: Path
+) -> None:
+    sources, references = lines_of("ko"), lines_of("en")
+    outputs = regard(f"translate {transformer} ko --beam 1").lines
+    corrected = [*references[:3], *outputs[3:5], *references[5:]]
+    header = "source;reference;translation;correction"
+    rows = [
+        f"{source};{reference};old;{correction if correction != reference else ''}"
+        for source, reference, correction in zip(
+            sources, references, corrected, strict=True
+        )
+    ]
+    write_lines("table.csv", [header, *rows])
+    command = f"evaluate {transformer} --corrections table.csv --beam 1"
+    report = json.loads(regard(f"{command} --format json").out)
+    changed = sum(map(str.__ne__, references, corrected))
+    assert (report["corrected"], report["pairs"]) == (changed, 12)
+    for name, expected in (("before", references), ("after", corrected)):
+        for metric in (sacrebleu.BLEU(), sacrebleu.CHRF()):
+            score = report[name][metric.corpus_score(outputs, [expected]).name[:4]]
+            value = metric.corpus_score(outputs, [expected]).score
+            assert score["score"] == pytest.approx(value)
+
+    done = regard(command)
+    assert done.lines[0] == f"{changed} of 12 references were corrected"
+    before, after = (report[name]["chrF"]["score"] for name in ("before", "after"))
+    assert done.lines[2].startswith(f"chrF  {before:6.2f} → {after:6.2f}   ")
+
+
 def test_bleu_splits_words_as_the_target_language_needs_it(
     regard: Command, run: Path
 ) -> None:
@@ -86,6 +116,13 @@ def test_normal_forms_and_pairs_in_one_file_change_no_score(
     pairs = zip(lines_of("en"), lines_of("ko"), strict=True)
     write_lines("pairs.tsv", [f"{source}\t{target}" for source, target in pairs])
     assert regard(f"{evaluate} --pairs pairs.tsv").out == plain.out
+
+    pairs = zip(lines_of("ko"), lines_of("en"), strict=True)
+    rows = [f"k.{i}\t{target}\t{source}" for i, (target, source) in enumerate(pairs)]
+    write_lines("table.tsv", ["key\tx\ty", *rows])
+    assert regard(f"{evaluate} --pairs table.tsv --columns y,2").out == plain.out
+    write_lines("table.tsv", ["key\tKorean\tEnglish", *rows])
+    assert regard(f"{evaluate} --pairs table.tsv --columns 3,2").out == plain.out
 
     write_lines("pairs.tsv", ["\tno source"])
     because = "none of the 1 pair can be used"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
+from helpers.spreadsheets import write_xlsx
 from helpers.system_marks import posix
 
 from regard.model_folder import load_settings, write_settings
@@ -202,3 +203,46 @@ def test_input_in_unseen_scripts_only_fails(
     because = f"standard input: {reason}"
     done = regard.fails(translate, stdin=CHINESE, status=1, because=because)
     assert "line 1: most characters" in done.err
+
+
+def test_a_column_of_a_table_is_translated_as_lines_are(
+    regard: Command, translate: str, korean: list[str]
+) -> None:
+    expected = regard(f"{translate} five --quiet").out
+    rows = [[f"k.{number}", "a note", line] for number, line in enumerate(korean)]
+    write_lines("a.csv", ["key;note;한국어", *map(";".join, rows)])
+    write_lines("a.tsv", ["\t".join(row) for row in rows])
+    write_xlsx(
+        Path("a.xlsx"), {"About": [["x"]], "Words": [["key", "note", "ko"], *rows]}
+    )
+    for file, column in (
+        ("a.csv", "ko"),
+        ("a.csv", "Korean"),
+        ("a.csv", "3"),
+        ("a.tsv", "3"),
+        ("a.xlsx", "ko"),
+        ("a.xlsx#Words", "Korean"),
+    ):
+        assert regard(f"{translate} {file} --column {column} --quiet").out == expected
+    done = regard(f"{translate} a.csv --column ko --output out --chunk 2 --quiet")
+    assert (done.out, text_of("out")) == ("", expected)
+
+    because = (
+        "a.csv: has no column 'English'; there are 1 ('key'), 2 ('note'), 3 ('한국어')"
+    )
+    regard.fails(f"{translate} a.csv --column English", status=1, because=because)
+    write_lines("a.csv", ["ko;en", "x" * 30_000 + ";y", "z;z;z"])
+    row = "a.csv, column ko: row"
+    causes = [
+        f"{row} 1 has more than 20,000 characters",
+        f"{row} 2: cells do not hold exactly 2 fields",
+    ]
+    regard.fails(f"{translate} a.csv --column ko", status=1, because=causes)
+    regard.fails(
+        f"{translate} none.csv --column ko", status=1, because="none.csv: no such file"
+    )
+    regard.fails(
+        f"{translate} a.xlsx",
+        status=1,
+        because="is a table (--column translates one of its columns)",
+    )

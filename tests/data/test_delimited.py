@@ -179,6 +179,59 @@ pairs:
 1 | Hello, you | Hallo, du
 2 | Bye | Na; dann
 
+# empty fields at the end are missing, or too many
+a.csv
+key,en,hsb,comment
+a.b,dog,pos
+a.c,cat,kočka,animal
+a.d,house,dom
+a.e,tree,štom,,
+a.f,town,město,
+pairs:
+2 | dog | pos
+3 | cat | kočka
+4 | house | dom
+5 | tree | štom
+6 | town | město
+notes: line 1 names the columns (en, hsb); columns 2 and 3 of 4 were read, such as 'dog' ↔ 'pos'
+
+# Excel names the delimiter
+a.csv
+sep=;
+English;Upper Sorbian
+a, b;c
+d;e
+pairs:
+3 | a, b | c
+4 | d | e
+notes: line 2 names the columns (English, Upper Sorbian)
+
+# semicolons in a file of another name
+a.txt
+gälisch;hornjoserbšćina
+a b;c
+d;e
+"f
+g";h
+pairs:
+2 | a b | c
+3 | d | e
+4 | f g | h
+notes: line 1 names the columns (gälisch, hornjoserbšćina)
+
+# an export of Anki
+a.txt
+#separator:tab
+#html:true
+#guid column:1
+#tags column:4
+x1⇥집<br>가정⇥<b>house</b>&nbsp;<div>home</div>⇥noun
+x2⇥물 [sound:a.mp3]⇥"a ""cup"" of water"⇥noun
+pairs:
+5 | 집 가정 | house home
+6 | 물 | a "cup" of water
+notes: fields stood in quotation marks; columns 2 and 3 of 4 were read
+
 # an index
 a.csv
 ,en,de
@@ -215,8 +268,8 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, table: str) -> None:
     [
         (
             "a.tsv",
-            ["a\tb\tc", "a\tb\tc", "a\tb"],
-            "1 line does not hold exactly 3 fields; correct them, or give two files (line 3)",
+            ["a\tb\tc", "a\tb\tc", "a\tb", "a"],
+            "2 lines do not hold exactly 3 fields; correct them, or give two files (lines 3, 4)",
         ),
         (
             "a.csv",

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from regard.data.marian_vocab import PieceTable
+import regard
+from regard.data import vocabulary
+from regard.data.marian_vocab import SPECIAL, PieceTable
+from regard.runtime import model
+
+
+def test_special_tokens_have_the_same_ids_everywhere() -> None:
+    ids = (vocabulary.PAD, vocabulary.UNK, vocabulary.BOS, vocabulary.EOS)
+    assert ids == tuple(range(len(SPECIAL)))
+    assert model.EOS == vocabulary.EOS
+    for name in (
+        "runtime/c/model.h",
+        "runtime/js/regard.js",
+        "visualisation/assets/explanation_data.js",
+    ):
+        text = (Path(regard.__file__).parent / name).read_text("utf-8")
+        assert re.findall(r"\bEOS(?: =)? (\d+)", text) == [str(vocabulary.EOS)], name
 
 
 def test_special_tokens_come_first_and_the_others_keep_their_order() -> None:

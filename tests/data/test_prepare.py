@@ -187,10 +187,10 @@ def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> 
 
         if not inspected:
             with pytest.raises(DataError, match="not this text"):
-                prepare_data(data, parent, BATCHING, 3, run, inspect=record)
+                prepare_data(data, parent, BATCHING, 3, run, check_text=record)
             assert not (run / "data.json").exists()
 
-        prepared = prepare_data(data, parent, BATCHING, 3, run, inspect=record)
+        prepared = prepare_data(data, parent, BATCHING, 3, run, check_text=record)
         assert prepared.tokenizer is parent
         assert prepared.changes == ()
 

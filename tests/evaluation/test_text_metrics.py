@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 import sacrebleu
 from helpers.text_table import rows
@@ -9,7 +11,12 @@ from helpers.text_table import rows
 from regard.common.errors import DataError, UsageError
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.evaluation.significance import paired_tests
-from regard.evaluation.text_metrics import chrf_and_bleu, scores
+from regard.evaluation.text_metrics import (
+    chrf_and_bleu,
+    score_notes,
+    scores,
+    short_lines,
+)
 
 OUTPUTS = ["I go home", "I was eating a bread", "the cat sat"]
 REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]
@@ -41,6 +48,52 @@ def test_validation_scores_are_the_same() -> None:
         "chrf": pytest.approx(by_name["chrF"]),
         "bleu": pytest.approx(by_name["BLEU"]),
     }
+
+
+LABELS = ["Open", "Save all", "Close the door", "Print"]
+
+
+def test_bleu_of_lines_too_short_for_four_words_is_said_to_mean_nothing() -> None:
+    assert sacrebleu.corpus_bleu(LABELS, [LABELS]).score == 0.0, "all are right"
+    (note,) = score_notes(LABELS, LABELS)
+    assert note.startswith("BLEU means nothing here: ")
+    assert "100% of the lines have fewer" in note
+
+    half = [*LABELS, *(f"{label} on the left side" for label in LABELS)]
+    assert not list(score_notes(half, half))
+    assert short_lines(half, "13a") == 0.5
+    assert short_lines(["我明天去学校。"], "zh") == 0.0
+    assert short_lines(["我明天去学校。"], "13a") == 1.0
+
+
+def test_quotation_marks_that_differ_are_counted_and_named() -> None:
+    references = [f"He said “good morning” to the man {n}" for n in range(3)]
+    outputs = [text.replace("“", '"').replace("”", '"') for text in references]
+    outputs[2] = references[2]
+    score = sacrebleu.corpus_bleu(outputs, [references]).score
+    assert score < 70, "for two quotation marks"
+    (note,) = score_notes(outputs, references)
+    assert note.startswith(
+        '2 lines have other quotation marks than the reference, such as " for “ ”'
+    )
+    assert not list(score_notes(references, references))
+    without = [text.replace("“", "").replace("”", "") for text in references]
+    assert not list(score_notes(without, references)), "lost, not other ones"
+
+
+def test_the_advice_of_sacrebleu_does_not_appear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = list[str]()
+    logger = logging.getLogger("sacrebleu")
+    monkeypatch.setattr(logger, "warning", lambda text, *_: said.append(text))
+    lines = [f"this is the line of number {n} ." for n in range(101)]
+    scores(lines, [lines])
+    chrf_and_bleu(lines, lines)
+    paired_tests([("a", lines), ("b", lines)], [lines])
+    assert not said
+    sacrebleu.corpus_bleu(lines, [lines])
+    assert "`force` parameter" in "".join(said)
 
 
 CHINESE = ["我明天去学校。", "他昨天在家里看书。", "你喜欢吃苹果吗？"]

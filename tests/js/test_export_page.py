@@ -33,6 +33,7 @@ from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file, share_embeddings
+from regard.runtime.module_script import module_script
 from regard.visualisation.live_page import LiveModel, render_live_page
 
 
@@ -126,15 +127,15 @@ def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
 
 
 def test_a_page_requests_nothing() -> None:
-    page = render_live_page([LiveModel(b"model")], b"library")
+    page = render_live_page([LiveModel(b"model")], b"library", module_script())
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
 
     assert policy
     assert "default-src 'none'" in policy[1]
     assert "connect-src 'none'" in policy[1]
-    assert page == render_live_page([LiveModel(b"model")], b"library"), (
-        "the same bytes each time"
-    )
+    assert page == render_live_page(
+        [LiveModel(b"model")], b"library", module_script()
+    ), "the same bytes each time"
 
     script = page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
 

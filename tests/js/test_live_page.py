@@ -15,6 +15,7 @@ from helpers.time_limits import wait_until
 
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints
+from regard.runtime.module_script import module_script
 from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 from tests.js.conftest import ALIGNMENT
 
@@ -46,7 +47,8 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
     second = LiveModel(recurrent, ("ko", "en"), None, (SECOND,))
     path = tmp_path_factory.mktemp("page") / "translator.html"
     path.write_text(
-        render_live_page([first, second], wasm.read_bytes()), encoding="utf-8"
+        render_live_page([first, second], wasm.read_bytes(), module_script()),
+        encoding="utf-8",
     )
     return path
 
@@ -166,7 +168,9 @@ def test_languages_whose_codes_are_none_are_translated_all_the_same(
     path = tmp_path / "translator.html"
     translated = make(precision="int8")
     model = LiveModel(translated.read_bytes(), ("english (US)", "e"), None, PROPOSED)
-    path.write_text(render_live_page([model], wasm.read_bytes()), encoding="utf-8")
+    path.write_text(
+        render_live_page([model], wasm.read_bytes(), module_script()), encoding="utf-8"
+    )
     page = open_page(path, f"html[data-loaded] {DONE}", offline=True)
 
     assert shown(page) == [expected(translated, FIRST)]

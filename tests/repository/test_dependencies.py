@@ -52,7 +52,9 @@ MODULES = sorted(
 
 
 def _imports(path: Path) -> set[str]:
-    """Return what a module imports, of `from a import b` both `a` and `a.b`."""
+    """Return what a module imports, of `from a import b` both `a` and `a.b`, and the packages whose
+    files it reads.
+    """
     imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -61,6 +63,9 @@ def _imports(path: Path) -> set[str]:
             assert not node.level, f"{path}: relative imports hide the layers"
             imported.add(str(node.module))
             imported.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and "files" in ast.unparse(node.func):
+            texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            imported.update(text for text in texts if isinstance(text, str))
     return imported
 
 

@@ -81,6 +81,18 @@ def test_an_exported_file_is_loaded_like_a_folder(exported: Path) -> None:
     assert not list(exported.parent.glob("*.part"))
 
 
+def test_whatever_search_settings_a_folder_may_have_a_file_may_have(
+    tmp_path: Path,
+) -> None:
+    settings = {"no_repeat_ngram": 100_000, "max_length": 10**9, "max_whole": 10**9}
+    run = folder(tmp_path / "run", "recurrent", "recurrent", end=0.5, **settings)
+    export(run, run.with_suffix(".regard"), source=_few(tmp_path))
+
+    options = RuntimeModel(run.with_suffix(".regard")).options()
+
+    assert {name: getattr(options, name) for name in settings} == settings
+
+
 def test_other_files_are_not_replaced(exported: Path, tmp_path: Path) -> None:
     run = exported.with_suffix("")
     notes = tmp_path / "notes.txt"

@@ -12,6 +12,7 @@ import shutil
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -39,7 +40,7 @@ from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import Constraints
-from regard.serving import served_translator
+from regard.serving import models, served_translator
 from regard.serving.application import create_app
 from regard.serving.backlog import Backlog
 from regard.serving.models import Models
@@ -207,6 +208,29 @@ def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
     (text,) = served.translate(["Press F5 2026"], TextRequest(), 100.0)
 
     assert ("2026" in text.text, bool(text.warnings)) == (not is_late, is_late)
+
+
+def test_waiting_for_a_model_takes_from_the_time_of_its_retries(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    left = list[float]()
+    opened = Models._opened
+
+    async def opened_late(service: Models, name: str, deadline: float) -> Any:
+        now[0] += 30.0
+        return await opened(service, name, deadline)
+
+    def translate(*arguments: Any) -> list[Any]:
+        left.append(arguments[-1])
+        return []
+
+    monkeypatch.setattr(models, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(Models, "_opened", opened_late)
+    monkeypatch.setattr(ServedFile, "translate", translate)
+    served([file], lambda service: lines_of(service, ["x"]))
+
+    assert left == [DEADLINE - 30.0]
 
 
 def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path) -> None:

@@ -246,6 +246,14 @@ def test_models_and_directions(page: Any, models: dict[str, Path]) -> None:
     assert "weights" in page.inner_text("#facts")
 
 
+def test_languages_that_browsers_do_not_know_have_names(page: Any) -> None:
+    names = [
+        page.evaluate("code => livePage.languageName(code, '')", code)
+        for code in ("hsb", "ko", "")
+    ]
+    assert names == ["Upper Sorbian", "Korean", ""]
+
+
 def test_alternatives_and_continuations(page: Any, models: dict[str, Path]) -> None:
     put(page, LINE)
     page.wait_for_selector("#alternatives:not([hidden])")

@@ -239,7 +239,7 @@ def supervised(
     ):
         port = listener.getsockname()[1]
         one = Supervisor(
-            {"settings": {}},
+            {"settings": {"deadline": 20.0}},
             listener,
             events,
             lines.append,
@@ -324,7 +324,7 @@ def test_a_process_that_was_never_ready_is_an_error() -> None:
     with pytest.raises(
         WorkerError, match="ended with status 3 before the server was ready"
     ):
-        serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
+        serve({"settings": {"deadline": 20.0}}, "127.0.0.1", 0, commands=commands)
 
 
 def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(

@@ -19,7 +19,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 from helpers.system_marks import posix
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 import regard.training.trainer as trainer_module
 from regard.common.atomic import file_sha256
@@ -322,6 +322,40 @@ def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
 
     assert outcome.progress.update == 15
     assert "no better score in 2 validations" in outcome.reason
+
+
+@pytest.mark.parametrize(("best_by", "best"), [("bleu", 30), ("chrf", 5)])
+def test_a_bleu_that_means_nothing_yet_costs_no_patience_while_the_loss_falls(
+    tmp_path: Path, best_by: str, best: int
+) -> None:
+    """BLEU of a run on 300 pairs; as chrF the same numbers would count."""
+    bleu = iter([0.43, 0.43, 0.43, 0.16, 0.16, 0.0])
+    loss = iter([7.8, 7.1, 6.5, 5.8, 5.2, 4.7])
+
+    def validate(_: Model) -> dict[str, float]:
+        score = next(bleu)
+        value = next(loss) if best_by == "bleu" else 7.8
+        return {"loss": value, "chrf": score, "bleu": score}
+
+    recipe = _recipe(updates=30, patience=3, best_by=best_by)
+    outcome = _trainer(recipe, tmp_path, validate).run()
+
+    assert outcome.progress.best_update == best
+    with safe_open(tmp_path / WEIGHTS, "pt") as file:
+        assert file.metadata()["update"] == str(best)
+
+
+def test_patience_counts_a_bleu_that_means_something(tmp_path: Path) -> None:
+    values = iter([(3.0, 5.0), (2.0, 4.0), (0.5, 3.0), (0.5, 2.0)])
+
+    def validate(_: Model) -> dict[str, float]:
+        bleu, loss = next(values)
+        return {"loss": loss, "chrf": bleu, "bleu": bleu}
+
+    recipe = _recipe(updates=30, patience=3, best_by="bleu")
+    outcome = _trainer(recipe, tmp_path, validate).run()
+
+    assert (outcome.progress.best_update, outcome.progress.update) == (5, 20)
 
 
 class _FakeClock:

@@ -46,7 +46,7 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
 
 def test_what_cannot_be_drawn_is_refused_with_all_causes() -> None:
     with pytest.raises(
-        UsageError, match="colours for 8 heads, got 9: choose some of them with --head"
+        UsageError, match="colours for 8 heads, got 9: choose some of them with `head=`"
     ):
         arcs(9)
 

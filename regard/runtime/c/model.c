@@ -124,11 +124,11 @@ static void read_settings(Opening *o) {
   ok = ok && between(s->block, 1, MOST * 16) && between(s->entry, 0, MOST * 16);
   ok = ok && between(s->is_recurrent, 0, 1) && between(s->needs_embeddings, 0, 1);
   ok = ok && between(s->states, 0, MAX_STATES) && between(s->summary_size, 1, MOST);
-  ok = ok && between(s->beam, 1, 250) && between(s->max_extra, 1, MOST) && between(s->min_length, 0, MOST);
-  ok = ok && between(s->max_length, -1, MOST) && between(s->no_repeat_ngram, 0, 1024);
-  ok = ok && between(s->longest_source, -1, MOST) && between(s->max_line, 1, INT32_MAX) && between(s->max_whole, 1, MOST);
-  ok = ok && s->longest_source != 0 && s->length_penalty >= 0 && s->length_penalty <= 10;
-  ok = ok && s->max_ratio > 0 && s->max_ratio <= 100;
+  ok = ok && between(s->beam, 1, MAX_COMPARED) && between(s->max_extra, 1, MOST) && between(s->min_length, 0, MOST);
+  ok = ok && between(s->max_length, -1, INT32_MAX) && between(s->no_repeat_ngram, 0, MOST);
+  ok = ok && between(s->longest_source, -1, INT32_MAX) && between(s->max_line, 1, INT32_MAX) && between(s->max_whole, 1, INT32_MAX);
+  ok = ok && s->longest_source != 0 && s->length_penalty >= 0 && s->length_penalty <= MAX_LENGTH_PENALTY;
+  ok = ok && s->max_ratio > 0 && s->max_ratio <= MAX_RATIO;
   ok = ok && between(s->aligned_layer, -1, MOST) && between(s->aligned_head, -1, MOST) && between(s->symmetry, 0, 4) && between(s->lines, 0, INT32_MAX);
   must(o, ok, "its settings");
 }

@@ -15,6 +15,10 @@
 #define FIRST_COPY 0xf1900 /* character of the first copy token: see regard.data.copy_tokens */
 #define MOST_COPIES 24
 #define MAX_STATES 32
+#define MAX_COMPARED 250 /* hypotheses of a beam search */
+#define MAX_SAMPLES 20000
+#define MAX_LENGTH_PENALTY 10
+#define MAX_RATIO 100
 
 enum { ENCODER, MEMORY, INITIAL, STEP, TOP, PROGRAMS };
 

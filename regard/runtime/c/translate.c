@@ -14,8 +14,8 @@
 #define PARTS_TOGETHER 64 /* parts of hypotheses whose attention is read together */
 #define MOST_ENTRIES 1048576 /* of a source that is encoded already */
 #define MOST_REQUIRED 65536 /* tokens of all forms of the terms of a source */
-#define MOST_BEAM 250
-#define MOST_SAMPLES 20000
+#define QUOTED(number) #number
+#define TEXT_OF(number) QUOTED(number)
 #define MIN_TIMES 5   /* copies of an n-gram in a row, */
 #define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
 
@@ -70,10 +70,10 @@ static const RegardLink NO_LINKS[1];
 
 static int check_options(const RegardModel *m, const RegardOptions *o, int is_encoded, char *error, size_t size) {
   const char *problem = NULL;
-  if (o->beam < 1 || o->beam > (o->sample ? MOST_SAMPLES : MOST_BEAM)) problem = "beam: wanted 1 to 250, or to 20000 samples";
+  if (o->beam < 1 || o->beam > (o->sample ? MAX_SAMPLES : MAX_COMPARED)) problem = "beam: wanted 1 to " TEXT_OF(MAX_COMPARED) ", or to " TEXT_OF(MAX_SAMPLES) " samples";
   else if (o->nbest < 1 || o->nbest > o->beam) problem = "nbest: wanted 1 to the beam; lower it, or widen the beam";
-  else if (!(o->length_penalty >= 0 && o->length_penalty <= 10)) problem = "length_penalty: wanted 0 to 10";
-  else if (!(o->max_ratio > 0 && o->max_ratio <= 100)) problem = "max_ratio: wanted more than 0, and 100 at most";
+  else if (!(o->length_penalty >= 0 && o->length_penalty <= MAX_LENGTH_PENALTY)) problem = "length_penalty: wanted 0 to " TEXT_OF(MAX_LENGTH_PENALTY);
+  else if (!(o->max_ratio > 0 && o->max_ratio <= MAX_RATIO)) problem = "max_ratio: wanted more than 0, and " TEXT_OF(MAX_RATIO) " at most";
   else if (o->max_extra < 1 || o->min_length < 0 || o->max_length < -1 || o->max_length == 0) problem = "max_extra, min_length, max_length: wanted a positive number";
   else if (o->max_length > 0 && o->min_length > o->max_length) problem = "min_length is more than max_length; lower it";
   else if (o->no_repeat_ngram < 0 || o->max_line < 1 || o->max_whole < 1) problem = "no_repeat_ngram, max_line, max_whole: wanted a positive number";

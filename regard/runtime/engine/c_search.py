@@ -210,7 +210,7 @@ def _options(settings: SearchSettings, threads: int) -> runtime.Options:
         max_line=1,
         max_whole=1,
         threads=threads,
-        attention=0,
+        attention=runtime.NO_ATTENTION,
         alignments=0,
         trace=0,
         split=0,

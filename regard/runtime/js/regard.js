@@ -5,6 +5,7 @@
 import { hasLetters, lengthOf, wordsOf } from "./characters.js";
 import { CaseReader } from "./letter_case.js";
 import { COPIES } from "./spans.js";
+import { SEARCH_BOUNDS } from "./text_tables.js";
 import { firstReading, linePath, translateAlong, withGivenWords } from "./text_path.js";
 
 const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
@@ -115,14 +116,6 @@ class Library {
   }
 }
 
-const COUNT = 1e9, TOKENS = 10_000;
-const SEARCH = { // the search settings of a card, as regard.search.settings has them: the least and the most; whole, null
-  beam: [1, 20_000, true], no_repeat_ngram: [0, 100_000, true], max_extra: [1, TOKENS, true], min_length: [0, TOKENS, true], seed: [0, 2 ** 63, true], groups: [1, 50, true],
-  max_line: [1, COUNT, true], max_whole: [1, COUNT, true], max_required: [1, COUNT, true], max_forbidden: [1, COUNT, true],
-  max_length: [1, COUNT, true, true], longest_source: [1, COUNT, true, true], top_k: [1, COUNT, true, true],
-  length_penalty: [0, 10], coverage_penalty: [0, 1000], diversity: [0, 1000], max_ratio: [Number.MIN_VALUE, 100], temperature: [Number.MIN_VALUE, 1000],
-  top_p: [Number.MIN_VALUE, 1, false, true], line_sentences: [0, COUNT, false, true], line_clauses: [1, COUNT / 2, true, true], score_threshold: [-COUNT, 0, false, true],
-};
 const BASE64 = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/, MOST_BASE64 = 20_000;
 const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -132,7 +125,7 @@ export function cardFlaws(card) {
   const { search = {}, familiar = {}, languages = ["", ""] } = card, flaws = [], wrong = (name, wanted, value) => flaws.push(`${name}: wanted ${wanted}, got ${String(JSON.stringify(value)).slice(0, 60)}`);
   if (!isTable(search)) wrong("search", "a table", search);
   else for (const [name, value] of Object.entries(search)) {
-    const [least, most, isWhole, mayBeNull] = Object.hasOwn(SEARCH, name) ? SEARCH[name] : [];
+    const [least, most, isWhole, mayBeNull] = Object.hasOwn(SEARCH_BOUNDS, name) ? SEARCH_BOUNDS[name] : [];
     if (name === "sample" || name === "mbr") { if (typeof value !== "boolean") wrong(`search.${name}`, "true or false", value); }
     else if (name === "split") { if (!["auto", "on", "off"].includes(value)) wrong("search.split", "auto, on or off", value); }
     else if (least === undefined) wrong(`search.${name.slice(0, 50)}`, "a setting of the search", value);
@@ -301,7 +294,7 @@ export class Translator {
   /** Return the token ids of a text as the beginning of a translation. */
   encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
 
-  /** Return whether a sentence has letters, or more pairs of neighbouring tokens, that training has not seen; doubts.py does the same. */
+  /** Return whether a sentence has letters, or more pairs of neighbouring tokens, that training has not seen, as `DoubtfulSentences` of Python does. */
   #isStrange(text) {
     const letters = [...new Set(text.match(/\p{L}/gu))], ids = this.encode(text).slice(0, -1), tokens = this.#tokens(ids, false);
     if (letters.some((letter) => this.#isUnknown(letter)) && unknownCharacters(text, tokens)) return true;
@@ -501,7 +494,7 @@ function unknownCharacters(text, tokens) {
   return Math.max(0, lengthOf(wordsOf(text).join("")) - lengthOf(known.join("").replaceAll("▁", "")));
 }
 
-/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows, −1 aside; familiar.py does the same. */
+/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows, −1 aside, as `SeenTokenPairs` of Python does. */
 export function hasUnseen(familiar, ids) {
   const { pairs, most } = familiar ?? {};
   if (typeof pairs !== "string" || !/^[A-Za-z0-9+/]{3,}=*$/.test(pairs)) return false;

@@ -2,7 +2,7 @@
 // explanation_data.py makes the same of the same data, for figures.
 "use strict";
 const explanationData = (() => {
-  const EOS = 3, END = "</s>";
+  const EOS = 3, END = "</s>", MOST_CONTINUATIONS = 7;
   const STATE_UNITS = 64, STATE_SCALE = 127; // as in translation_json.py
   const MAX_PRUNED = 2, MAX_OPTIONS = 6; // of each step of the search: as in explanation_data.py
   const HANGUL = /[\uac00-\ud7a3\u3131-\u318e]/;
@@ -157,6 +157,6 @@ const explanationData = (() => {
     return { words: texts, shares: shares.map((sum) => Number(Math.exp(sum).toFixed(4))) };
   }
 
-  return { EOS, explanation, ofPage, searchTree, unpacked, words };
+  return { EOS, MOST_CONTINUATIONS, explanation, ofPage, searchTree, unpacked, words };
 })();
 if (typeof module !== "undefined") module.exports = explanationData; // for tests under node

@@ -517,7 +517,8 @@ const livePage = (() => {
 
   function languageName(code, otherwise) {
     if (!code) return otherwise;
-    const known = models.find(({ names }) => names?.[code])?.names[code][Number(document.documentElement.lang === "ko")];
+    const names = initial.names ?? models.find((model) => model.names?.[code])?.names; // the page of the server has all
+    const known = names?.[code]?.[Number(document.documentElement.lang === "ko")];
     if (known) return known;
     try {
       const name = new Intl.DisplayNames([document.documentElement.lang], { type: "language" }).of(code);

@@ -4,7 +4,6 @@ const serverClient = (() => {
   const PASSING = [0, 403, 408, 429, 502, 503]; // statuses of troubles that pass; 0: it cannot be reached
   const FIRST = 400, LATER = 4000, TOGETHER = 64; // characters of the first and of later requests; sentences of one
   const EXPLAIN = 150; // milliseconds in which a sentence may be overtaken by another
-  const MOST_CONTINUATIONS = 7;
 
   /** An error that the server has answered with, or that there was no answer (status 0). */
   class Problem extends Error {
@@ -146,7 +145,7 @@ const serverClient = (() => {
 
       async continuations({ id, sentence, direction, before }, signal) {
         try {
-          const { continuations } = await request("v1/continuations", { text: sentence, ...languages(direction), prefix: before, count: MOST_CONTINUATIONS }, signal, 0);
+          const { continuations } = await request("v1/continuations", { text: sentence, ...languages(direction), prefix: before, count: explanationData.MOST_CONTINUATIONS }, signal, 0);
           const options = continuations.map((option) => ({ ...texts(option), prefix: option.prefix, share: Math.exp(option.log_prob) }));
           send({ kind: "continued", id, options });
         } catch (problem) {

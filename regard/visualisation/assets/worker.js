@@ -3,7 +3,6 @@
 let packed, library, latest = 0;
 const translators = [];
 const SLICE = 40; // milliseconds between two looks at what the page asks for
-const MOST_CONTINUATIONS = 7;
 
 async function unzipped(base64) {
   const text = atob(base64), bytes = new Uint8Array(text.length);
@@ -58,7 +57,7 @@ const answers = {
     const translator = await translatorOf(direction);
     try {
       const [{ steps }] = translator.translate(sentence, { prefix: before, beam: 1, nbest: 1, trace: true, minLength: 0, maxLength: before.length + 1 });
-      const likely = (steps[before.length]?.candidates ?? []).filter((candidate) => candidate.id !== explanationData.EOS).sort((a, b) => b.logProb - a.logProb).slice(0, MOST_CONTINUATIONS);
+      const likely = (steps[before.length]?.candidates ?? []).filter((candidate) => candidate.id !== explanationData.EOS).sort((a, b) => b.logProb - a.logProb).slice(0, explanationData.MOST_CONTINUATIONS);
       const prefixes = likely.map((candidate) => [...before, candidate.id]);
       const translations = translator.translate(likely.map(() => sentence), { prefixes, nbest: 1, attention: "none", alignments: false });
       const options = translations.map((translation, i) => ({ ...shown(translation), prefix: prefixes[i], share: Math.exp(likely[i].logProb) }));

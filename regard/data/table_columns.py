@@ -1,0 +1,401 @@
+"""Tables: their rows, and which two columns hold the pairs, by the names of the columns or by what
+is in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from regard.common.errors import DataError
+from regard.data.language_codes import base_language
+from regard.data.languages import NO_LANGUAGES, Languages, language_called, named_code
+from regard.data.text import clean
+
+HEAD = 1000
+"""Rows by which columns are chosen."""
+MAX_COLUMNS = 1000
+"""Maximum number of columns of a table."""
+_SOURCE = "source src original input 원문"
+_TARGET = (
+    "target tgt trg translation output 번역 번역문 übersetzung traduction traducción"
+)
+_EITHER = "text texts sentence sentences string strings phrase phrases"
+_OTHER = (
+    "key keys id ids uid uuid guid identifier index nr no num number row line lang language locale "
+    "comment comments note notes remark remarks context description status state approved "
+    "reviewed author translator user date time created modified updated changed timestamp url "
+    "link file filename path location tag tags type category domain licence license attribution "
+    "deck notetype audio image length count score rank frequency section screen version max limit "
+    "msgid resource char characters "
+    "schlüssel kommentar bemerkung kontext datum clé commentaire clave comentario 키 번호 비고 "
+    "설명 상태 메모"
+)
+_SIDES = {
+    word: side
+    for side, words in enumerate((_SOURCE, _TARGET, _EITHER))
+    for word in words.split()
+}
+"""Words that name texts in a header: 0 of the source, 1 of the target, 2 of either."""
+_OTHERS = frozenset(_OTHER.split())
+"""Words that name columns of neither side."""
+_NUMBER = re.compile(r"[\d.,:%+-]*")
+_NO_TEXT = re.compile(
+    r"""(?ax)
+    [][\d\s.,:;/%+°#()'T-]+Z?                       # numbers, dates, times
+    | \d{1,2}[:.]\d\d([:.]\d\d)?\s?[AaPp]\.?[Mm]\.?     # 3:45 PM
+    | [A-Za-z]{3,9}\.?\s\d{1,2},?\s\d{4}.*             # Nov 5, 2026
+    | \d{1,2}\.?\s[^\W\d]{3,9}\.?\s\d{4}.*             # 5. November 2026
+    | \d{4}년\s.*
+    | \w+://\S+ | www\.\S+ | \S+@\S+\.\w+ | \.{0,2}/\S*  # addresses, paths
+    | \#?[\w$]+([._:/\\-]+[\w$]+)+                     # menu.file.open, ERROR_404, home-title
+    | [A-Za-z_]+\d+\w* | \#\w+ | \d+[A-Za-z]\w* | [0-9a-f]{8,}   # A12, #7f, 12b
+    | [a-z]+\d*([A-Z][a-z0-9]*)+                       # menuFileOpen
+    """
+)
+"""Matches a cell that is no text."""
+_LONGEST_NAME = 40
+"""Maximum number of characters of the name of a column."""
+_FEW = 0.2
+"""Share of the rows below which values are few, or cells rarely filled."""
+
+
+Record = Sequence[str | None] | str
+"""The cells of a record, None for a missing one, or what is wrong with it; no cells stand for a
+record that is left out.
+"""
+
+
+@dataclass
+class Table:
+    """A table that is being read."""
+
+    rows: Sequence[Sequence[str]]
+    """Its first rows, all of the same width."""
+    records: Iterator[tuple[Record, int]]
+    """All records, each with its number of lines."""
+    has_names: bool = False
+    """Whether the first of `rows` holds the names of the columns without being a record."""
+    skipped: int = 0
+    """Number of lines before the first record."""
+    notes: Callable[[], list[str]] = field(default=list)
+    """Returns, after the last record, sentences on how they were read."""
+
+
+@dataclass(frozen=True)
+class ColumnRequest:
+    """The columns that are wanted, or the languages by which they are found."""
+
+    columns: str = ""
+    """Names or numbers of both columns, with a comma between them."""
+    languages: Languages = field(default_factory=Languages)
+    named: Languages = field(default_factory=Languages)
+    """The languages in the name of the file, which decide less than a header."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The two columns of a table that hold the pairs."""
+
+    source: int = 0
+    target: int = 1
+    width: int = 2
+    names: tuple[str, ...] = ()
+    """Their names, if the first row holds names."""
+    languages: Languages = field(default_factory=Languages)
+    """The languages that the names tell."""
+    example: tuple[str, str] = "", ""
+    requested: Languages = field(default_factory=Languages)
+    """The languages that were given, or are in the name of the file, if they are others."""
+
+    def notes(self, table: Table) -> list[str]:
+        """Return sentences on the choice."""
+        notes = []
+        if self.names and not table.has_names:
+            notes.append(
+                f"line {table.skipped + 1} names the columns ({', '.join(self.names)}) and was "
+                "skipped"
+            )
+        if self.requested.codes:
+            notes.append(
+                f"warning: the columns are {self.languages}, and the name of the file, or "
+                f"`languages=`, says {self.requested}; the names of the columns were followed"
+            )
+        what = ""
+        if table.has_names and all(self.names) and self.names != ("source", "target"):
+            what = " and ".join(self.names)
+        elif not all(self.names) or (
+            not table.has_names and (self.width > 2 or self.source > self.target)
+        ):
+            what = f"columns {self.source + 1} and {self.target + 1} of {self.width}"
+        if what:
+            source, target = map(_excerpt, self.example)
+            notes.append(f"{what} were read, such as {source} ↔ {target}")
+        return notes
+
+
+@dataclass(frozen=True)
+class _Name:
+    """The meaning of a column's name."""
+
+    language: str = ""
+    side: int | None = None
+    is_other: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        return bool(self.language or self.side is not None)
+
+
+def find_column(rows: Sequence[Sequence[str]], name: str) -> int | None:
+    """Return the index of a column by its name in the first row, by its language, or by its number,
+    counted from 1; None if there is none.
+    """
+    names = [clean(cell).casefold() for cell in rows[0]]
+    wanted = clean(name).casefold()
+    if wanted in names:
+        return names.index(wanted)
+    code = language_called(clean(name))
+    codes = [_meaning(cell).language for cell in rows[0]]
+    if code and code in codes:
+        return codes.index(code)
+    is_number = wanted.isascii() and wanted.isdigit()
+    return int(wanted) - 1 if is_number and 0 < int(wanted) <= len(names) else None
+
+
+def holds_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row holds the names of the columns."""
+    return _holds_names(rows, [*map(_meaning, rows[0])], _text_columns(rows))
+
+
+def choose_columns(
+    table: Table, request: ColumnRequest, name: str = "the table"
+) -> Columns:
+    """Choose the two columns that hold the pairs.
+
+    Raises DataError, which begins with the `name` of the table, if there are too many columns, or
+    not those that are requested.
+    """
+    rows = table.rows
+    width = len(rows[0]) if rows else 2
+    if width > MAX_COLUMNS:
+        raise DataError(
+            f"{name}: has {width:,} columns, and at most {MAX_COLUMNS:,} are read; save those of "
+            "the pairs as a table of their own"
+        )
+    if width < 2:
+        raise DataError(
+            f"{name}: has no two columns, of sentences and of their translations"
+        )
+    names = [*map(_meaning, rows[0])]
+    texts = _text_columns(rows)
+    has_names = table.has_names or _holds_names(rows, names, texts)
+    if request.columns:
+        pair = _requested(rows, request.columns, name)
+        requested = [part.strip() for part in request.columns.split(",")]
+        has_names = has_names or not all(part.isdigit() for part in requested)
+    elif has_names:
+        pair = _by_names(names, texts, request)
+    else:
+        pair = (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+    if not has_names:
+        names = [_Name()] * width
+    body = rows[1:] if has_names else rows
+    languages = Languages(
+        source=names[pair[0]].language, target=names[pair[1]].language
+    )
+    return Columns(
+        source=pair[0],
+        target=pair[1],
+        width=width,
+        names=tuple(clean(rows[0][column]) for column in pair) if has_names else (),
+        languages=languages,
+        example=next(
+            (
+                (row[pair[0]], row[pair[1]])
+                for row in body
+                if row[pair[0]].strip() and row[pair[1]].strip()
+            ),
+            ("", ""),
+        ),
+        requested=_other_languages(languages, request),
+    )
+
+
+def _other_languages(languages: Languages, request: ColumnRequest) -> Languages:
+    """Return the languages that were given, or named by the file, if the columns have others."""
+    for expected in (request.languages, request.named):
+        pairs = zip(expected.pair, languages.pair, strict=True)
+        bases = [(base_language(code), base_language(named)) for code, named in pairs]
+        if any(code and named and code != named for code, named in bases):
+            return expected
+    return Languages()
+
+
+def _requested(
+    rows: Sequence[Sequence[str]], columns: str, name: str
+) -> tuple[int, int]:
+    parts = [part.strip() for part in columns.split(",")]
+    chosen = {part: find_column(rows, part) for part in parts}
+    causes = [
+        f"{name}: has no column {part!r}; there are {describe_columns(rows)}"
+        for part, column in chosen.items()
+        if column is None
+    ]
+    indices = [column for column in chosen.values() if column is not None]
+    if not causes and len({*indices}) != 2:
+        causes = [
+            f"{name}: wanted two columns (`columns=`), such as English,hsb or 2,3; got {columns!r}"
+        ]
+    DataError.raise_all(causes)
+    source, target = indices
+    return source, target
+
+
+def describe_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return the numbers of the columns with what the first row has in them."""
+    return ", ".join(
+        f"{number} ({_excerpt(cell)})" for number, cell in enumerate(rows[0][:20], 1)
+    )
+
+
+def _by_names(
+    names: Sequence[_Name], texts: Sequence[int], request: ColumnRequest
+) -> tuple[int, int]:
+    """Choose by the languages that are wanted, by the names of the sides, by languages, or else the
+    first texts without a name of another kind.
+    """
+    columns: dict[str, int] = {}
+    for column, name in enumerate(names):
+        if name.language:
+            columns.setdefault(name.language, column)
+            columns.setdefault(base_language(name.language), column)
+    by_language = [
+        column for column in sorted({*columns.values()}) if not names[column].is_other
+    ]
+    for wanted in (request.languages, request.named):
+        is_choice = wanted is request.languages or len(by_language) > 2
+        codes = [
+            code if code in columns else base_language(code) for code in wanted.pair
+        ]
+        if (
+            is_choice
+            and {*codes} <= {*columns}
+            and columns[codes[0]] != columns[codes[1]]
+        ):
+            return columns[codes[0]], columns[codes[1]]
+
+    sides = [
+        [column for column, name in enumerate(names) if name.side == side]
+        for side in (0, 1)
+    ]
+    if all(sides):
+        return sides[0][0], sides[1][0]
+    sides = [side if len(side) == 1 else [] for side in sides]
+    chosen = [side[0] for side in sides if side]
+    if len(by_language) > 1 and not {*chosen} <= {*by_language}:
+        sides, chosen = [[], []], []
+    order = [
+        *by_language,
+        *(column for column in texts if not names[column].is_other),
+        *columns.values(),
+        *range(len(names)),
+    ]
+    free = [column for column in dict.fromkeys(order) if column not in chosen]
+    if not chosen:
+        return min(free[:2]), max(free[:2])
+    return (chosen[0], free[0]) if sides[0] else (free[0], chosen[0])
+
+
+def _holds_names(
+    rows: Sequence[Sequence[str]], names: Sequence[_Name], texts: Sequence[int]
+) -> bool:
+    """Return whether the first row names two different texts, or one or none of them beside what is
+    no text.
+    """
+    if len(rows) < 2:
+        return False
+    cells = [cell.strip() for cell in rows[0]]
+    known = [column for column, name in enumerate(names) if name.is_text]
+    others = [column for column in range(len(names)) if names[column].is_other]
+    for first, second in combinations(known[:10], 2):
+        same_language = names[first].language == names[second].language != ""
+        if same_language or cells[first].lower() == cells[second].lower():
+            continue
+        # "it" and "es" are language codes, but also words that translate each other. They are words
+        # if other pairs look like codes too.
+        pairs = [(row[first].strip(), row[second].strip()) for row in rows]
+        return not all(map(named_code, pairs[0])) or (
+            sum(all(map(named_code, pair)) for pair in pairs) == 1
+        )
+    if len(names) < 3:
+        return False
+    beside = any(column not in known for column in others)
+    return bool(known and beside) or any(column not in texts for column in others)
+
+
+def _meaning(cell: str) -> _Name:
+    """Return what a name says of its column."""
+    name = clean(cell)
+    if len(name) > _LONGEST_NAME:
+        return _Name()
+    parts = re.split(r"[\s_()\[\]:/.,?!*]+|(?<=[a-z])(?=[A-Z])", name)
+    words = [part.casefold() for part in parts if part]
+    code = "" if name.lower() in _SIDES else language_called(name)
+    if any(word in _OTHERS or word in NO_LANGUAGES - {*_SIDES} for word in words):
+        is_code = name.lower() in words
+        return _Name(code, None, is_other=is_code or not code)
+    if not code and (match := re.fullmatch(r"(.+?)\s*[(\[].*", name)):
+        code = language_called(match[1])
+    rest = [word for word in words if word not in _SIDES]
+    if rest and not code:
+        codes = {language_called(word) for word in rest}
+        code = language_called(" ".join(rest)) or (
+            codes.pop() if len(codes) == 1 else ""
+        )
+        if not code:
+            return _Name()
+    side = next((_SIDES[word] for word in words if word in _SIDES), None)
+    return _Name(code, side)
+
+
+def _text_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the columns of texts, not judging by the first row; the first two if there are
+    fewer.
+    """
+    columns = [[row[c].strip() for row in rows[1:]] for c in range(len(rows[0]))]
+    for is_text in (_is_varied_text, _is_text, _is_no_number):
+        texts = [column for column, cells in enumerate(columns) if is_text(cells)]
+        if len(texts) > 1:
+            return texts
+    return [0, 1]
+
+
+def _is_varied_text(cells: Sequence[str]) -> bool:
+    """Return whether a column holds texts that are rarely missing and mostly different."""
+    filled = [cell for cell in cells if cell]
+    is_label = (
+        len(filled) > 2
+        and len({*filled}) <= max(1, _FEW * len(filled))
+        and max(map(len, filled)) < _LONGEST_NAME
+    )
+    return len(filled) > _FEW * len(cells) and not is_label and _is_text(cells)
+
+
+def _is_text(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell]
+    if len(filled) > 1 and len({*filled}) == 1:
+        return False
+    others = sum(len(cell) < 200 and bool(_NO_TEXT.fullmatch(cell)) for cell in filled)
+    return others < 0.9 * len(filled)
+
+
+def _is_no_number(cells: Sequence[str]) -> bool:
+    return not all(_NUMBER.fullmatch(cell) for cell in cells)
+
+
+def _excerpt(text: str) -> str:
+    text = clean(text)
+    return repr(text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…")

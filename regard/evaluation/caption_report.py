@@ -1,0 +1,128 @@
+"""Report of a captioner: whether it looks at the images, its commonest captions, and where it looks
+for each word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from regard.common.counting import counted
+from regard.evaluation.caption_metrics import WordTokenizer, validation_scores
+from regard.evaluation.training_report import Course, draw_curves, next_step
+from regard.pipeline import Caption, last_layer
+from regard.training.run_record import RunRecord
+from regard.visualisation import Overlay, SourceImage, draw_svg
+from regard.visualisation.overlay import layout_overlay
+from regard.visualisation.template import make_page
+
+CANDIDATES = 10
+"""Number of training captions, the commonest, of which the best one is what needs no look."""
+MOST = 0.9
+"""Share of the images that the commonest captions are counted up to."""
+FEW = 0.1
+"""Number of captions, as a share of the images, up to which they are few."""
+SHOWN = 10
+"""Number of captions that the page counts."""
+
+
+@dataclass(frozen=True)
+class CaptionReport:
+    """Report of a captioner: sentences on it, the next step, and the commonest captions."""
+
+    meaning: str
+    advice: str
+    command: str
+    notes: tuple[str, ...]
+    common: tuple[tuple[str, int], ...]
+
+    def lines(self) -> list[str]:
+        """Return the lines that the command prints."""
+        step = f"next: {self.advice}: {self.command}" if self.command else ""
+        return [line for line in (self.meaning, step, *self.notes) if line]
+
+
+def make_caption_report(
+    course: Course,
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    training: Sequence[str],
+    tokenize: WordTokenizer,
+) -> CaptionReport:
+    """Make the report from captions of validation images and from the training captions."""
+    scores = validation_scores(outputs, references, tokenize)
+    best = ""
+    blind = 0.0
+    for text, _ in Counter(training).most_common(CANDIDATES):
+        constant = validation_scores([text] * len(outputs), references, tokenize)
+        if not best or constant["cider"] > blind:
+            best = text
+            blind = constant["cider"]
+    images = counted(len(outputs), "validation image")
+    meaning = (
+        f"CIDEr-D {scores['cider']:.2f} and chrF {scores['chrf']:.1f} on {images}; a captioner "
+        f"that does not look has CIDEr-D {blind:.2f} by always saying “{best}”"
+    )
+    common = Counter(outputs).most_common()
+    notes = list[str]()
+    count = 0
+    for number, (_, images_of_caption) in enumerate(common, 1):
+        count += images_of_caption
+        if count >= MOST * len(outputs):
+            if number <= FEW * len(outputs):
+                captions = counted(number, "caption", "captions")
+                notes.append(f"{count:,} of {images} have one of {captions}")
+            break
+    if scores["cider"] <= blind:
+        notes.append(
+            "the captions are no better than those of a captioner that does not look"
+        )
+    advice, command = next_step(course)
+    return CaptionReport(
+        meaning, advice if command else "", command, tuple(notes), tuple(common[:SHOWN])
+    )
+
+
+def draw_example(caption: Caption, pixels: np.ndarray) -> Markup:
+    """Draw an image, and beside it the attention map of each word of its caption."""
+    readings = caption.readings
+    assert readings is not None, "captioned with readings"
+    assert readings.grid is not None, "an image has cells"
+    choice = caption.chosen or last_layer(readings)
+    maps = [
+        readings.image_map(word, choice.layer, choice.head, choice.shifted)
+        for word in range(len(readings.target_text))
+    ]
+    image = SourceImage(
+        pixels, readings.grid, readings.cell_centre, readings.cell_extent
+    )
+    overlay = Overlay(image, readings.target_text, np.stack(maps), caption.text)
+    return Markup(draw_svg(layout_overlay(overlay), styled=False))
+
+
+def render_caption_report(
+    report: CaptionReport,
+    name: str,
+    record: RunRecord,
+    search: str,
+    data: Sequence[str],
+    examples: Sequence[Markup],
+) -> str:
+    """Render the page; `search`: that of the captions; `data`: lines on the corpora; `examples`:
+    images with the attention map of each word.
+    """
+    return make_page(
+        "regard.evaluation",
+        "caption_report.html",
+        run=name,
+        report=report,
+        record=record,
+        search=search,
+        curves=draw_curves(record),
+        data=data,
+        examples=examples,
+    )

@@ -17,7 +17,7 @@ TABLES = (".tsv", ".csv")
 """Endings of tables of suspects."""
 
 
-@app.command(request=CheckCommand)
+@app.command(request=CheckCommand, sets=("threads",))
 def check(command: CheckCommand) -> None:
     """Look for suspect pairs: garbled, swapped, shifted, in another language, and the like.
 
@@ -33,7 +33,9 @@ def check(command: CheckCommand) -> None:
         raise UsageError(
             f"`suspects=` wanted a name that ends in {' or '.join(TABLES)}, got {table}"
         )
-    files = PairFiles(pairs=command.pairs, max_line=command.max_line)
+    files = PairFiles(
+        pairs=command.pairs, max_line=command.max_line, columns=command.columns
+    )
     if command.target is not None:
         files = PairFiles(command.pairs, command.target, max_line=command.max_line)
     say(f"checking the pairs of {' and '.join(files.names)}")
@@ -44,6 +46,8 @@ def check(command: CheckCommand) -> None:
     if not command.json:
         for line in report.lines():
             typer.echo(line)
+        if report.suspects or report.shifts:
+            say("`regard train` does so with --set data.check=true")
         return
     for shift in report.shifts:
         typer.echo(json.dumps({"kind": "shifted", **asdict(shift)}))

@@ -18,13 +18,19 @@ class CheckCommand:
     pairs: Annotated[
         str,
         Option(
-            "A file of pairs (TSV, CSV or JSONL); or, with TARGET, of source sentences.",
+            "A file of pairs, such as TSV, CSV or XLSX; or, with TARGET, of source sentences.",
             is_argument=True,
         ),
     ]
     target: Annotated[
         str | None, Option("Their translations, line by line.", is_argument=True)
     ] = None
+    columns: Annotated[
+        str,
+        Option(
+            "Columns of a table, as English,hsb or 2,3; by names and content if left out."
+        ),
+    ] = ""
     suspects: Annotated[
         Path | None,
         Option(

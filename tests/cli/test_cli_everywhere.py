@@ -26,10 +26,19 @@ from regard.interchange.runtime import export
 from regard.runtime import native
 
 COMMANDS = """
-align caption compare demo doctor evaluate export import lab publish sample serve show train translate
+align caption check compare demo doctor evaluate export import lab publish sample serve show train translate
 walkthrough
 """
-WITHOUT_DEVICE = ("doctor", "export", "import", "lab", "publish", "sample", "serve")
+WITHOUT_DEVICE = (
+    "check",
+    "doctor",
+    "export",
+    "import",
+    "lab",
+    "publish",
+    "sample",
+    "serve",
+)
 
 
 def start_process(*arguments: object) -> subprocess.Popen[str]:

@@ -67,6 +67,7 @@ COMMANDS = f"""
     translate with         | translate translator --with=resumed --stream
     export to runtime      | export translator translator.regard --to=runtime
     export to page         | export translator page.html --to=page
+    check                  | check data/test.ko data/test.en --suspects=suspects.tsv
     publish                | publish translator published
     publish a captioner    | publish captioner captioner-published
     translate a runtime file | translate translator.regard data/test.ko

@@ -466,7 +466,10 @@ class _Session:
         translations: list[Translation] = []
         outputs = ValidationOutputs((), (), "")
         if outcome.stopped is None:
-            pipeline = load(self.out, self.device)
+            with warnings.catch_warnings():
+                # An experiment was named when training began.
+                warnings.simplefilter("ignore", UserWarning)
+                pipeline = load(self.out, self.device)
             if isinstance(data.valid, CaptionCorpus):
                 outputs = caption_validation(pipeline, data.valid, seconds)
             else:

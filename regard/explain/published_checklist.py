@@ -172,8 +172,8 @@ def _of_model(model: PublishedModel) -> Iterator[ChecklistItem]:
         )
     if record.test_is_outdated:
         yield ChecklistItem(
-            f"the test is of update {test['update']:,}, and the weights of "
-            f"{best['update']:,}",
+            f"the test is of update {test['update']:,}, and the weights are of "
+            f"{record.update or 'another'}",
             f"let training end, which tests again: {train_on}",
         )
     if 0 < record.pairs("valid") < FEW_VALID:

@@ -49,7 +49,8 @@ def published(**changes: Any) -> PublishedModels:
     values = preset("transformer-tiny")
     data = {"source": "a.ko", "target": "a.en", "source_language": "ko"}
     recipe = Recipe.parse({**values, "data": data | {"target_language": "en"}}, "test")
-    record = RunRecord(recipe, EVENTS, {"train": FACTS, "valid": FACTS}, report=REPORT)
+    corpora = {"train": FACTS, "valid": FACTS}
+    record = RunRecord(recipe, EVENTS, corpora, report=REPORT, update=90)
     settings = FolderSettings(
         model=ModelSettings.parse(values["model"], "test"),
         tokenizer=recipe.tokenizer,
@@ -90,8 +91,9 @@ RECORDS: dict[str, dict[str, Any]] = {
     "there is no test": {"events": EVENTS[:3]},
     "chrF 3 is of no use": {"events": [{**VALID, "chrf": 3.0}, *EVENTS[2:]]},
     "20 test pairs tell little": {"events": [*EVENTS, {**EVENTS[3], "pairs": 20}]},
-    "the test is of update 90, and the weights of 200": {
-        "events": [*EVENTS, {**VALID, "update": 200}]
+    "the test is of update 90, and the weights are of 200": {
+        "events": [*EVENTS, {**VALID, "update": 200}],
+        "update": 200,
     },
     "the last validation is of update 90, and training went on to 95": {
         "events": [*EVENTS, {**EVENTS[2], "update": 95}]

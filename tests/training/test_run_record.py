@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from regard.data.corpus_facts import CorpusFacts
 from regard.data.provenance import write_corpora
+from regard.model_folder import WEIGHTS
 from regard.training import model_card
 from regard.training.journal import Journal
 from regard.training.recipe import Recipe, preset
@@ -28,6 +31,8 @@ def test_a_resumed_run_has_all_its_commands_and_its_last_scores(tmp_path: Path) 
     journal.write("valid", update=5, best=True, chrf=9.0, bleu=1.0, loss=1.0)
     journal.write("test", update=5, pairs=3, beam=5, scores=scores)
 
+    weights = torch.zeros(1)
+    save_file({"a": weights}, tmp_path / WEIGHTS, {"update": "5"})
     record = RunRecord.read(tmp_path)
     assert record.commands == ("regard train --out a", "regard train --resume")
     assert (record.pairs("train"), record.pairs("valid")) == (14, 7)
@@ -36,6 +41,7 @@ def test_a_resumed_run_has_all_its_commands_and_its_last_scores(tmp_path: Path) 
 
     journal.write("valid", update=9, best=True, chrf=11.0, bleu=1.0, loss=1.0)
     journal.write("valid", update=12, best=False, chrf=10.0, bleu=1.0, loss=1.0)
+    save_file({"a": weights}, tmp_path / WEIGHTS, {"update": "9"})
     record = RunRecord.read(tmp_path)
     assert record.best["update"] == 9
     assert record.test_is_outdated
@@ -45,7 +51,7 @@ def test_a_resumed_run_has_all_its_commands_and_its_last_scores(tmp_path: Path) 
     model_card.write(tmp_path, recipe)
     card = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "Commands: `regard train --out a`, then `regard train --resume`\n" in card
-    assert "Test of the weights at update 5, not of these, on 3 pairs" in card
+    assert "Earlier test, of the weights at update 5, on 3 pairs" in card
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"files": 3}', '{"files": {"a": []}}'])

@@ -92,6 +92,7 @@ def test_attention_is_drawn_on_demand(open_report: Callable[..., Any]) -> None:
     assert page.locator(".map").count() == 0
 
     page.locator(".attention summary").first.click()
+    page.locator(".map").wait_for()  # a browser says only later that it has opened
     attention = comparison.examples[0].attention["rnn-attention/1"]
     assert page.locator(".map tbody tr").count() == len(attention.target)
     assert page.locator(".map thead th").all_inner_texts() == list(attention.source)

@@ -136,7 +136,7 @@ def _of_model(model: PublishedModel) -> Iterator[ChecklistItem]:
     """Yield what the training of a model left open."""
     record = model.record
     run = quote_argument(str(model.folder))
-    train_on = f"`regard train --out {run} --resume --set training.updates=N`"
+    train_on = f"`regard train --out {run} --resume --budget 20m`"
     if record.recipe is None:
         yield ChecklistItem(
             "how the model was made is not recorded here",

@@ -65,6 +65,7 @@ class CheckReport:
     pairs: int
     suspects: tuple[Suspect, ...] = ()  # by line
     shifts: tuple[Shift, ...] = ()
+    notes: tuple[str, ...] = ()  # on how the pairs were read
     by_line: dict[int, list[Suspect]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +88,7 @@ class CheckReport:
             if self.shifts
             else f"{counted(self.pairs, 'pair')}: {len(rows):,} suspect"
         ]
-        lines += [shift.describe() for shift in self.shifts]
+        lines += [*self.notes, *(shift.describe() for shift in self.shifts)]
         for kind, (action, meaning) in KINDS.items():
             own = [suspect for suspect in self.suspects if suspect.kind == kind]
             if not own:
@@ -173,7 +174,8 @@ def check_files(files: PairFiles) -> CheckReport:
     rows = PairReader(files)
     keep = [row != SKIPPED and CUT not in row for row in rows]
     pairs = FilePairs(files, np.array(keep, np.bool_))
-    return check_pairs(tuple(pairs) if len(pairs) <= IN_MEMORY else pairs)
+    report = check_pairs(tuple(pairs) if len(pairs) <= IN_MEMORY else pairs)
+    return replace(report, notes=rows.notes)
 
 
 def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:

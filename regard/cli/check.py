@@ -22,7 +22,8 @@ def check(command: CheckCommand) -> None:
     """Look for suspect pairs: garbled, swapped, shifted, in another language, and the like.
 
     What is usual is learnt from the pairs themselves. The report names each kind, how many pairs
-    are of it, three of them, and what training does with such pairs; nothing is changed.
+    are of it, three of them, and what training with data.check=true does with such pairs; this
+    command changes nothing.
     """
     from regard.data.checking.check import check_files
     from regard.data.file_formats import PairFiles

@@ -38,7 +38,7 @@ class ShardSummary:
     overlap_lines: list[str]
     """Report lines on what valid and test share with train."""
     sample: TextSample
-    """What a run that was killed before it had learnt from it needs when it is resumed."""
+    """Sample of the text, from which a run that was killed too early learns when it is resumed."""
 
     @classmethod
     def read(cls, folder: Path) -> ShardSummary:

@@ -77,7 +77,7 @@ class Table:
     records: Iterator[tuple[Record, int]]
     """All records, each with its number of lines."""
     has_names: bool = False
-    """Whether the first of `rows` holds the names of the columns without being a record."""
+    """True if the first of `rows` holds the names of the columns without being a record."""
     skipped: int = 0
     """Number of lines before the first record."""
     notes: Callable[[], list[str]] = field(default=list)

@@ -193,9 +193,9 @@ def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
 
     learnt_offsets = np.full(len(pairs), checker.offsets[0])
     suspects, scores = _check(pairs, checker, is_sampled & (learnt_offsets == 0))
-    offsets = find_offsets(pairs, scores, checker)
-    places: Sequence[int] = where_translations_stand({0: scores}, checker)
-    # What was learnt of pairs whose sides do not belong together is learnt again of those that do.
+    places = where_translations_stand({0: scores}, checker)
+    offsets = find_offsets(pairs, places, checker)
+    # Learn again, of the pairs as they belong together.
     for _ in range(ROUNDS if offsets else 0):
         scores_by_offset = {
             offset: scores_at(

@@ -54,16 +54,13 @@ class Shift:
 
 
 def find_offsets(
-    pairs: Iterable[Pair], scores: Floats, checker: PairChecker
+    pairs: Iterable[Pair], places: Sequence[int], checker: PairChecker
 ) -> list[int]:
-    """Return the offsets at which translations stand where the sides of pairs do not belong
-    together.
+    """Return the offsets at which the translations stand that are nowhere by their `places`.
 
-    `scores`: of each pair, by the checker. The pairs are read again only if there are such.
+    The pairs are read again only if there are such.
     """
-    evidence = _evidence(scores, checker)
-    states = _states([evidence, 0 * evidence])
-    stretches = _stretches(states, 1)
+    stretches = _stretches(np.array(places), NOWHERE)
     longest = sorted(stretches, key=len)[-STRETCHES:]
     return sorted({*_offsets(pairs, longest, checker)}) if longest else []
 

@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[Action, str]] = {
     "no letters": ("kept", "neither side has a letter"),
     "near-duplicate": ("kept", "the letters of an earlier pair"),
 }
-"""What is done with pairs of each kind, and what the kind is in words; the gravest first."""
+"""Action of training on pairs of each kind, and the kind in words; the gravest first."""
 HARMLESS = ("no letters", "near-duplicate")
 """Kinds that may be in a test set."""
 

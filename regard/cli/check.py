@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import typer
 
@@ -29,7 +29,8 @@ def check(command: CheckCommand) -> None:
     from regard.data.file_formats import PairFiles
 
     table = command.suspects
-    check_output(table, command.pairs, command.target, option="--suspects")
+    names = command.pairs, command.target, command.corrections
+    check_output(table, *names, option="--suspects")
     if table is not None and table.suffix.lower() not in TABLES:
         raise UsageError(
             f"`suspects=` wanted a name that ends in {' or '.join(TABLES)}, got {table}"
@@ -39,11 +40,12 @@ def check(command: CheckCommand) -> None:
     )
     if command.target is not None:
         files = PairFiles(command.pairs, command.target, max_line=command.max_line)
+    files = replace(files, corrections=command.corrections)
     say(f"checking the pairs of {' and '.join(files.names)}")
     report = check_files(files)
     if table is not None:
         report.write(table)
-        say(f"wrote {table} ({counted(len(report.suspects), 'suspect')})")
+        say(f"wrote {table} ({counted(len(report.by_line), 'suspect pair')})")
     if not command.json:
         for line in report.lines():
             typer.echo(line)

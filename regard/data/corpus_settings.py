@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,7 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from regard.common.settings import COUNT, FACTOR, Settings
-from regard.data.file_formats import PairFiles, languages_of_pairs
+from regard.data.file_formats import PairFiles, languages_of_pairs, table_path
 from regard.data.images import ImageSettings
 from regard.data.languages import (
     AUTO,
@@ -158,6 +159,11 @@ class CorpusSettings(Settings):
         description="Leave out suspect training pairs, or repair them: garbled, swapped, shifted, "
         "in another language … (`regard check` shows them).",
     )
+    corrections: str | None = Field(
+        None,
+        description="RUN/suspects.tsv, or the table of `regard check`, in which somebody has "
+        "corrected pairs of data.pairs, or of data.source and data.target.",
+    )
     drop_duplicates: bool = Field(
         False, description="Keep only the first of equal training pairs."
     )
@@ -197,10 +203,11 @@ class CorpusSettings(Settings):
 
     def _check_images(self, images: ImageSettings) -> None:
         """Raise ValueError for a setting that images exclude."""
-        if self.paths != images.paths or self.mix or self.alignments is not None:
+        others = self.paths != images.paths, self.mix, self.alignments, self.corrections
+        if any(others):
             raise ValueError(
-                "images exclude source, target, pairs, alignments and mix; give images or "
-                "sentences"
+                "images exclude source, target, pairs, alignments, corrections and mix; "
+                "give images or sentences"
             )
         if self.test_count is not None:
             raise ValueError(
@@ -222,6 +229,11 @@ class CorpusSettings(Settings):
             problems.append(
                 "alignments link the words of source and target, and there is only mix; give "
                 "it there"
+            )
+        if self.corrections is not None and (only_mix or self.alignments is not None):
+            problems.append(
+                "corrections are of source and target, or pairs, and exclude alignments, whose "
+                "links they would break; leave one out"
             )
         for number, part in enumerate(self.mix, 1):
             problems += _mix_problems(number, part)
@@ -255,6 +267,8 @@ class CorpusSettings(Settings):
         }
         for name, path in self.alignment_files.items():
             paths[f"{name}.alignments"] = data_path(path)
+        if self.corrections is not None:
+            paths["train.corrections"] = data_path(table_path(self.corrections))
         return paths | (self.images.paths if self.images is not None else {})
 
     @property
@@ -269,10 +283,13 @@ class CorpusSettings(Settings):
         """
         if self.images is not None and self.files("") == (None, None, None):
             return {}
-        return {
+        files = {
             name: self._pair_files(part.source, part.target, part.pairs, part.columns)
             for name, part in _parts(self)
         }
+        if self.corrections is not None:
+            files["train"] = replace(files["train"], corrections=self.corrections)
+        return files
 
     def _pair_files(
         self, source: str | None, target: str | None, pairs: str | None, columns: str

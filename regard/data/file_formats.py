@@ -31,6 +31,7 @@ from regard.data.caption_formats import (
 )
 from regard.data.delimited import read_delimited
 from regard.data.languages import Languages, languages_of_name
+from regard.data.pair_corrections import READ_COLUMNS, Correction, parse_corrections
 from regard.data.pairs import Dropped, format_lines
 from regard.data.spreadsheets import read_spreadsheet
 from regard.data.table_columns import (
@@ -70,6 +71,8 @@ class PairFiles:
     """Names or numbers of the columns of both sides, such as English,hsb; to be found if empty."""
     languages: Languages = field(default_factory=Languages)
     """The languages by which columns are chosen."""
+    corrections: str | None = None
+    """A table of suspect pairs with corrections (`read_corrections`)."""
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
@@ -101,7 +104,7 @@ class PairReader:
 
     After the last pair, `count` is the number of lines and `notes` describes the repairs. All that
     is wrong with the files is raised then, in one DataError. The `columns` of a table are known
-    with the first pair.
+    with the first pair. Pairs are corrected by the table of corrections, if there is one.
     """
 
     def __init__(self, files: PairFiles) -> None:
@@ -111,6 +114,30 @@ class PairReader:
         self.columns = Columns()
 
     def __iter__(self) -> Iterator[Row]:
+        name = self.files.corrections
+        if name is None:
+            yield from self._read()
+            return
+        corrections = read_corrections(name)
+        causes = []
+        for line, row in enumerate(self._read(), 1):
+            correction = corrections.pop(line, None)
+            if correction is None:
+                yield row
+                continue
+            reason = correction.why_not(row)
+            if reason:
+                causes.append(f"{name}: line {line} of the pairs {reason}")
+            yield correction.corrected
+        causes += [
+            f"{name}: the pairs have no line {line:,}; they end with line {self.count:,}"
+            for line in corrections
+        ]
+        if causes:
+            remedy = "these corrections are of other pairs; check them again (`regard check`)"
+            raise DataError(*causes, remedy)
+
+    def _read(self) -> Iterator[Row]:
         if self.files.pairs is not None:
             yield from self._read_table(str(self.files.pairs))
             return
@@ -201,6 +228,38 @@ def open_table(name: str, max_line: int = MAX_LINE) -> tuple[LineReader, Table]:
         return reader, read_spreadsheet(reader, sheet)
     assert form.open_table is not None
     return reader, form.open_table(reader)
+
+
+def named_cells(name: str, columns: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the cells of these columns in each row of a table, below the row that names them.
+
+    Raises DataError, with all causes, if there is no such row or the file cannot be read.
+    """
+    reader, table = open_table(name)
+    places = list[int]()
+    causes = []
+    number = table.skipped + 1
+    for record, count in table.records:
+        if isinstance(record, str):
+            causes.append(f"{name}: line {number}: fields that {record}")
+        number += count
+        cells = [cell or "" for cell in record]
+        if places:
+            cells += [""] * (1 + max(places) - len(cells))
+            yield [cells[place] for place in places]
+        elif {*columns} <= {*cells}:
+            places = [cells.index(column) for column in columns]
+    DataError.raise_all(reader.causes or causes)
+    if not places:
+        first = ", ".join(table.rows[0]) if table.rows else "nothing"
+        raise DataError(
+            f"{name}: wanted the columns {', '.join(columns)}, got {first:.80}"
+        )
+
+
+def read_corrections(name: str) -> dict[int, Correction]:
+    """Read a table of suspect pairs with corrections, by line. Raises DataError if it is none."""
+    return parse_corrections(name, named_cells(name, READ_COLUMNS))
 
 
 def is_table(name: str) -> bool:

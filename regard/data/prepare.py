@@ -25,6 +25,7 @@ from regard.data.corpus import Corpus, read_corpora
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
 from regard.data.examples import encode_pairs, pair_variation, resampler
+from regard.data.file_formats import read_corrections
 from regard.data.holdout import held_out_report, hold_out
 from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
@@ -52,6 +53,8 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 
 IMAGES, SHARDS = "images", "shards"  # subfolders of a run
+SUSPECTS = "suspects.tsv"
+"""The suspect training pairs, in a run folder."""
 
 SHARD_BYTES = 1_000_000_000
 """Bytes of training text above which `shards = "auto"` uses shards."""
@@ -303,8 +306,7 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     if data.check:
         log("looking for suspect pairs")
         train = {
-            name: checked(corpus, has_links=name in data.alignment_files)
-            for name, corpus in train.items()
+            name: _checked(request, name, corpus) for name, corpus in train.items()
         }
 
     held_out = dict[str, Corpus]()
@@ -350,6 +352,16 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     if on_disk:
         summary.write(folder)
     return _prepared(request, tokenizer, examples, evaluation, summary, links)
+
+
+def _checked(request: DataRequest, name: str, corpus: Corpus) -> Corpus:
+    """Return a training corpus without its suspect pairs, which are written to the run folder."""
+    data = request.data
+    corrections = data.training_files[name].corrections
+    reviewed = frozenset(() if corrections is None else read_corrections(corrections))
+    table = SUSPECTS if name == "train" else f"suspects-{name}.tsv"
+    has_links = name in data.alignment_files
+    return checked(corpus, request.run / table, reviewed, has_links)
 
 
 def _fit_tokenizer(

@@ -39,6 +39,10 @@ class CheckCommand:
             is_local=True,
         ),
     ] = None
+    corrections: Annotated[
+        str | None,
+        Option("Such a table in which somebody has corrected pairs: check them so."),
+    ] = None
     json: Annotated[
         bool, Option("Print the suspects as JSON, one a line, instead of the report.")
     ] = False

@@ -77,6 +77,12 @@ class TrainArguments:
             "Word alignments of the training pairs, such as 0-0 1-2: one head learns them."
         ),
     ] = None
+    corrections: Annotated[
+        PathField | None,
+        Option(
+            "RUN/suspects.tsv, or the table of regard check, in which pairs have been corrected."
+        ),
+    ] = None
     images: Annotated[
         PathField | None, Option("Instead of sentences: a folder of images.")
     ] = None

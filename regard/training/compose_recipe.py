@@ -58,6 +58,7 @@ FILE_ARGUMENTS = (
     "pairs",
     "columns",
     "alignments",
+    "corrections",
     "valid_source",
     "valid_target",
     "valid_pairs",

@@ -33,8 +33,8 @@ def test_suspects_are_told_with_lines_and_proposals(
     assert any("line 200: " in line and "#REF!" in line for line in done.lines)
     assert "wrote suspects.csv (" in done.err
 
-    with Path("suspects.csv").open(encoding="utf-8", newline="") as file:
-        rows = {row["kind"]: row for row in csv.DictReader(file)}
+    with Path("suspects.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = {row["kinds"]: row for row in csv.DictReader(file)}
     swapped = rows["swapped"]
     assert swapped["line"] == "100"
     assert (swapped["proposed source"], swapped["proposed target"]) == damaged

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from regard.common.atomic import write_text
+from regard.common.atomic import write_bytes
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.checking.lexicon import Floats
@@ -27,7 +27,13 @@ from regard.data.checking.shifts import (
 from regard.data.checking.suspects import HARMLESS, KINDS, Suspect
 from regard.data.checking.text_damage import letters_of
 from regard.data.corpus import Corpus, FilePairs
-from regard.data.file_formats import SKIPPED, PairFiles, PairReader
+from regard.data.file_formats import (
+    SKIPPED,
+    PairFiles,
+    PairReader,
+    read_corrections,
+)
+from regard.data.pair_corrections import COLUMNS
 from regard.data.pair_filters import SeenPairs
 from regard.data.pairs import Pair, chunks
 from regard.data.text import CUT
@@ -40,15 +46,6 @@ ROUNDS = 2
 """Rounds in which what is usual is learnt again, if translations stand elsewhere."""
 EXAMPLES = 3
 """Examples of each kind in a report."""
-HEADER = (
-    "line",
-    "kind",
-    "source",
-    "target",
-    "detail",
-    "proposed source",
-    "proposed target",
-)
 
 
 class Pairs(Protocol):
@@ -66,6 +63,7 @@ class CheckReport:
     suspects: tuple[Suspect, ...] = ()  # by line
     shifts: tuple[Shift, ...] = ()
     notes: tuple[str, ...] = ()  # on how the pairs were read
+    reviewed: frozenset[int] = frozenset()  # lines of pairs that somebody has corrected
     by_line: dict[int, list[Suspect]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -103,6 +101,8 @@ class CheckReport:
         `keeps_lines`: a pair that would be repaired is left out too, since its word links would be
         wrong.
         """
+        if line in self.reviewed:
+            return False
         if any(shift.first <= line <= shift.last for shift in self.shifts):
             return True
         actions = {suspect.action for suspect in self.by_line.get(line, ())}
@@ -118,34 +118,45 @@ class CheckReport:
         }
 
     def write(self, path: Path) -> None:
-        """Write the suspects as a table for whoever wrote the corpus: TSV, or CSV by the name."""
+        """Write the suspects as a table, a row for each line, for whoever wrote the corpus: TSV, or
+        CSV by the name. The mark at the beginning tells spreadsheets that it is UTF-8.
+        """
         text = io.StringIO(newline="")
         delimiter = "," if path.suffix.lower() == ".csv" else "\t"
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(HEADER)
-        for suspect in self.suspects:
-            proposal = suspect.proposal or ("", "")
+        writer.writerow(COLUMNS)
+        for line, suspects in self.by_line.items():
+            first = suspects[0]
+            kinds = "; ".join(suspect.kind for suspect in suspects)
+            details = "; ".join(filter(None, (suspect.detail for suspect in suspects)))
+            proposals = (suspect.proposal for suspect in suspects if suspect.proposal)
             writer.writerow(
                 (
-                    suspect.line,
-                    suspect.kind,
-                    suspect.source,
-                    suspect.target,
-                    suspect.detail,
-                    *proposal,
+                    line,
+                    kinds,
+                    first.source,
+                    first.target,
+                    details,
+                    *next(proposals, ("", "")),
                 )
             )
-        write_text(path, text.getvalue())
+        write_bytes(path, text.getvalue().encode("utf-8-sig"))
 
 
-def checked(corpus: Corpus, has_links: bool = False) -> Corpus:
+def checked(
+    corpus: Corpus,
+    table: Path,
+    reviewed: frozenset[int] = frozenset(),
+    has_links: bool = False,
+) -> Corpus:
     """Return a corpus without the pairs that training leaves out, the others repaired, and with a
-    report on them. Suspect pairs that stay are not held out.
+    report on them. Suspect pairs that stay are not held out; all are written to a table.
 
-    `has_links`: word links refer to the words of the pairs. Raises DataError if most of the sides
-    do not belong together.
+    `reviewed`: lines of pairs that are right, since somebody has corrected them. `has_links`: word
+    links refer to the words of the pairs. Raises DataError if most of the sides do not belong
+    together.
     """
-    report = check_pairs(corpus.pairs)
+    report = check_pairs(corpus.pairs, reviewed)
     names = " and ".join(corpus.report.files)
     if 2 * report.shifted > report.pairs:
         raise DataError(
@@ -158,12 +169,20 @@ def checked(corpus: Corpus, has_links: bool = False) -> Corpus:
             f"{names}: no pair is left, since all are suspect; `regard check` shows why, and "
             "data.check = false trains on them"
         )
+    notes = [*corpus.report.notes, *report.lines()]
+    if report.suspects:
+        report.write(table)
+        notes.append(
+            f"all are in {table.name} of the run folder: corrected there, they come back by "
+            "data.corrections"
+        )
     kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
     suspects = frozenset(
         suspect.line for suspect in report.suspects if suspect.kind not in HARMLESS
     )
-    notes = (*kept.report.notes, *report.lines())
-    return replace(kept, report=replace(kept.report, notes=notes), suspects=suspects)
+    return replace(
+        kept, report=replace(kept.report, notes=tuple(notes)), suspects=suspects
+    )
 
 
 def check_files(files: PairFiles) -> CheckReport:
@@ -174,12 +193,16 @@ def check_files(files: PairFiles) -> CheckReport:
     rows = PairReader(files)
     keep = [row != SKIPPED and CUT not in row for row in rows]
     pairs = FilePairs(files, np.array(keep, np.bool_))
-    report = check_pairs(tuple(pairs) if len(pairs) <= IN_MEMORY else pairs)
+    name = files.corrections
+    reviewed = frozenset(() if name is None else read_corrections(name))
+    report = check_pairs(tuple(pairs) if len(pairs) <= IN_MEMORY else pairs, reviewed)
     return replace(report, notes=rows.notes)
 
 
-def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
-    """Check the pairs of a corpus, in a few passes over them.
+def check_pairs(
+    pairs: Sequence[Pair] | Pairs, reviewed: frozenset[int] = frozenset()
+) -> CheckReport:
+    """Check the pairs of a corpus, but for those in `reviewed` lines, in a few passes over them.
 
     Memory holds a sample of the pairs, the suspects, and some twenty bytes for each pair.
     """
@@ -214,11 +237,14 @@ def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
     suspects = [
         suspect
         for suspect in suspects
-        if suspect.kind != "unrelated" or not any(suspect.line in own for own in apart)
+        if suspect.line not in reviewed
+        and (
+            suspect.kind != "unrelated" or not any(suspect.line in own for own in apart)
+        )
     ]
     order = {kind: number for number, kind in enumerate(KINDS)}
     suspects.sort(key=lambda suspect: (suspect.line, order[suspect.kind]))
-    return CheckReport(len(pairs), tuple(suspects), tuple(shifts))
+    return CheckReport(len(pairs), tuple(suspects), tuple(shifts), reviewed=reviewed)
 
 
 def _check(

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
 
+import numpy as np
+import numpy.typing as npt
+
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.attention.recorder import check_role
 from regard.common.errors import LineError, UsageError, repetition_note
@@ -240,21 +243,22 @@ class FolderTranslator(BasePipeline, Translator):
         self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> None:
         """Raise LineError for pairs so long that their weights would not fit into memory."""
+        LineError.raise_all([*self._too_long(rows, targets)])
+
+    def _too_long(
+        self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the index of each pair that is too long, and a sentence on it."""
         limits = self.settings.search
         most = max(limits.max_whole, 2 * (limits.longest_source or 0))
-        sizes = [
-            max(len(source), len(target))
-            for source, target in zip(rows, targets, strict=True)
-        ]
-        causes = list[tuple[int, str]]()
-        for index, size in enumerate(sizes):
+        for index, pair in enumerate(zip(rows, targets, strict=True)):
+            size = max(map(len, pair))
             if size > most:
-                cause = (
+                yield (
+                    index,
                     f"has {size:,} tokens, and a pair is read whole, up to {most:,} tokens; give "
-                    "its sentences in lines of their own"
+                    "its sentences in lines of their own",
                 )
-                causes.append((index, cause))
-        LineError.raise_all(causes)
 
     def encode(self, text: str) -> list[int]:
         return [*self.tokenizer.source.encode(as_text(text)), EOS]
@@ -274,6 +278,26 @@ class FolderTranslator(BasePipeline, Translator):
         self._check_pairs([encoded], [ids])
         (forced,) = force_decode(self._model, [encoded], [ids], with_attention=False)
         return float(forced.log_probs.sum())
+
+    def mean_log_probs(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> npt.NDArray[np.float64]:
+        """Return the mean log-probability of the tokens of each target, including the end of
+        sentence; NaN for pairs that are too long.
+        """
+        rows = [*map(self.encode, sources)]
+        ids = [*map(self.tokenizer.target.encode, targets)]
+        too_long = {index for index, _ in self._too_long(rows, ids)}
+        usable = [index for index in range(len(rows)) if index not in too_long]
+        means = np.full(len(rows), np.nan)
+        forced = force_decode(
+            self._model,
+            [rows[index] for index in usable],
+            [ids[index] for index in usable],
+            with_attention=False,
+        )
+        means[usable] = [decoding.log_probs.mean() for decoding in forced]
+        return means
 
     def align(self, readings: Readings) -> list[Link]:
         """Extract word links from readings, by the chosen layer and head.

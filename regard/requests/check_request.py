@@ -7,13 +7,19 @@ from typing import Annotated
 
 from pydantic.dataclasses import dataclass
 
+from regard.common.errors import UsageError
 from regard.common.requests import COMMAND, Option
 from regard.data.text import MAX_LINE
+from regard.requests.shared_fields import Device
 
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)
 class CheckCommand:
     """A call of `regard check`."""
+
+    def __post_init__(self) -> None:
+        if self.reverse is not None and self.model is None:
+            raise UsageError("`reverse=`: only with `model=`; give both")
 
     pairs: Annotated[
         str,
@@ -43,6 +49,21 @@ class CheckCommand:
         str | None,
         Option("Such a table in which somebody has corrected pairs: check them so."),
     ] = None
+    model: Annotated[
+        Path | None,
+        Option(
+            "Also say what this model finds improbable, and which words its attention leaves out.",
+            is_local=True,
+        ),
+    ] = None
+    reverse: Annotated[
+        Path | None,
+        Option(
+            "With --model: a model of the reverse direction, so that both judge.",
+            is_local=True,
+        ),
+    ] = None
+    device: Device = "auto"
     json: Annotated[
         bool, Option("Print the suspects as JSON, one a line, instead of the report.")
     ] = False

@@ -59,3 +59,11 @@ def test_a_line_that_is_lost_is_named(
 
     assert shown.endswith("translations stand 1 line above")
     assert abs(int(shown.split()[1]) - 301) <= 30
+
+
+def test_a_model_that_has_learnt_nothing_does_not_judge(
+    regard: Command, transformer: Path, data: Path
+) -> None:
+    call = f"check {data}/train.ko {data}/train.en --model {transformer}"
+    regard.fails(call, because="hardly trained", status=1)
+    regard.fails("check pairs.tsv --reverse run", because="only with --model")

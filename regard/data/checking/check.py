@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -53,6 +53,10 @@ class Pairs(Protocol):
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Pair]: ...
+
+
+Judge = Callable[[Sequence[Pair]], list[Suspect]]
+"""Returns the suspects among pairs."""
 
 
 @dataclass(frozen=True)
@@ -185,18 +189,31 @@ def checked(
     )
 
 
-def check_files(files: PairFiles) -> CheckReport:
-    """Check the pairs of files, which are read several times.
+def check_files(files: PairFiles, further: Sequence[Judge] = ()) -> CheckReport:
+    """Check the pairs of files, which are read several times; further judges see all in memory.
 
     Raises DataError, with all causes, for files that cannot be read.
     """
     rows = PairReader(files)
     keep = [row != SKIPPED and CUT not in row for row in rows]
-    pairs = FilePairs(files, np.array(keep, np.bool_))
+    pairs: Sequence[Pair] | Pairs = FilePairs(files, np.array(keep, np.bool_))
+    if further or len(pairs) <= IN_MEMORY:
+        pairs = tuple(pairs)
     name = files.corrections
     reviewed = frozenset(() if name is None else read_corrections(name))
-    report = check_pairs(tuple(pairs) if len(pairs) <= IN_MEMORY else pairs, reviewed)
-    return replace(report, notes=rows.notes)
+    report = check_pairs(pairs, reviewed)
+    suspects = list(report.suspects)
+    for judge in further:
+        suspects += judge([pair for pair in pairs if pair.line not in reviewed])
+    return replace(report, suspects=_in_order(suspects), notes=rows.notes)
+
+
+def _in_order(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
+    """Return suspects by line, and the gravest of each line first."""
+    order = {kind: number for number, kind in enumerate(KINDS)}
+    return tuple(
+        sorted(suspects, key=lambda suspect: (suspect.line, order[suspect.kind]))
+    )
 
 
 def check_pairs(

@@ -30,6 +30,8 @@ KINDS: dict[str, tuple[Action, str]] = {
         "a placeholder, tag or address is lost or invented",
     ),
     "several variants": ("kept", "several translations in one cell"),
+    "improbable": ("kept", "a model finds it hardly likelier than unrelated sides"),
+    "uncovered": ("kept", "a model's attention leaves words of the source out"),
     "no letters": ("kept", "neither side has a letter"),
     "near-duplicate": ("kept", "the letters of an earlier pair"),
 }

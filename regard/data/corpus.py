@@ -4,48 +4,22 @@ which lines to read again.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
-import numpy.typing as npt
 
 from regard.common.errors import DataError
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
 from regard.data.file_formats import PairFiles, PairReader, Row
+from regard.data.file_pairs import FilePairs, Mask
 from regard.data.pair_filters import Filters, PairFilter
 from regard.data.pairs import CorpusReport, Pair, chunks
 
 NO_FILTERS = Filters()
 """Drops empty pairs only."""
-Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class FilePairs:
-    """Pairs that stay in their files, since they exceed memory; each iteration reads them again."""
-
-    files: PairFiles
-    keep: Mask  # for each line, whether it is one of the pairs
-    repairs: Mapping[int, Row] = field(default_factory=dict)  # both sides, by line
-
-    def __len__(self) -> int:
-        return int(self.keep.sum())
-
-    def __iter__(self) -> Iterator[Pair]:
-        reader = PairReader(self.files)
-        rows = enumerate(reader, 1)
-        for line, row in compress(rows, self.keep):
-            yield Pair.read(*self.repairs.get(line, row), line)
-        deque(rows, maxlen=0)  # up to the end, where the reader knows its count
-        if reader.count != len(self.keep):
-            raise DataError(
-                f"{' and '.join(self.files.names)}: had {len(self.keep):,} lines a moment ago and "
-                f"{reader.count:,} now; do not change the files while training starts"
-            )
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ class CorpusReport:
         return lines + [f"  {note}" for note in self.notes]
 
 
-def chunks(items: Iterable[T], size: int = 0) -> Iterator[list[T]]:
-    """Yield the items in lists of `size`, by default `CHUNK`, the last one shorter."""
+def chunks(items: Iterable[T], size: int | None = None) -> Iterator[list[T]]:
+    """Yield the items in lists of `CHUNK`, or of another size, the last one shorter."""
     remaining = iter(items)
     while chunk := list(islice(remaining, size or CHUNK)):
         yield chunk

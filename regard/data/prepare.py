@@ -20,7 +20,7 @@ from regard.common.reading import reason_of
 from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
-from regard.data.checking.check import checked
+from regard.data.checking.checked_corpus import checked
 from regard.data.corpus import Corpus, read_corpora
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
 from regard.data.corpus_settings import EVALUATION, CorpusSettings

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from regard.common.errors import DataError
-from regard.data.checking.check import CheckReport, check_files, check_pairs, checked
+from regard.data.checking.check import CheckReport, check_files, check_pairs
+from regard.data.checking.checked_corpus import checked
+from regard.data.checking.key_index import KeyIndex
 from regard.data.checking.lexicon import ROUNDS, Lexicon, Stems
 from regard.data.checking.suspects import HARMLESS
 from regard.data.checking.text_damage import (
@@ -225,38 +227,60 @@ def expectation_maximisation(
     return counts
 
 
-def test_the_lexicon_is_that_of_the_equations() -> None:
-    texts = [("a b", "x y"), ("a", "x"), ("b c", "y z"), ("c", "z x"), ("a c d", "x")]
+def learn(texts: Sequence[Sides]) -> tuple[Lexicon, tuple[Stems, Stems], list[str]]:
+    """Return the lexicon of texts, the stems of both sides, and the names of its pairs."""
     tables = dict[str, int](), dict[str, int]()
-    sources = Stems([source for source, _ in texts], tables[0])
-    targets = Stems([target for _, target in texts], tables[1])
+    sides = (
+        Stems([source for source, _ in texts], tables[0]),
+        Stems([target for _, target in texts], tables[1]),
+    )
     sizes = len(tables[0]), len(tables[1])
-    lexicon = Lexicon.learn(sources, targets, np.arange(len(texts)), sizes)
+    lexicon = Lexicon.learn(*sides, np.arange(len(texts)), sizes)
+    sources, targets = ([*table] for table in tables)
+    pairs = [
+        f"{sources[key // sizes[1]]} {targets[key % sizes[1]]}"
+        for key in lexicon.index.keys.tolist()
+    ]
+    return lexicon, sides, pairs
 
-    expected = expectation_maximisation([(s.split(), t.split()) for s, t in texts])
-    names = [[*table] for table in tables]
-    actual = {
-        (names[0][key // sizes[1]], names[1][key % sizes[1]]): count
-        for key, count in zip(lexicon.keys, lexicon.counts, strict=True)
-    }
-    assert actual == pytest.approx(dict(expected))
+
+def test_the_lexicon_is_that_of_the_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.data.checking.lexicon.LEARNT_AT_ONCE", 2)
+    texts = [("a b", "x y"), ("a", "x"), ("b c", "y z"), ("c", "z x"), ("a c d", "x")]
+    lexicon, _, pairs = learn(texts)
+    forth = expectation_maximisation([(s.split(), t.split()) for s, t in texts])
+    back = expectation_maximisation([(t.split(), s.split()) for s, t in texts])
+
+    counts = lexicon.counts[:-1].T
+    assert dict(zip(pairs, counts[0], strict=True)) == pytest.approx(
+        {f"{source} {target}": count for (source, target), count in forth.items()}
+    )
+    assert dict(zip(pairs, counts[1], strict=True)) == pytest.approx(
+        {f"{source} {target}": count for (target, source), count in back.items()}
+    )
 
 
 def test_a_pair_teaches_nothing_about_itself() -> None:
     """Words that occur in one pair alone do not speak for it."""
-    texts = [("a b", "x y"), ("a b", "x y"), ("e f", "v w"), ("a e", "x v")]
-    tables = dict[str, int](), dict[str, int]()
-    sides = (
-        Stems([s for s, _ in texts], tables[0]),
-        Stems([t for _, t in texts], tables[1]),
+    lexicon, sides, _ = learn(
+        [("a b", "x y"), ("a b", "x y"), ("e f", "v w"), ("a e", "x v")]
     )
-    rows = np.arange(len(texts))
-    lexicon = Lexicon.learn(*sides, rows, (len(tables[0]), len(tables[1])))
+    rows = np.arange(4)
     with_itself, _ = lexicon.scores(*sides, rows, is_learnt=False)
     alone, _ = lexicon.scores(*sides, rows, is_learnt=True)
 
     assert (alone < with_itself).all()
     assert alone[0] > alone[2]
+
+
+def test_keys_are_looked_up_as_in_a_dictionary() -> None:
+    rng = np.random.default_rng(3)
+    for size in (0, 1, 3, 2_000):
+        keys = np.unique(rng.integers(0, 4 * size + 1, size)) << 20
+        wanted = rng.integers(0, 4 * size + 1, 3 * size) << 20
+        places = {key: place for place, key in enumerate(keys.tolist())}
+        expected = [places.get(key, -1) for key in wanted.tolist()]
+        assert KeyIndex(keys).places(wanted).tolist() == expected
 
 
 def test_damage_of_texts_is_repaired() -> None:
@@ -321,7 +345,7 @@ def test_files_are_checked_as_their_pairs_are(
     files = write_pairs(tmp_path / "a.tsv", pairs)
     in_memory = check_files(files)
     monkeypatch.setattr("regard.data.checking.check.IN_MEMORY", 10)
-    monkeypatch.setattr("regard.data.pairs.CHUNK", 256)
+    monkeypatch.setattr("regard.data.checking.check.CHECKED_AT_ONCE", 256)
 
     assert check_files(files) == in_memory == report_on(pairs)
 

@@ -1,4 +1,4 @@
-"""Check the pairs of a corpus, and put right or leave out those that are suspect."""
+"""Check the pairs of a corpus or of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from regard.common.atomic import write_bytes
 from regard.common.counting import counted
-from regard.common.errors import DataError
 from regard.data.checking.lexicon import Floats
 from regard.data.checking.pair_checker import BLOCK, PairChecker
 from regard.data.checking.shifts import (
@@ -24,15 +23,15 @@ from regard.data.checking.shifts import (
     shifts_of,
     where_translations_stand,
 )
-from regard.data.checking.suspects import HARMLESS, KINDS, Suspect
+from regard.data.checking.suspects import KINDS, Suspect
 from regard.data.checking.text_damage import letters_of
-from regard.data.corpus import Corpus, FilePairs
 from regard.data.file_formats import (
     SKIPPED,
     PairFiles,
     PairReader,
     read_corrections,
 )
+from regard.data.file_pairs import FilePairs
 from regard.data.pair_corrections import COLUMNS
 from regard.data.pair_filters import SeenPairs
 from regard.data.pairs import Pair, chunks
@@ -40,6 +39,8 @@ from regard.data.text import CUT
 
 SAMPLE = 30_000
 """Pairs from which it is learnt what is usual."""
+CHECKED_AT_ONCE = 2_048
+"""Pairs whose arrays fit the cache of a processor."""
 IN_MEMORY = 200_000
 """Pairs that are held in memory, at most."""
 ROUNDS = 2
@@ -147,48 +148,6 @@ class CheckReport:
         write_bytes(path, text.getvalue().encode("utf-8-sig"))
 
 
-def checked(
-    corpus: Corpus,
-    table: Path,
-    reviewed: frozenset[int] = frozenset(),
-    has_links: bool = False,
-) -> Corpus:
-    """Return a corpus without the pairs that training leaves out, the others repaired, and with a
-    report on them. Suspect pairs that stay are not held out; all are written to a table.
-
-    `reviewed`: lines of pairs that are right, since somebody has corrected them. `has_links`: word
-    links refer to the words of the pairs. Raises DataError if most of the sides do not belong
-    together.
-    """
-    report = check_pairs(corpus.pairs, reviewed)
-    names = " and ".join(corpus.report.files)
-    if 2 * report.shifted > report.pairs:
-        raise DataError(
-            *(f"{names}: {shift.describe()}" for shift in report.shifts),
-            "correct the files (`regard check` shows where), or set data.check = false",
-        )
-    mask = [not report.is_dropped(pair.line, has_links) for pair in corpus]
-    if not any(mask):
-        raise DataError(
-            f"{names}: no pair is left, since all are suspect; `regard check` shows why, and "
-            "data.check = false trains on them"
-        )
-    notes = [*corpus.report.notes, *report.lines()]
-    if report.suspects:
-        report.write(table)
-        notes.append(
-            f"all are in {table.name} of the run folder: corrected there, they come back by "
-            "data.corrections"
-        )
-    kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
-    suspects = frozenset(
-        suspect.line for suspect in report.suspects if suspect.kind not in HARMLESS
-    )
-    return replace(
-        kept, report=replace(kept.report, notes=tuple(notes)), suspects=suspects
-    )
-
-
 def check_files(files: PairFiles, further: Sequence[Judge] = ()) -> CheckReport:
     """Check the pairs of files, which are read several times; further judges see all in memory.
 
@@ -275,7 +234,7 @@ def _check(
     exact = SeenPairs()
     near = SeenPairs()
     row = 0
-    for chunk in chunks(pairs):
+    for chunk in chunks(pairs, CHECKED_AT_ONCE):
         learnt = is_learnt[row : row + len(chunk)]
         new, own_scores = checker.check(chunk, learnt)
         suspects += new + _near_duplicates(chunk, exact, near)
@@ -289,7 +248,7 @@ def _near_duplicates(
 ) -> list[Suspect]:
     """Return the pairs that have the letters of an earlier one, but not its other characters."""
     letters = [
-        replace(pair, source=letters_of(pair.source), target=letters_of(pair.target))
+        Pair(letters_of(pair.source), letters_of(pair.target), pair.line)
         for pair in pairs
     ]
     is_new = exact.first_seen(pairs)

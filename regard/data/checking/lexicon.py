@@ -1,8 +1,8 @@
 """Lexicon of words that translate each other: IBM model 1 (Brown et al. 1993) between word stems,
-learnt from the pairs that it then judges.
+in both directions, learnt from the pairs that it then judges.
 
 Axes: R rows, S source stems, T target stems of all rows; E pairs of a source and a target stem of
-one row.
+one row; K different such pairs; 2 directions: from source to target, and back.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.checking.key_index import Ints, KeyIndex
 from regard.data.language_id import letters_of_words
 
 STEM = 5
@@ -24,6 +27,8 @@ STEMS = 40
 """Stems of a text that are read."""
 ROUNDS = 5
 """Rounds of expectation maximisation."""
+LEARNT_AT_ONCE = 4096
+"""Pairs of texts whose pairs of stems are counted at once."""
 _NULL = 0.1
 """Weight of the empty source word."""
 _FLOOR = 0.02
@@ -31,25 +36,25 @@ _FLOOR = 0.02
 _DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]+|[\uac00-\ud7a3]+")
 _DIGITS = re.compile(r"\d+")
 
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 def stems(text: str) -> list[str]:
     """Return the stems of a text's words, each once, and its numbers."""
-    stems_of_text = dict[str, None]()
-    for word in letters_of_words(text).split():
-        dense = _DENSE.match(word)
-        if dense is None:
-            stems_of_text[word[:STEM]] = None
-        elif word[0] >= "\uac00":
-            stems_of_text[word[:DENSE_STEM]] = None
-        else:  # words of Japanese and Chinese are not divided
-            for start in range(max(1, len(word) - 1)):
-                stems_of_text[word[start : start + DENSE_STEM]] = None
-    for number in _DIGITS.findall(text):
-        stems_of_text[number] = None
-    return list(stems_of_text)[:STEMS]
+    words = letters_of_words(text).split()
+    parts = chain.from_iterable(map(_stems_of_word, words))
+    return [*dict.fromkeys(chain(parts, _DIGITS.findall(text)))][:STEMS]
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems_of_word(word: str) -> Sequence[str]:
+    if _DENSE.match(word) is None:
+        return (word[:STEM],)
+    if word[0] >= "\uac00":
+        return (word[:DENSE_STEM],)
+    # Words of Japanese and Chinese are not divided.
+    starts = range(max(1, len(word) - 1))
+    return [word[start : start + DENSE_STEM] for start in starts]
 
 
 class Stems:
@@ -63,11 +68,10 @@ class Stems:
         counts = list[int]()
         for text in texts:
             before = len(ids)
-            for stem in stems(text):
-                if grows:
-                    ids.append(table.setdefault(stem, len(table)))
-                elif stem in table:
-                    ids.append(table[stem])
+            if grows:
+                ids += [table.setdefault(stem, len(table)) for stem in stems(text)]
+            else:
+                ids += [table[stem] for stem in stems(text) if stem in table]
             counts.append(len(ids) - before)
         self.ids = np.array(ids, np.int64)
         self.counts = np.array(counts, np.int64)
@@ -81,99 +85,153 @@ class Stems:
         return positions, self.ids[np.repeat(self.starts[rows], counts) + within]
 
 
+class StemPairs:
+    """Each pair of a source and a target stem of the same row."""
+
+    def __init__(self, sources: Stems, targets: Stems, rows: Ints) -> None:
+        self.size = len(rows)
+        source_rows, source_ids = sources.select(rows)
+        target_rows, target_ids = targets.select(rows)
+        self.rows = source_rows, target_rows  # of each stem: (S,), (T,)
+        self.ids = source_ids, target_ids  # (S,), (T,)
+        counts = sources.counts[rows]
+        starts = np.cumsum(counts) - counts
+        repeats = counts[target_rows]
+        ends = np.cumsum(repeats)
+        first = starts[target_rows] - (ends - repeats)
+        source = np.arange(repeats.sum()) + np.repeat(first, repeats)
+        target = np.repeat(np.arange(len(target_rows)), repeats)
+        # Of the two stems of each pair: (E,), (E,).
+        self.places = source.astype(np.int32), target.astype(np.int32)
+
+    def keys(self, width: int) -> Ints:
+        """Return a number for each pair (E,); `width`: number of different target stems."""
+        source, target = self.places
+        keys: Ints = self.ids[0][source] * width + self.ids[1][target]
+        return keys
+
+    def shares(self, side: int, probabilities: Floats, background: Floats) -> Floats:
+        """Return the probability that each pair translates one another (E,), if the stems of a
+        side are given and have these `probabilities` (E,); `background`: of the other stems.
+        """
+        explained = self.places[1 - side]
+        norms = _sums(explained, probabilities, len(background)) + _NULL * background
+        return probabilities / np.maximum(norms, 1e-12)[explained]
+
+
 @dataclass(frozen=True)
 class Lexicon:
     """Expected counts of source and target stems that translate each other."""
 
-    keys: Ints  # source id * number of target stems + target id, sorted
-    probabilities: Floats  # of each key, by which its count is expected
-    counts: Floats  # of each key
-    source_counts: Floats  # of each source stem
-    target_counts: Ints  # texts in which each target stem occurs
+    index: (
+        KeyIndex  # of the pairs of stems, whose key is source * target stems + target
+    )
+    probabilities: (
+        Floats  # by which each count is expected (K + 1, 2); the last row is 0
+    )
+    counts: Floats  # (K + 1, 2); the last row, of any other pair, is 0
+    totals: tuple[Floats, Floats]  # expected counts of each source, target stem
+    occurrences: tuple[Ints, Ints]  # texts in which each source, target stem occurs
 
     @classmethod
     def learn(
         cls, sources: Stems, targets: Stems, rows: Ints, sizes: tuple[int, int]
     ) -> Lexicon:
         """Learn from the pairs of texts in these rows; `sizes`: numbers of different stems."""
-        source_rows, source_ids = sources.select(rows)
-        target_rows, target_ids = targets.select(rows)
-        source, target = _crossed(source_rows, target_rows, len(rows))
-        target_counts = np.bincount(target_ids, minlength=sizes[1])
-        background = target_counts / max(1, len(target_ids))
-        keys, index = np.unique(
-            source_ids[source] * sizes[1] + target_ids[target], return_inverse=True
+        blocks = [
+            StemPairs(sources, targets, rows[start : start + LEARNT_AT_ONCE])
+            for start in range(0, len(rows), LEARNT_AT_ONCE)
+        ]
+        keys = [np.unique(pairs.keys(sizes[1])) for pairs in blocks]
+        index = KeyIndex(np.unique(np.concatenate(keys)))
+        del keys
+        places = [
+            index.places(pairs.keys(sizes[1])).astype(np.int32) for pairs in blocks
+        ]
+        occurrences = (
+            np.bincount(sources.select(rows)[1], minlength=sizes[0]),
+            np.bincount(targets.select(rows)[1], minlength=sizes[1]),
         )
-        probabilities = counts = np.ones(len(keys))
-        source_counts = _sums(keys // sizes[1], counts, sizes[0])
-        for _ in range(ROUNDS):
-            probabilities = counts / source_counts[keys // sizes[1]]
-            weights = probabilities[index]
-            total = _sums(target, weights, len(target_ids))
-            total += _NULL * background[target_ids]
-            counts = _sums(index, weights / total[target], len(keys))
-            source_counts = _sums(keys // sizes[1], counts, sizes[0])
-        return cls(keys, probabilities, counts, source_counts, target_counts)
+        learnt = list(zip(blocks, places, strict=True))
+        stems_of_keys = np.divmod(index.keys, sizes[1])
+        probabilities, counts = np.zeros((2, len(index.keys) + 1, 2))
+        for side, given in enumerate(stems_of_keys):
+            expected = _expect(learnt, side, given, occurrences[1 - side])
+            probabilities[:-1, side], counts[:-1, side] = expected
+        totals = (
+            _sums(stems_of_keys[0], counts[:-1, 0], sizes[0]),
+            _sums(stems_of_keys[1], counts[:-1, 1], sizes[1]),
+        )
+        return cls(index, probabilities, counts, totals, occurrences)
 
     def scores(
         self, sources: Stems, targets: Stems, rows: Ints, is_learnt: bool
     ) -> tuple[Floats, Floats]:
-        """Return how well source stems explain target stems, of each pair of texts: the gain over
-        the background in nats, divided by the root of the number of known stems; and that number.
+        """Return how well the stems of each pair of texts explain each other: the gain over the
+        background in nats, divided by the root of the number of known stems, for both directions
+        together; and the number of known target stems.
 
         `is_learnt`: the pairs were learnt from, and what they themselves have taught does not
         count.
         """
-        source_rows, source_ids = sources.select(rows)
-        target_rows, target_ids = targets.select(rows)
-        size = len(rows)
-        source, target = _crossed(source_rows, target_rows, size)
-        width = len(self.target_counts)
-        background = self.target_counts / max(1, self.target_counts.sum())
-        wanted = source_ids[source] * width + target_ids[target]
-        index = _places(self.keys, wanted)
-        is_known = self.keys[index] == wanted
-        counts = np.where(is_known, self.counts[index], 0.0)
-        totals = self.source_counts[source_ids[source]]
-        if is_learnt:
-            weights = np.where(is_known, self.probabilities[index], 0.0)
-            norms = _sums(target, weights, len(target_ids))
-            norms += _NULL * background[target_ids]
-            own = weights / np.maximum(norms[target], 1e-12)
-            counts = np.maximum(counts - own, 0)
-            totals = totals - _sums(source, own, len(source_ids))[source]
-        probabilities = counts / np.maximum(totals + 0.5, 0.5)
+        pairs = StemPairs(sources, targets, rows)
+        places = self.index.places(pairs.keys(len(self.occurrences[1])))
+        forth, known = self._gains(pairs, places, 0, is_learnt)
+        back, _ = self._gains(pairs, places, 1, is_learnt)
+        return forth + back, known
 
-        explained = _sums(target, probabilities, len(target_ids))
-        lengths = np.maximum(sources.counts[rows], 1)[target_rows]
-        known = self.target_counts[target_ids] > 1
-        usual = np.where(known, background[target_ids], 1.0)
-        gains = np.log((explained / lengths + _FLOOR * usual) / usual)
-        number = _sums(target_rows, known.astype(np.float64), size)
-        gain = _sums(target_rows, gains * known, size)
+    def _gains(
+        self, pairs: StemPairs, places: Ints, side: int, is_learnt: bool
+    ) -> tuple[Floats, Floats]:
+        """Return the gains, and the numbers of known stems, if the stems of a side are given and
+        those of the other explained.
+        """
+        given, explained = pairs.places[side], pairs.places[1 - side]
+        ids, rows = pairs.ids[1 - side], pairs.rows[1 - side]
+        occurrences = self.occurrences[1 - side]
+        background = occurrences[ids] / max(1, occurrences.sum())
+        counts = self.counts[places, side]
+        totals = self.totals[side][pairs.ids[side]]
+        if is_learnt:
+            own = pairs.shares(side, self.probabilities[places, side], background)
+            counts = np.maximum(counts - own, 0)
+            totals = totals - _sums(given, own, len(totals))
+        probabilities = counts / np.maximum(totals + 0.5, 0.5)[given]
+
+        chance = _sums(explained, probabilities, len(ids))
+        lengths = np.maximum(np.bincount(pairs.rows[side], minlength=pairs.size), 1)
+        known = occurrences[ids] > 1
+        usual = np.where(known, background, 1.0)
+        gains = np.log((chance / lengths[rows] + _FLOOR * usual) / usual)
+        number = _sums(rows, known.astype(np.float64), pairs.size)
+        gain = _sums(rows, gains * known, pairs.size)
         return gain / np.sqrt(np.maximum(number, 1)), number
 
 
-def _places(keys: Ints, wanted: Ints) -> Ints:
-    """Return where sorted keys have each wanted one, or another near it; keys are searched in
-    their order, which keeps memory near.
+def _expect(
+    blocks: Sequence[tuple[StemPairs, npt.NDArray[np.int32]]],
+    side: int,
+    given: Ints,
+    occurrences: Ints,
+) -> tuple[Floats, Floats]:
+    """Return the probability and the expected count of each of the different pairs of stems (K,),
+    if the stems of a side are `given` (K,) and explain the others.
+
+    `blocks`: the pairs of some texts, and which of the different pairs each is; `occurrences`: of
+    the stems that are explained.
     """
-    order = np.argsort(wanted)
-    places = np.empty_like(wanted)
-    places[order] = np.searchsorted(keys, wanted[order])
-    return np.minimum(places, len(keys) - 1)
+    background = occurrences / max(1, occurrences.sum())
+    probabilities = counts = np.ones(len(given))
+    for _ in range(ROUNDS):
+        probabilities = counts / _sums(given, counts)[given]
+        counts = np.zeros(len(given))
+        for pairs, places in blocks:
+            usual = background[pairs.ids[1 - side]]
+            shares = pairs.shares(side, probabilities[places], usual)
+            counts += _sums(places, shares, len(given))
+    return probabilities, counts
 
 
-def _sums(groups: Ints, values: Floats, size: int) -> Floats:
+def _sums(groups: npt.NDArray[np.integer], values: Floats, size: int = 0) -> Floats:
     """Return the sum of the values of each group."""
-    return np.bincount(groups, values, size).astype(np.float64)
-
-
-def _crossed(source_rows: Ints, target_rows: Ints, size: int) -> tuple[Ints, Ints]:
-    """Return each pair of a source and a target stem of the same row, as indices (E, E)."""
-    source_counts = np.bincount(source_rows, minlength=size)
-    starts = np.cumsum(source_counts) - source_counts
-    repeats = source_counts[target_rows]
-    target = np.repeat(np.arange(len(target_rows)), repeats)
-    within = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    return starts[target_rows[target]] + within, target
+    return np.bincount(groups, values, size).astype(np.float64, copy=False)

@@ -16,7 +16,9 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.checking.lexicon import Floats, Ints, Lexicon, Stems
+from regard.data.checking.lengths import BUCKETS, Lengths
+from regard.data.checking.lexicon import Floats
+from regard.data.checking.pair_lexicon import LONGEST_CHECKED, PairLexicon, read_texts
 from regard.data.checking.suspects import Suspect
 from regard.data.checking.text_damage import (
     has_lost_letters,
@@ -27,7 +29,7 @@ from regard.data.checking.text_damage import (
 )
 from regard.data.language_id import UNKNOWN_RATIO, UNKNOWN_WIDTH, LanguageId
 from regard.data.pairs import Pair
-from regard.data.spans import find_spans, may_have_spans
+from regard.data.spans import find_spans
 
 BLOCK = 200
 """Lines of a block of the sample."""
@@ -35,8 +37,6 @@ OFFSETS = range(-5, 6)
 """Lines by which the sides of pairs may be shifted against each other."""
 TRIED_BLOCKS = 8
 """Blocks of lines on which offsets are tried."""
-LONGEST_CHECKED = 2_000
-"""Characters of a side that are looked at."""
 SWAPPED_NATS = 6.0
 """Evidence, in nats, that both sides are in the language of the other column."""
 UNTRANSLATED_NATS = 12.0
@@ -45,18 +45,8 @@ OTHER_CERTAINTY = -2.0
 """Certainty below which a text is in no language of the corpus; see `LanguageId.detect`."""
 FEWEST_LETTERS = 9
 """Letters below which no language is told."""
-MOST_BLAMED = 0.01
-"""Largest share of good pairs that the lexicon may call unrelated."""
-SCORED = 8_000
-"""Pairs from which the score of unrelated sides is told."""
-FEWEST_STEMS = 4
-"""Known stems below which the lexicon does not judge."""
 ODD_DEVIATIONS = 4.0
 """Deviations from the usual length of a translation."""
-LEAST_DEVIATION = 0.12
-"""Least deviation of a logarithm of a ratio of lengths."""
-BUCKETS = 8
-"""Groups of equally many pairs by their length, each with its own usual ratio."""
 SEVERAL = 5
 """Different sources that have a boilerplate target, at least."""
 BOILERPLATE_SHARE = 0.0005
@@ -67,123 +57,9 @@ LONGEST_VARIANT = 60
 """Characters of the longest translation that may be one of several in a cell."""
 SEPARATORS = " / ", "/", ";", "|"
 """Signs between variants of a translation in one cell."""
+_MAY_HAVE_PLACEHOLDERS = re.compile(r"[{%$#@<\[_]|:[^\s\d]|\.[A-Za-z]|[^\0-\uffff]")
+"""Signs of which each of them has one."""
 _NUMBER = re.compile(r"\d+")
-_ADDED = 8.0
-"""Characters that are added to lengths, since short texts vary more."""
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """Usual lengths of translations: by the logarithm of the mean length, the median of the
-    logarithm of the ratio, and its deviations below and above.
-    """
-
-    edges: Floats  # of the buckets
-    middles: Floats
-    below: Floats
-    above: Floats
-
-    @classmethod
-    def learn(cls, pairs: Sequence[Pair]) -> Lengths:
-        """Learn from pairs of which no side is empty."""
-        size, ratio = _sizes(pairs)
-        edges = np.quantile(size, np.linspace(0, 1, BUCKETS + 1))[1:-1]
-        buckets = np.searchsorted(edges, size)
-        quantiles = []
-        for bucket in range(BUCKETS):
-            own = ratio[buckets == bucket]
-            quantiles.append(
-                np.quantile(own if len(own) > 20 else ratio, (0.16, 0.5, 0.84))
-            )
-        low, middle, high = np.array(quantiles).T
-        return cls(
-            edges,
-            middle,
-            np.maximum(middle - low, LEAST_DEVIATION),
-            np.maximum(high - middle, LEAST_DEVIATION),
-        )
-
-    def deviations(self, pairs: Sequence[Pair]) -> Floats:
-        """Return for each pair by how many deviations its target is longer, or shorter (below 0),
-        than usual.
-        """
-        size, ratio = _sizes(pairs)
-        bucket = np.searchsorted(self.edges, size)
-        difference = ratio - self.middles[bucket]
-        scale = np.where(difference < 0, self.below[bucket], self.above[bucket])
-        return difference / scale
-
-
-@dataclass(frozen=True)
-class PairLexicons:
-    """Lexicons of both directions: target stems by source stems, and the reverse."""
-
-    tables: tuple[dict[str, int], dict[str, int]]
-    lexicons: tuple[Lexicon, Lexicon]
-
-    @classmethod
-    def learn(cls, pairs: Sequence[Pair]) -> PairLexicons:
-        """Learn from pairs."""
-        tables = dict[str, int](), dict[str, int]()
-        sources, targets = map(Stems, _texts(pairs), tables)
-        sizes = len(tables[0]), len(tables[1])
-        rows = np.arange(len(pairs))
-        forth = Lexicon.learn(sources, targets, rows, sizes)
-        back = Lexicon.learn(targets, sources, rows, sizes[::-1])
-        return cls(tables, (forth, back))
-
-    def scores(
-        self,
-        sources: Sequence[Pair],
-        targets: Sequence[Pair],
-        is_learnt: npt.NDArray[np.bool_],
-    ) -> Floats:
-        """Return how well the sources of these pairs and the targets of those translate each other;
-        NaN if too few words are known.
-
-        `is_learnt`: which of them, so combined, the lexicons were learnt from.
-        """
-        sides = (
-            Stems(_texts(sources)[0], self.tables[0], grows=False),
-            Stems(_texts(targets)[1], self.tables[1], grows=False),
-        )
-        result = np.full(len(sources), math.nan)
-        for learnt in (False, True):
-            rows: Ints = np.flatnonzero(is_learnt == learnt)
-            if len(rows):
-                forth, known = self.lexicons[0].scores(*sides, rows, learnt)
-                back, _ = self.lexicons[1].scores(*sides[::-1], rows, learnt)
-                judged = known >= FEWEST_STEMS
-                result[rows] = np.where(judged, forth + back, math.nan)
-        return result
-
-    def levels(self, pairs: Sequence[Pair]) -> tuple[float, float]:
-        """Return the score below which the sides of a pair are unrelated, and the median score of
-        the pairs; they were learnt from.
-
-        The first finds 98 % of pairs whose sides are drawn at random, or fewer if good pairs would
-        be blamed: those below the median of random pairs are unrelated, and few times as many are
-        above it. Where hardly any pair scores above it, it is in the middle of that gap.
-        """
-        scored = pairs[:: 1 + len(pairs) // SCORED]
-        are_learnt = np.ones(len(scored), np.bool_)
-        own = self.scores(scored, scored, are_learnt)
-        drawn = np.random.default_rng(0).permutation(len(scored))
-        others = [scored[index] for index in drawn.tolist()]
-        random = self.scores(scored, others, ~are_learnt)
-        own, random = (np.sort(scores[~np.isnan(scores)]) for scores in (own, random))
-        if not len(own) or not len(random):
-            return -math.inf, -math.inf
-        shares = np.linspace(0.5, 0.98, 49)  # of the random pairs that are found
-        candidates = np.quantile(random, shares)
-        usual = float(np.median(own))
-        if usual <= candidates[-1]:
-            return float(candidates[-1]), usual
-        blamed = np.searchsorted(own, candidates) / len(own)
-        most = blamed[0] + max(MOST_BLAMED, 4 * blamed[0])
-        best = np.flatnonzero(blamed <= most)[-1]
-        above = np.quantile(own, min(1, blamed[best] + MOST_BLAMED))
-        return float(candidates[best] + above) / 2, usual
 
 
 @dataclass(frozen=True)
@@ -195,7 +71,7 @@ class PairChecker:
     scripts: tuple[str, str]  # in which most letters of each side are written
     boilerplate: frozenset[str]
     usual_ratio: float  # characters of a target for each of its source
-    lexicons: PairLexicons
+    lexicon: PairLexicon
     unrelated: float  # score below which sides are unrelated
     usual: float  # median score of the pairs
     offsets: Sequence[int]  # lines by which the targets of the sample stand lower
@@ -218,16 +94,16 @@ class PairChecker:
 
     @classmethod
     def _learn(cls, pairs: Sequence[Pair], offsets: Sequence[int]) -> PairChecker:
-        sources, targets = _texts(pairs)
-        lexicons = PairLexicons.learn(pairs)
-        unrelated, usual = lexicons.levels(pairs)
+        sources, targets = read_texts(pairs)
+        lexicon = PairLexicon.learn(pairs)
+        unrelated, usual = lexicon.levels(pairs)
         return cls(
             Lengths.learn(pairs),
             LanguageId.learn({"source": sources, "target": targets}),
             (_main_script(sources), _main_script(targets)),
             _boilerplate(pairs),
             median(len(pair.target) / len(pair.source) for pair in pairs),
-            lexicons,
+            lexicon,
             unrelated,
             usual,
             offsets,
@@ -255,7 +131,7 @@ class PairChecker:
         suspects += foreign
         is_swapped = {s.line for s in foreign if s.kind == "swapped"}
         suspects += [s for s in self._by_content(sound) if s.line not in is_swapped]
-        scores[whole] = self.lexicons.scores(sound, sound, is_learnt[whole])
+        scores[whole] = self.lexicon.scores(sound, sound, is_learnt[whole])
         suspects += [
             _suspect(pairs[row], "unrelated")
             for row in np.flatnonzero(scores < self.unrelated).tolist()
@@ -295,7 +171,7 @@ class PairChecker:
 
     def _lacks_script(self, text: str, side: int) -> bool:
         """Return whether no letter of a text is in the script of its side."""
-        return not any(script_of(letter) == self.scripts[side] for letter in {*text})
+        return not any(script_of(letter) == self.scripts[side] for letter in text)
 
     def _by_content(self, pairs: Sequence[Pair]) -> Iterator[Suspect]:
         """Yield pairs that are unusual in other respects."""
@@ -361,16 +237,10 @@ def _best_offset(sample: Sequence[Pair]) -> int:
         offsets = [offset] * len(tried)
         pairs = _with_letters(aligned(tried, offsets))
         if len(pairs) >= 2 * BUCKETS:
-            _, usual = PairLexicons.learn(pairs).levels(pairs)
+            _, usual = PairLexicon.learn(pairs).levels(pairs)
             if usual > best_usual:
                 best, best_usual = offset, usual
     return best
-
-
-def _texts(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
-    """Return the sources and the targets, as far as they are looked at."""
-    sources = [pair.source[:LONGEST_CHECKED] for pair in pairs]
-    return sources, [pair.target[:LONGEST_CHECKED] for pair in pairs]
 
 
 def _with_letters(pairs: Sequence[Pair]) -> list[Pair]:
@@ -389,10 +259,12 @@ def _damage(pair: Pair) -> Iterator[Suspect]:
     elif has_lost_letters(source, target) or has_lost_letters(target, source):
         yield _suspect(pair, "lost letters")
     else:
-        proposal = unescaped(ungarbled(source)), unescaped(ungarbled(target))
-        for kind, repair in (("garbled", ungarbled), ("entities", unescaped)):
-            if (repair(source), repair(target)) != (source, target):
-                yield _suspect(pair, kind, proposal=proposal)
+        sides = ungarbled(source), ungarbled(target)
+        proposal = unescaped(sides[0]), unescaped(sides[1])
+        if sides != (source, target):
+            yield _suspect(pair, "garbled", proposal=proposal)
+        if (unescaped(source), unescaped(target)) != (source, target):
+            yield _suspect(pair, "entities", proposal=proposal)
 
 
 def _suspect(
@@ -439,7 +311,7 @@ def _own_words(pair: Pair) -> tuple[str, str]:
 
 def _placeholders(text: str) -> list[str]:
     """Return what a program replaces in a text, its tags and addresses."""
-    if not may_have_spans(text):
+    if not _MAY_HAVE_PLACEHOLDERS.search(text):
         return []
     return [
         text[span.start : span.end]
@@ -452,8 +324,10 @@ def _difference(
     pair: Pair, parts_of: Callable[[str], list[str]]
 ) -> tuple[list[str], list[str]]:
     """Return the parts of a source that its target lacks, and the reverse."""
-    source = Counter(parts_of(pair.source))
-    target = Counter(parts_of(pair.target))
+    parts = parts_of(pair.source), parts_of(pair.target)
+    if parts[0] == parts[1]:
+        return [], []
+    source, target = map(Counter, parts)
     return [*(source - target).elements()], [*(target - source).elements()]
 
 
@@ -462,13 +336,6 @@ def _is_copy(pair: Pair) -> bool:
     if len(pair.source.split(" ")) < 3:
         return False
     return letters_of(pair.source) == letters_of(pair.target)
-
-
-def _sizes(pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
-    """Return the logarithms of the mean length of each pair, and of the ratio of its sides."""
-    lengths = np.array([(len(pair.source), len(pair.target)) for pair in pairs])
-    sources, targets = lengths.reshape(-1, 2).T.astype(np.float64) + _ADDED
-    return np.log(sources + targets), np.log(targets / sources)
 
 
 def _boilerplate(pairs: Sequence[Pair]) -> frozenset[str]:

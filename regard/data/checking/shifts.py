@@ -108,13 +108,15 @@ def _states(evidence: Sequence[Floats]) -> npt.NDArray[np.int64]:
     change (Viterbi 1967).
     """
     best = [0.0] * len(evidence)
-    origins = list[list[int]]()
-    for row_evidence in zip(*(values.tolist() for values in evidence), strict=True):
+    origins = np.empty((len(evidence[0]), len(evidence)), np.int8)
+    columns = (values.data for values in evidence)  # read as plain numbers
+    rows = zip(*columns, strict=True)
+    for row, row_evidence in enumerate(rows):
         top = max(range(len(best)), key=best.__getitem__)
         changed = best[top] - SWITCH
-        origins.append(
-            [top if changed > own else number for number, own in enumerate(best)]
-        )
+        origins[row] = [
+            top if changed > own else number for number, own in enumerate(best)
+        ]
         best = [
             max(own, changed) + gained
             for own, gained in zip(best, row_evidence, strict=True)
@@ -151,7 +153,7 @@ def _offsets(
             usable = [row for row in rows if row + offset in kept]
             sources = [kept[row] for row in usable]
             targets = [kept[row + offset] for row in usable]
-            scores = checker.lexicons.scores(
+            scores = checker.lexicon.scores(
                 sources, targets, np.zeros(len(usable), np.bool_)
             )
             known = scores[~np.isnan(scores)]
@@ -182,7 +184,7 @@ def scores_at(
         own = around[_MARGIN:-_MARGIN]
         targets = around[_MARGIN + offset :][: len(own)]
         learnt = is_learnt[done : done + len(own)]
-        parts.append(checker.lexicons.scores(own, targets, learnt))
+        parts.append(checker.lexicon.scores(own, targets, learnt))
         done += len(own)
         window = around[-2 * _MARGIN :]
     return np.concatenate(parts)

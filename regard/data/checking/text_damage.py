@@ -9,6 +9,9 @@ from regard.common.lazy import lazy_pattern
 
 ENCODINGS = ("cp1252", "latin-1", "cp1250", "cp1251", "cp437", "mac-roman")
 """Encodings in which UTF-8 is often wrongly read."""
+_HIGH = r"\x80-\u303f\ud7a4-\U0010ffff"  # but no letters of East Asia
+_MAY_BE_GARBLED = lazy_pattern(rf"[{_HIGH}][{_HIGH} ?]|[\x80-\x9f]")
+"""Signs that every garbled text has: a character of several bytes has become several."""
 _LOST = lazy_pattern(
     r"\ufffd"  # the sign for a byte that could not be read
     r"|\?(?=[^\W\d_])(?!\w+=)"  # before a letter, but not the query of an address
@@ -24,7 +27,7 @@ def ungarbled(text: str) -> str:
     """Return a text that was UTF-8, but read in another encoding, as it was; any other text as it
     is.
     """
-    if text.isascii():
+    if not _MAY_BE_GARBLED.search(text):
         return text
     for encoding in ENCODINGS:
         try:

@@ -1,0 +1,55 @@
+"""Put right or leave out the suspect pairs of a corpus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from regard.common.errors import DataError
+from regard.data.checking.check import check_pairs
+from regard.data.checking.suspects import HARMLESS
+from regard.data.corpus import Corpus
+
+
+def checked(
+    corpus: Corpus,
+    table: Path,
+    reviewed: frozenset[int] = frozenset(),
+    has_links: bool = False,
+) -> Corpus:
+    """Return a corpus without the pairs that training leaves out, the others repaired, and with a
+    report on them. Suspect pairs that stay are not held out; all are written to a table.
+
+    `reviewed`: lines of pairs that are right, since somebody has corrected them. `has_links`: word
+    links refer to the words of the pairs. Raises DataError if most of the sides do not belong
+    together.
+    """
+    report = check_pairs(corpus.pairs, reviewed)
+    names = " and ".join(corpus.report.files)
+    if 2 * report.shifted > report.pairs:
+        raise DataError(
+            *(f"{names}: {shift.describe()}" for shift in report.shifts),
+            "correct the files (`regard check` shows where), or set data.check = false",
+        )
+    mask = [not report.is_dropped(pair.line, has_links) for pair in corpus]
+    if not any(mask):
+        raise DataError(
+            f"{names}: no pair is left, since all are suspect; `regard check` shows why, and "
+            "data.check = false trains on them"
+        )
+    notes = [*corpus.report.notes, *report.lines()]
+    if report.suspects:
+        report.write(table)
+        notes.append(
+            f"all are in {table.name} of the run folder: corrected there, they come back by "
+            "data.corrections"
+        )
+    kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
+    suspects = frozenset(
+        suspect.line for suspect in report.suspects if suspect.kind not in HARMLESS
+    )
+    return replace(
+        kept, report=replace(kept.report, notes=tuple(notes)), suspects=suspects
+    )

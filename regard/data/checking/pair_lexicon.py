@@ -1,0 +1,100 @@
+"""Scores of pairs of texts by a lexicon: whether their words translate each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.data.checking.key_index import Ints
+from regard.data.checking.lexicon import Floats, Lexicon, Stems
+from regard.data.pairs import Pair
+
+LONGEST_CHECKED = 2_000
+"""Characters of a side that are looked at."""
+MOST_BLAMED = 0.01
+"""Largest share of good pairs that the lexicon may call unrelated."""
+SCORED = 8_000
+"""Pairs from which the score of unrelated sides is told."""
+SCORED_AT_ONCE = 1_024
+"""Pairs whose arrays fit the cache of a processor."""
+FEWEST_STEMS = 4
+"""Known stems below which the lexicon does not judge."""
+
+
+@dataclass(frozen=True)
+class PairLexicon:
+    """A lexicon with the stems of both sides by their ids."""
+
+    tables: tuple[dict[str, int], dict[str, int]]
+    lexicon: Lexicon
+
+    @classmethod
+    def learn(cls, pairs: Sequence[Pair]) -> PairLexicon:
+        """Learn from pairs."""
+        tables = dict[str, int](), dict[str, int]()
+        sources, targets = map(Stems, read_texts(pairs), tables)
+        sizes = len(tables[0]), len(tables[1])
+        rows = np.arange(len(pairs))
+        return cls(tables, Lexicon.learn(sources, targets, rows, sizes))
+
+    def scores(
+        self,
+        sources: Sequence[Pair],
+        targets: Sequence[Pair],
+        is_learnt: npt.NDArray[np.bool_],
+    ) -> Floats:
+        """Return how well the sources of these pairs and the targets of those translate each other;
+        NaN if too few words are known.
+
+        `is_learnt`: which of them, so combined, the lexicon was learnt from.
+        """
+        sides = (
+            Stems(read_texts(sources)[0], self.tables[0], grows=False),
+            Stems(read_texts(targets)[1], self.tables[1], grows=False),
+        )
+        result = np.full(len(sources), math.nan)
+        for learnt in (False, True):
+            all_rows: Ints = np.flatnonzero(is_learnt == learnt)
+            for start in range(0, len(all_rows), SCORED_AT_ONCE):
+                rows = all_rows[start : start + SCORED_AT_ONCE]
+                scores, known = self.lexicon.scores(*sides, rows, learnt)
+                result[rows] = np.where(known >= FEWEST_STEMS, scores, math.nan)
+        return result
+
+    def levels(self, pairs: Sequence[Pair]) -> tuple[float, float]:
+        """Return the score below which the sides of a pair are unrelated, and the median score of
+        the pairs; they were learnt from.
+
+        The first finds 98 % of pairs whose sides are drawn at random, or fewer if good pairs would
+        be blamed: those below the median of random pairs are unrelated, and few times as many are
+        above it. Where hardly any pair scores above it, it is in the middle of that gap.
+        """
+        scored = pairs[:: 1 + len(pairs) // SCORED]
+        are_learnt = np.ones(len(scored), np.bool_)
+        own = self.scores(scored, scored, are_learnt)
+        drawn = np.random.default_rng(0).permutation(len(scored))
+        others = [scored[index] for index in drawn.tolist()]
+        random = self.scores(scored, others, ~are_learnt)
+        own, random = (np.sort(scores[~np.isnan(scores)]) for scores in (own, random))
+        if not len(own) or not len(random):
+            return -math.inf, -math.inf
+        shares = np.linspace(0.5, 0.98, 49)  # of the random pairs that are found
+        candidates = np.quantile(random, shares)
+        usual = float(np.median(own))
+        if usual <= candidates[-1]:
+            return float(candidates[-1]), usual
+        blamed = np.searchsorted(own, candidates) / len(own)
+        most = blamed[0] + max(MOST_BLAMED, 4 * blamed[0])
+        best = np.flatnonzero(blamed <= most)[-1]
+        above = np.quantile(own, min(1, blamed[best] + MOST_BLAMED))
+        return float(candidates[best] + above) / 2, usual
+
+
+def read_texts(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
+    """Return the sources and the targets, as far as they are looked at."""
+    sources = [pair.source[:LONGEST_CHECKED] for pair in pairs]
+    return sources, [pair.target[:LONGEST_CHECKED] for pair in pairs]

@@ -155,7 +155,7 @@ class CorpusSettings(Settings):
         "be.",
     )
     check: bool = Field(
-        False,
+        True,
         description="Leave out suspect training pairs, or repair them: garbled, swapped, shifted, "
         "in another language … (`regard check` shows them).",
     )

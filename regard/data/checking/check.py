@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,10 +21,11 @@ from regard.data.checking.shifts import (
     Shift,
     find_offsets,
     scores_at,
+    shifted_pairs,
     shifts_of,
     where_translations_stand,
 )
-from regard.data.checking.suspects import KINDS, Suspect
+from regard.data.checking.suspects import KINDS, MAY_BE_USUAL, Suspect
 from regard.data.checking.text_damage import letters_of
 from regard.data.file_formats import (
     SKIPPED,
@@ -43,6 +45,8 @@ CHECKED_AT_ONCE = 2_048
 """Pairs whose arrays fit the cache of a processor."""
 IN_MEMORY = 200_000
 """Pairs that are held in memory, at most."""
+USUAL = 0.2
+"""Share of the pairs above which some kinds are usual."""
 ROUNDS = 2
 """Rounds in which what is usual is learnt again, if translations stand elsewhere."""
 EXAMPLES = 3
@@ -67,8 +71,7 @@ class CheckReport:
     pairs: int
     suspects: tuple[Suspect, ...] = ()  # by line
     shifts: tuple[Shift, ...] = ()
-    notes: tuple[str, ...] = ()  # on how the pairs were read
-    reviewed: frozenset[int] = frozenset()  # lines of pairs that somebody has corrected
+    notes: tuple[str, ...] = ()  # on what is usual, and on how the pairs were read
     by_line: dict[int, list[Suspect]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -84,13 +87,7 @@ class CheckReport:
 
     def lines(self) -> list[str]:
         """Return the report as lines of text: each kind with its count and examples."""
-        rows = {*self.by_line}
-        lines = [
-            f"{counted(self.pairs, 'pair')}: {len(rows):,} suspect, but for those in lines whose "
-            "sides do not belong together"
-            if self.shifts
-            else f"{counted(self.pairs, 'pair')}: {len(rows):,} suspect"
-        ]
+        lines = [f"{counted(self.pairs, 'pair')}: {len(self.by_line):,} suspect"]
         lines += [*self.notes, *(shift.describe() for shift in self.shifts)]
         for kind, (action, meaning) in KINDS.items():
             own = [suspect for suspect in self.suspects if suspect.kind == kind]
@@ -106,10 +103,6 @@ class CheckReport:
         `keeps_lines`: a pair that would be repaired is left out too, since its word links would be
         wrong.
         """
-        if line in self.reviewed:
-            return False
-        if any(shift.first <= line <= shift.last for shift in self.shifts):
-            return True
         actions = {suspect.action for suspect in self.by_line.get(line, ())}
         return "dropped" in actions or (keeps_lines and "repaired" in actions)
 
@@ -164,7 +157,9 @@ def check_files(files: PairFiles, further: Sequence[Judge] = ()) -> CheckReport:
     suspects = list(report.suspects)
     for judge in further:
         suspects += judge([pair for pair in pairs if pair.line not in reviewed])
-    return replace(report, suspects=_in_order(suspects), notes=rows.notes)
+    return replace(
+        report, suspects=_in_order(suspects), notes=report.notes + rows.notes
+    )
 
 
 def _in_order(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
@@ -192,7 +187,8 @@ def check_pairs(
 
     learnt_offsets = np.full(len(pairs), checker.offsets[0])
     suspects, scores = _check(pairs, checker, is_sampled & (learnt_offsets == 0))
-    places = where_translations_stand({0: scores}, checker)
+    scores_by_offset = {0: scores}
+    places = where_translations_stand(scores_by_offset, checker)
     offsets = find_offsets(pairs, places, checker)
     # Learn again, of the pairs as they belong together.
     for _ in range(ROUNDS if offsets else 0):
@@ -209,18 +205,28 @@ def check_pairs(
     if offsets:
         suspects, _ = _check(pairs, checker, is_sampled & (learnt_offsets == 0))
     shifts = shifts_of(pairs, places) if any(places) else []
-    apart = [range(shift.first, shift.last + 1) for shift in shifts]
-    suspects = [
-        suspect
-        for suspect in suspects
-        if suspect.line not in reviewed
-        and (
-            suspect.kind != "unrelated" or not any(suspect.line in own for own in apart)
-        )
+    if shifts:
+        shifted = [*shifted_pairs(pairs, places, scores_by_offset, checker)]
+        lines = {suspect.line for suspect in shifted}
+        suspects = [s for s in suspects if s.line not in lines] + shifted
+    suspects = [suspect for suspect in suspects if suspect.line not in reviewed]
+    suspects, notes = _without_usual(suspects, len(pairs))
+    return CheckReport(len(pairs), _in_order(suspects), tuple(shifts), notes)
+
+
+def _without_usual(
+    suspects: Sequence[Suspect], pairs: int
+) -> tuple[list[Suspect], tuple[str, ...]]:
+    """Return the suspects but for those of kinds that are usual among the pairs, and sentences on
+    these.
+    """
+    counts = Counter(suspect.kind for suspect in suspects)
+    usual = [kind for kind in MAY_BE_USUAL if counts[kind] > USUAL * pairs]
+    notes = [
+        f"{kind}: {counted(counts[kind], 'pair')}, so many that it is usual here and no dirt"
+        for kind in usual
     ]
-    order = {kind: number for number, kind in enumerate(KINDS)}
-    suspects.sort(key=lambda suspect: (suspect.line, order[suspect.kind]))
-    return CheckReport(len(pairs), tuple(suspects), tuple(shifts), reviewed=reviewed)
+    return [s for s in suspects if s.kind not in usual], tuple(notes)
 
 
 def _check(

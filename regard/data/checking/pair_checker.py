@@ -35,6 +35,10 @@ BLOCK = 200
 """Lines of a block of the sample."""
 OFFSETS = range(-5, 6)
 """Lines by which the sides of pairs may be shifted against each other."""
+TRIED_PAIRS = 2_000
+"""Pairs by which it is decided whether the sides differ in language."""
+MOST_TOLD = 0.75
+"""Share of them whose sides then have the language of their column."""
 TRIED_BLOCKS = 8
 """Blocks of lines on which offsets are tried."""
 SWAPPED_NATS = 6.0
@@ -68,6 +72,7 @@ class PairChecker:
 
     lengths: Lengths
     languages: LanguageId
+    has_two_languages: bool  # the sides of most pairs differ in language
     scripts: tuple[str, str]  # in which most letters of each side are written
     boilerplate: frozenset[str]
     usual_ratio: float  # characters of a target for each of its source
@@ -95,11 +100,13 @@ class PairChecker:
     @classmethod
     def _learn(cls, pairs: Sequence[Pair], offsets: Sequence[int]) -> PairChecker:
         sources, targets = read_texts(pairs)
+        languages = LanguageId.learn({"source": sources, "target": targets})
         lexicon = PairLexicon.learn(pairs)
         unrelated, usual = lexicon.levels(pairs)
         return cls(
             Lengths.learn(pairs),
-            LanguageId.learn({"source": sources, "target": targets}),
+            languages,
+            _has_two_languages(languages, pairs),
             (_main_script(sources), _main_script(targets)),
             _boilerplate(pairs),
             median(len(pair.target) / len(pair.source) for pair in pairs),
@@ -119,7 +126,7 @@ class PairChecker:
         suspects = list[Suspect]()
         whole = list[int]()
         for row, pair in enumerate(pairs):
-            damage = list(_damage(pair))
+            damage = list(damage_of(pair))
             suspects += damage
             if not damage:
                 whole.append(row)
@@ -141,7 +148,7 @@ class PairChecker:
 
     def _by_language(self, pairs: Sequence[Pair]) -> Iterator[Suspect]:
         """Yield pairs with a side that is not in the language of its column."""
-        if len(self.languages.profiles) < 2:
+        if not self.has_two_languages:
             return
         nats = [profile.nats for profile in self.languages.profiles.values()]
         sides = [*zip(*map(_own_words, pairs), strict=True)]
@@ -181,7 +188,7 @@ class PairChecker:
                 yield _suspect(pair, "odd length", "long" if deviation > 0 else "short")
             if pair.target in self.boilerplate:
                 yield _suspect(pair, "boilerplate")
-            if _is_copy(pair):
+            if self.has_two_languages and _is_copy(pair):
                 yield _suspect(pair, "copy")
             lost, invented = _difference(pair, _placeholders)
             if lost or invented:
@@ -213,6 +220,21 @@ class PairChecker:
             ):
                 return parts[0]
         return ""
+
+
+def _has_two_languages(languages: LanguageId, pairs: Sequence[Pair]) -> bool:
+    """Return whether the sides of most pairs can be told apart by their language, as they cannot
+    where texts are corrected, or letters are copied or sorted.
+    """
+    if len(languages.profiles) < 2:
+        return False
+    tried = [pair for pair in pairs if not _is_copy(pair)]
+    tried = tried[:: 1 + len(tried) // TRIED_PAIRS]
+    evidence = np.zeros(len(tried))
+    for side, texts in enumerate(zip(*map(_own_words, tried), strict=True)):
+        log_probs, _ = languages.line_log_probabilities(texts)
+        evidence += log_probs[side] - log_probs[1 - side]
+    return int((evidence > 0).sum()) > MOST_TOLD * len(tried)
 
 
 def aligned(sample: Sequence[Pair], offsets: Sequence[int]) -> list[Pair]:
@@ -247,7 +269,7 @@ def _with_letters(pairs: Sequence[Pair]) -> list[Pair]:
     return [p for p in pairs if _has_letters(p.source) and _has_letters(p.target)]
 
 
-def _damage(pair: Pair) -> Iterator[Suspect]:
+def damage_of(pair: Pair) -> Iterator[Suspect]:
     """Yield what is wrong with the texts of a pair themselves."""
     source, target = pair.source, pair.target
     if not source or not target:
@@ -296,17 +318,21 @@ def _own_words(pair: Pair) -> tuple[str, str]:
     """Return the words of each side that the other lacks, without placeholders: names and code are
     in no language.
     """
-    sides = []
-    for text in (pair.source, pair.target):
-        text = text[:LONGEST_CHECKED]
-        for span in _placeholders(text):
-            text = text.replace(span, " ")
-        sides.append(text.split())
-    source, target = sides
+    source, target = _language(pair.source).split(), _language(pair.target).split()
     shared = {*source} & {*target}
     if shared:
-        source, target = ([w for w in side if w not in shared] for side in sides)
+        source, target = (
+            [word for word in side if word not in shared] for side in (source, target)
+        )
     return " ".join(source), " ".join(target)
+
+
+def _language(text: str) -> str:
+    """Return the beginning of a text without its placeholders."""
+    text = text[:LONGEST_CHECKED]
+    for span in _placeholders(text):
+        text = text.replace(span, " ")
+    return text
 
 
 def _placeholders(text: str) -> list[str]:
@@ -332,10 +358,12 @@ def _difference(
 
 
 def _is_copy(pair: Pair) -> bool:
-    """Return whether both sides have the same letters, in more than two words."""
-    if len(pair.source.split(" ")) < 3:
+    """Return whether both sides have the same letters, in more than two words that are no
+    placeholders.
+    """
+    if pair.source.count(" ") < 2 or letters_of(pair.source) != letters_of(pair.target):
         return False
-    return letters_of(pair.source) == letters_of(pair.target)
+    return sum(map(_has_letters, _language(pair.source).split())) > 2
 
 
 def _boilerplate(pairs: Sequence[Pair]) -> frozenset[str]:

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from regard.data.checking.key_index import Ints
 from regard.data.checking.lexicon import Floats, Lexicon, Stems
+from regard.data.checking.separation import separating_score
 from regard.data.pairs import Pair
 
 LONGEST_CHECKED = 2_000
 """Characters of a side that are looked at."""
-MOST_BLAMED = 0.01
-"""Largest share of good pairs that the lexicon may call unrelated."""
 SCORED = 8_000
 """Pairs from which the score of unrelated sides is told."""
 SCORED_AT_ONCE = 1_024
@@ -67,31 +66,14 @@ class PairLexicon:
 
     def levels(self, pairs: Sequence[Pair]) -> tuple[float, float]:
         """Return the score below which the sides of a pair are unrelated, and the median score of
-        the pairs; they were learnt from.
-
-        The first finds 98 % of pairs whose sides are drawn at random, or fewer if good pairs would
-        be blamed: those below the median of random pairs are unrelated, and few times as many are
-        above it. Where hardly any pair scores above it, it is in the middle of that gap.
+        the pairs, from which the lexicon was learnt (`separating_score`).
         """
         scored = pairs[:: 1 + len(pairs) // SCORED]
         are_learnt = np.ones(len(scored), np.bool_)
         own = self.scores(scored, scored, are_learnt)
         drawn = np.random.default_rng(0).permutation(len(scored))
         others = [scored[index] for index in drawn.tolist()]
-        random = self.scores(scored, others, ~are_learnt)
-        own, random = (np.sort(scores[~np.isnan(scores)]) for scores in (own, random))
-        if not len(own) or not len(random):
-            return -math.inf, -math.inf
-        shares = np.linspace(0.5, 0.98, 49)  # of the random pairs that are found
-        candidates = np.quantile(random, shares)
-        usual = float(np.median(own))
-        if usual <= candidates[-1]:
-            return float(candidates[-1]), usual
-        blamed = np.searchsorted(own, candidates) / len(own)
-        most = blamed[0] + max(MOST_BLAMED, 4 * blamed[0])
-        best = np.flatnonzero(blamed <= most)[-1]
-        above = np.quantile(own, min(1, blamed[best] + MOST_BLAMED))
-        return float(candidates[best] + above) / 2, usual
+        return separating_score(own, self.scores(scored, others, ~are_learnt))
 
 
 def read_texts(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:

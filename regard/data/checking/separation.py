@@ -11,8 +11,8 @@ Floats = npt.NDArray[np.float64]
 
 MOST_BLAMED = 0.01
 """Largest share of good pairs that may be called unrelated."""
-FEWEST_SCORED = 90
-"""Pairs with a known score below which nothing is said."""
+FEWEST_SCORED = 150
+"""Pairs with a known score below which nothing is said, since chance decides."""
 
 
 def separating_score(own: Floats, random: Floats) -> tuple[float, float]:

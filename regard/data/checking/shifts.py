@@ -4,6 +4,8 @@ stands a few lines away, or nowhere near.
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
@@ -12,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.data.checking.lexicon import Floats
-from regard.data.checking.pair_checker import OFFSETS, PairChecker
+from regard.data.checking.pair_checker import OFFSETS, PairChecker, damage_of
+from regard.data.checking.suspects import Suspect
 from regard.data.pairs import CHUNK, Pair
 
 SWITCH = 20.0
@@ -95,8 +98,35 @@ def shifts_of(pairs: Iterable[Pair], offsets: Sequence[int]) -> list[Shift]:
     return sorted(shifts, key=lambda shift: shift.first)
 
 
+def shifted_pairs(
+    pairs: Iterable[Pair],
+    places: Sequence[int],
+    scores: Mapping[int, Floats],
+    checker: PairChecker,
+) -> Iterator[Suspect]:
+    """Yield the pairs whose translations stand elsewhere; they are proposed if they are near and
+    undamaged, and their words do not say that they are unrelated.
+    """
+    blank = [Pair("", "", 0)] * _MARGIN
+    rows = chain(blank, pairs, blank)
+    window = deque(islice(rows, 2 * _MARGIN), 2 * _MARGIN + 1)
+    for row, (following, offset) in enumerate(zip(rows, places, strict=True)):
+        window.append(following)
+        if not offset:
+            continue
+        pair = window[_MARGIN]
+        proposal = None
+        if offset != NOWHERE and not scores[offset][row] < checker.unrelated:
+            other = Pair(pair.source, window[_MARGIN + offset].target, pair.line)
+            if not any(damage_of(other)):
+                proposal = other.source, other.target
+        yield Suspect(pair.line, "shifted", pair.source, pair.target, proposal=proposal)
+
+
 def _evidence(scores: Floats, checker: PairChecker) -> Floats:
     """Return the evidence of each score that the sides belong together."""
+    if checker.usual == -math.inf:  # nothing is known
+        return np.zeros(len(scores))
     middle = (checker.unrelated + checker.usual) / 2
     scale = max(1e-9, (checker.usual - checker.unrelated) / 4)
     known = np.nan_to_num((scores - middle) / scale)

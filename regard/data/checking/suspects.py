@@ -17,7 +17,7 @@ KINDS: dict[str, tuple[Action, str]] = {
     "lost letters": ("dropped", "letters have become question marks"),
     "entities": ("repaired", "HTML entities instead of letters"),
     "swapped": ("repaired", "source and target are exchanged"),
-    "shifted": ("dropped", "lines whose translations stand some lines away"),
+    "shifted": ("repaired", "the translation stands some lines away"),
     "unrelated": ("dropped", "the words of the sides do not translate each other"),
     "other language": ("dropped", "a side is in another language than its column"),
     "untranslated": ("dropped", "a side is in the language of the other"),
@@ -36,6 +36,10 @@ KINDS: dict[str, tuple[Action, str]] = {
     "near-duplicate": ("kept", "the letters of an earlier pair"),
 }
 """Action of training on pairs of each kind, and the kind in words; the gravest first."""
+MAY_BE_USUAL = ("boilerplate", "odd length", "other language", "untranslated")
+"""Kinds that are no dirt where a large share of the pairs is of them, such as the few targets of a
+classification.
+"""
 HARMLESS = ("no letters", "near-duplicate")
 """Kinds that may be in a test set."""
 

@@ -262,6 +262,13 @@ def read_corrections(name: str) -> dict[int, Correction]:
     return parse_corrections(name, named_cells(name, READ_COLUMNS))
 
 
+def reviewed_lines(files: PairFiles) -> frozenset[int]:
+    """Return the lines of the pairs that somebody has corrected."""
+    if files.corrections is None:
+        return frozenset()
+    return frozenset(read_corrections(files.corrections))
+
+
 def is_table(name: str) -> bool:
     """Return whether the name of a file says that it holds a table, JSON lines aside."""
     path = table_path(name)

@@ -20,12 +20,13 @@ from regard.common.reading import reason_of
 from regard.common.requests import takes
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
+from regard.data.checking.check import CheckReport
 from regard.data.checking.checked_corpus import checked
 from regard.data.corpus import Corpus, read_corpora
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
 from regard.data.examples import encode_pairs, pair_variation, resampler
-from regard.data.file_formats import read_corrections
+from regard.data.file_formats import reviewed_lines
 from regard.data.holdout import held_out_report, hold_out
 from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
@@ -303,11 +304,10 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     if on_disk:
         # Old shards are removed only after the text was read, so that missing text loses nothing.
         shutil.rmtree(folder, ignore_errors=True)
+    suspects = dict[str, CheckReport]()
     if data.check:
         log("looking for suspect pairs")
-        train = {
-            name: _checked(request, name, corpus) for name, corpus in train.items()
-        }
+        suspects = _check(data, train)
 
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
@@ -351,17 +351,24 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
     )
     if on_disk:
         summary.write(folder)
-    return _prepared(request, tokenizer, examples, evaluation, summary, links)
+    prepared = _prepared(request, tokenizer, examples, evaluation, summary, links)
+    for table, check_report in suspects.items():
+        if check_report.suspects:
+            check_report.write(request.run / table)
+    return prepared
 
 
-def _checked(request: DataRequest, name: str, corpus: Corpus) -> Corpus:
-    """Return a training corpus without its suspect pairs, which are written to the run folder."""
-    data = request.data
-    corrections = data.training_files[name].corrections
-    reviewed = frozenset(() if corrections is None else read_corrections(corrections))
-    table = SUSPECTS if name == "train" else f"suspects-{name}.tsv"
-    has_links = name in data.alignment_files
-    return checked(corpus, request.run / table, reviewed, has_links)
+def _check(data: CorpusSettings, train: dict[str, Corpus]) -> dict[str, CheckReport]:
+    """Leave out or repair the suspect pairs of the training corpora; return the report on each, by
+    the name of its table in the run folder.
+    """
+    reports = dict[str, CheckReport]()
+    for name, corpus in train.items():
+        table = SUSPECTS if name == "train" else f"suspects-{name}.tsv"
+        reviewed = reviewed_lines(data.training_files[name])
+        has_links = name in data.alignment_files
+        train[name], reports[table] = checked(corpus, table, reviewed, has_links)
+    return reports
 
 
 def _fit_tokenizer(

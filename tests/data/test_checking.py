@@ -312,7 +312,7 @@ def test_training_gets_pairs_that_are_put_right(tmp_path: Path, on_disk: bool) -
     wrong = pairs.index(next(p for p in pairs if len(p[0]) > 30)) + 1
     pairs[wrong - 1] = (pairs[wrong - 1][0], "#REF!")
     corpus = read_corpus(write_pairs(tmp_path / "a.tsv", pairs), on_disk=on_disk)
-    right = checked(corpus, tmp_path / "suspects.tsv")
+    right, _ = checked(corpus, "suspects.tsv")
     by_line = {pair.line: (pair.source, pair.target) for pair in right}
 
     repaired = {line for line in swapped if by_line[line] == clean_pairs()[line - 1]}
@@ -321,7 +321,7 @@ def test_training_gets_pairs_that_are_put_right(tmp_path: Path, on_disk: bool) -
     assert len(right) == len(by_line)
     assert any(note.startswith("swapped: ") for note in right.report.notes)
 
-    links = checked(corpus, tmp_path / "suspects.tsv", has_links=True)
+    links, _ = checked(corpus, "suspects.tsv", has_links=True)
     assert not repaired & {pair.line for pair in links}
 
     _, held_out = hold_out({"train": right}, seed=1, count=400)
@@ -335,7 +335,7 @@ def test_a_corpus_of_which_most_is_shifted_is_refused(tmp_path: Path) -> None:
     pairs += zip(sources[500:], targets[503:], strict=False)
     corpus = read_corpus(write_pairs(tmp_path / "a.tsv", pairs))
     with pytest.raises(DataError, match="translations stand 3 lines above"):
-        checked(corpus, tmp_path / "suspects.tsv")
+        checked(corpus, "suspects.tsv")
 
 
 def test_files_are_checked_as_their_pairs_are(

@@ -114,7 +114,8 @@ def test_shards_give_the_same_data_as_memory(
 
 def test_prepared_data_equal_the_single_steps(tmp_path: Path) -> None:
     """Compare with the single steps, called one after another."""
-    data = corpus_settings(tmp_path, **evaluation_files(tmp_path, "test"))
+    test = evaluation_files(tmp_path, "test")
+    data = corpus_settings(tmp_path, check=False, **test)
     evaluation = read_corpora(data, data.evaluation_files)
     train_corpora = read_corpora(data, data.training_files)
     train_corpora, evaluation["valid"] = hold_out(train_corpora, 3)

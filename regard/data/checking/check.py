@@ -31,7 +31,7 @@ from regard.data.file_formats import (
     SKIPPED,
     PairFiles,
     PairReader,
-    read_corrections,
+    reviewed_lines,
 )
 from regard.data.file_pairs import FilePairs
 from regard.data.pair_corrections import COLUMNS
@@ -151,8 +151,7 @@ def check_files(files: PairFiles, further: Sequence[Judge] = ()) -> CheckReport:
     pairs: Sequence[Pair] | Pairs = FilePairs(files, np.array(keep, np.bool_))
     if further or len(pairs) <= IN_MEMORY:
         pairs = tuple(pairs)
-    name = files.corrections
-    reviewed = frozenset(() if name is None else read_corrections(name))
+    reviewed = reviewed_lines(files)
     report = check_pairs(pairs, reviewed)
     suspects = list(report.suspects)
     for judge in further:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from regard.common.errors import DataError
-from regard.data.checking.check import check_pairs
+from regard.data.checking.check import CheckReport, check_pairs
 from regard.data.checking.suspects import HARMLESS
 from regard.data.corpus import Corpus
 
 
 def checked(
     corpus: Corpus,
-    table: Path,
+    table: str,
     reviewed: frozenset[int] = frozenset(),
     has_links: bool = False,
-) -> Corpus:
-    """Return a corpus without the pairs that training leaves out, the others repaired, and with a
-    report on them. Suspect pairs that stay are not held out; all are written to a table.
+) -> tuple[Corpus, CheckReport]:
+    """Return a corpus without the pairs that training leaves out, and the others repaired; and the
+    report on them, which the corpus has too. Suspect pairs that stay are not held out.
 
-    `reviewed`: lines of pairs that are right, since somebody has corrected them. `has_links`: word
-    links refer to the words of the pairs. Raises DataError if most of the sides do not belong
-    together.
+    `table`: the name of the table of suspects in the run folder. `reviewed`: lines of pairs that
+    are right, since somebody has corrected them. `has_links`: word links refer to the words of the
+    pairs. Raises DataError if most of the sides do not belong together.
     """
     report = check_pairs(corpus.pairs, reviewed)
     names = " and ".join(corpus.report.files)
@@ -39,17 +38,13 @@ def checked(
             f"{names}: no pair is left, since all are suspect; `regard check` shows why, and "
             "data.check = false trains on them"
         )
-    notes = [*corpus.report.notes, *report.lines()]
+    notes = corpus.report.notes
     if report.suspects:
-        report.write(table)
-        notes.append(
-            f"all are in {table.name} of the run folder: corrected there, they come back by "
-            "data.corrections"
-        )
+        remedy = "corrected there, they come back by data.corrections"
+        notes += (*report.lines(), f"all are in {table} of the run folder: {remedy}")
     kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
     suspects = frozenset(
         suspect.line for suspect in report.suspects if suspect.kind not in HARMLESS
     )
-    return replace(
-        kept, report=replace(kept.report, notes=tuple(notes)), suspects=suspects
-    )
+    corpus_report = replace(kept.report, notes=notes)
+    return replace(kept, report=corpus_report, suspects=suspects), report

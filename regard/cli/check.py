@@ -26,8 +26,7 @@ def check(command: CheckCommand) -> None:
     """Look for suspect pairs: garbled, swapped, shifted, in another language, and the like.
 
     What is usual is learnt from the pairs themselves. The report names each kind, how many pairs
-    are of it, three of them, and what training with data.check=true does with such pairs; this
-    command changes nothing.
+    are of it, three of them, and what training does with such pairs; this command changes nothing.
     """
     from regard.data.checking.check import check_files
     from regard.data.file_formats import PairFiles
@@ -54,7 +53,9 @@ def check(command: CheckCommand) -> None:
         for line in report.lines():
             typer.echo(line)
         if report.suspects or report.shifts:
-            say("`regard train` does so with --set data.check=true")
+            say(
+                "`regard train` does so, unless data.check = false; this changed nothing"
+            )
         return
     for shift in report.shifts:
         typer.echo(json.dumps({"kind": "shifted", **asdict(shift)}))

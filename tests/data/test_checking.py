@@ -175,6 +175,27 @@ def test_the_line_from_which_sides_are_shifted_is_named(
     assert report.shifts[0].last >= PAIRS - 50
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_training_gets_the_translations_of_shifted_lines(
+    tmp_path: Path, on_disk: bool
+) -> None:
+    clean = clean_pairs()
+    targets = [target for _, target in clean]
+    targets[800:1101] = [*targets[802:1101], "#REF!", "#REF!"]
+    sources = [source for source, _ in clean]
+    pairs = [*zip(sources, targets, strict=True)]
+    corpus = read_corpus(write_pairs(tmp_path / "a.tsv", pairs), on_disk=on_disk)
+    right, report = checked(corpus, "suspects.tsv")
+
+    (shift,) = report.shifts
+    assert shift.offset == -2
+    by_line = {pair.line: (pair.source, pair.target) for pair in right}
+    trained = [line for line in range(801, 1100) if line in by_line]
+    assert len(trained) > 270
+    wrong = [line for line in trained if by_line[line] != clean[line - 1]]
+    assert len(wrong) <= 15  # at the edges
+
+
 def test_exchanged_blocks_are_named() -> None:
     sources = [source for source, _ in clean_pairs()]
     targets = [target for _, target in clean_pairs()]
@@ -192,6 +213,39 @@ def test_a_clean_corpus_is_not_blamed() -> None:
 
     assert blamed.total() <= 0.01 * PAIRS, blamed
     assert not report.shifts
+
+
+@pytest.mark.parametrize("count", [20, 60, 100, 150, 250])
+def test_few_pairs_are_not_blamed_by_chance(count: int) -> None:
+    pairs = clean_pairs()
+    for start in range(0, PAIRS - count, PAIRS // 5):
+        report = report_on(pairs[start : start + count])
+        suspects = [s for s in report.suspects if s.kind not in HARMLESS]
+        assert not report.shifts
+        assert len(suspects) <= 0.02 * count
+
+
+def letters(rng: random.Random) -> str:
+    return " ".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 12)))
+
+
+TASKS: dict[str, Callable[[str, random.Random], str]] = {
+    "copy": lambda text, _: text,
+    "reverse": lambda text, _: text[::-1],
+    "sort": lambda text, _: " ".join(sorted(text.split())),
+    "classify": lambda text, _: "early" if text < "m" else "late",
+    "correct": lambda text, rng: text.replace("a", "e") if rng.random() < 0.5 else text,
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_usual_in_a_task_is_no_dirt(task: str) -> None:
+    rng = random.Random(4)
+    sources = [letters(rng) for _ in range(1000)]
+    report = report_on([(source, TASKS[task](source, rng)) for source in sources])
+    assert report.suspects == ()
+    assert report.shifts == ()
+    assert bool(report.notes) == (task in ("classify", "correct"))
 
 
 def test_few_pairs_are_not_judged() -> None:

@@ -45,8 +45,6 @@ CHECKED_AT_ONCE = 2_048
 """Pairs whose arrays fit the cache of a processor."""
 IN_MEMORY = 200_000
 """Pairs that are held in memory, at most."""
-USUAL = 0.2
-"""Share of the pairs above which some kinds are usual."""
 ROUNDS = 2
 """Rounds in which what is usual is learnt again, if translations stand elsewhere."""
 EXAMPLES = 3
@@ -220,7 +218,9 @@ def _without_usual(
     these.
     """
     counts = Counter(suspect.kind for suspect in suspects)
-    usual = [kind for kind in MAY_BE_USUAL if counts[kind] > USUAL * pairs]
+    usual = [
+        kind for kind, share in MAY_BE_USUAL.items() if counts[kind] > share * pairs
+    ]
     notes = [
         f"{kind}: {counted(counts[kind], 'pair')}, so many that it is usual here and no dirt"
         for kind in usual

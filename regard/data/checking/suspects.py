@@ -36,8 +36,14 @@ KINDS: dict[str, tuple[Action, str]] = {
     "near-duplicate": ("kept", "the letters of an earlier pair"),
 }
 """Action of training on pairs of each kind, and the kind in words; the gravest first."""
-MAY_BE_USUAL = ("boilerplate", "odd length", "other language", "untranslated")
-"""Kinds that are no dirt where a large share of the pairs is of them, such as the few targets of a
+MAY_BE_USUAL = {
+    "boilerplate": 0.2,
+    "odd length": 0.2,
+    "other language": 0.2,
+    "untranslated": 0.2,
+    "copy": 0.5,
+}
+"""Kinds that are no dirt where a larger share of the pairs is of them, such as the few targets of a
 classification.
 """
 HARMLESS = ("no letters", "near-duplicate")

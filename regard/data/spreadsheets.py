@@ -32,7 +32,7 @@ _FORMULA = re.compile(
 )
 """A cell of XLSX with a formula and no value."""
 _ODS_TAG = re.compile(rb"<table:(table|table-row|table-cell)(?=[\s/>])([^>]*)>")
-_REPEATED = re.compile(rb'-repeated="(\d+)"')
+_REPEATED = re.compile(rb"""-repeated=["'](\d+)""")
 _REMEDY = "save the sheet as CSV UTF-8"
 
 

@@ -1,5 +1,5 @@
-"""Render pages and Markdown from the Jinja2 templates in the `assets` folders of packages. Pages have
-every text escaped, Markdown those that are passed through `markdown`.
+"""Render pages and Markdown from the Jinja2 templates in the `assets` folders of packages. In pages
+every text is escaped, in Markdown those that go through `markdown`.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class PairReader:
 
         self.count = number
         DataError.raise_all(reader.causes)
-        notes = [*table.notes(), *self.columns.notes(table)]
+        notes = [*table.notes(), *self.columns.notes]
         self.notes = (*reader.notes, *(f"{name}: {note}" for note in notes))
         causes = []
         for reason, dropped in unusable.items():

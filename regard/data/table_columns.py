@@ -101,39 +101,12 @@ class Columns:
 
     source: int = 0
     target: int = 1
-    width: int = 2
     names: tuple[str, ...] = ()
     """Their names, if the first row holds names."""
     languages: Languages = field(default_factory=Languages)
     """The languages that the names tell."""
-    example: tuple[str, str] = "", ""
-    requested: Languages = field(default_factory=Languages)
-    """The languages that were given, or are in the name of the file, if they are others."""
-
-    def notes(self, table: Table) -> list[str]:
-        """Return sentences on the choice."""
-        notes = []
-        if self.names and not table.has_names:
-            notes.append(
-                f"line {table.skipped + 1} names the columns ({', '.join(self.names)}) and was "
-                "skipped"
-            )
-        if self.requested.codes:
-            notes.append(
-                f"warning: the columns are {self.languages}, and the name of the file, or "
-                f"`languages=`, says {self.requested}; the names of the columns were followed"
-            )
-        what = ""
-        if table.has_names and all(self.names) and self.names != ("source", "target"):
-            what = " and ".join(self.names)
-        elif not all(self.names) or (
-            not table.has_names and (self.width > 2 or self.source > self.target)
-        ):
-            what = f"columns {self.source + 1} and {self.target + 1} of {self.width}"
-        if what:
-            source, target = map(_excerpt, self.example)
-            notes.append(f"{what} were read, such as {source} ↔ {target}")
-        return notes
+    notes: tuple[str, ...] = ()
+    """Sentences on the choice."""
 
 
 @dataclass(frozen=True)
@@ -200,38 +173,49 @@ def choose_columns(
         pair = _by_names(names, texts, request)
     else:
         pair = (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+    source, target = pair
     if not has_names:
-        names = [_Name()] * width
-    body = rows[1:] if has_names else rows
-    languages = Languages(
-        source=names[pair[0]].language, target=names[pair[1]].language
+        return Columns(source, target, notes=(*_describe(table, pair, ()),))
+    column_names = tuple(clean(rows[0][column]) for column in pair)
+    languages = Languages(source=names[source].language, target=names[target].language)
+    notes = (
+        *_describe(table, pair, column_names),
+        *_describe_languages(languages, request),
     )
-    return Columns(
-        source=pair[0],
-        target=pair[1],
-        width=width,
-        names=tuple(clean(rows[0][column]) for column in pair) if has_names else (),
-        languages=languages,
-        example=next(
-            (
-                (row[pair[0]], row[pair[1]])
-                for row in body
-                if row[pair[0]].strip() and row[pair[1]].strip()
-            ),
-            ("", ""),
-        ),
-        requested=_other_languages(languages, request),
-    )
+    return Columns(source, target, column_names, languages, notes)
 
 
-def _other_languages(languages: Languages, request: ColumnRequest) -> Languages:
-    """Return the languages that were given, or named by the file, if the columns have others."""
+def _describe(
+    table: Table, pair: tuple[int, int], names: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield sentences on the choice of two columns; those of a table without names have none."""
+    if names and not table.has_names:
+        yield f"line {table.skipped + 1} names the columns ({', '.join(names)}) and was skipped"
+    source, target = pair
+    width = len(table.rows[0]) if table.rows else 2
+    if table.has_names and all(names):
+        what = " and ".join(names) if names != ("source", "target") else ""
+    else:
+        is_plain = all(names) and width == 2 and source < target
+        what = "" if is_plain else f"columns {source + 1} and {target + 1} of {width}"
+    if what:
+        sides = ((row[source], row[target]) for row in table.rows[bool(names) :])
+        filled = (pair for pair in sides if pair[0].strip() and pair[1].strip())
+        example = " ↔ ".join(map(_excerpt, next(filled, ("", ""))))
+        yield f"{what} were read, such as {example}"
+
+
+def _describe_languages(languages: Languages, request: ColumnRequest) -> Iterator[str]:
+    """Yield a warning if other languages were given, or named by the file."""
     for expected in (request.languages, request.named):
         pairs = zip(expected.pair, languages.pair, strict=True)
         bases = [(base_language(code), base_language(named)) for code, named in pairs]
         if any(code and named and code != named for code, named in bases):
-            return expected
-    return Languages()
+            yield (
+                f"warning: the columns are {languages}, and the name of the file, or "
+                f"`languages=`, says {expected}; the names of the columns were followed"
+            )
+            return
 
 
 def _requested(

@@ -50,7 +50,7 @@ _NO_TEXT = re.compile(
     | \d{1,2}\.?\s[^\W\d]{3,9}\.?\s\d{4}.*             # 5. November 2026
     | \d{4}년\s.*
     | \w+://\S+ | www\.\S+ | \S+@\S+\.\w+ | \.{0,2}/\S*  # addresses, paths
-    | \#?[\w$]+([._:/\\-]+[\w$]+)+                     # menu.file.open, ERROR_404, home-title
+    | \#?[\w$](?=[\w$]*[._:/\\-].)[\w$._:/\\-]*[\w$]   # menu.file.open, ERROR_404, home-title
     | [A-Za-z_]+\d+\w* | \#\w+ | \d+[A-Za-z]\w* | [0-9a-f]{8,}   # A12, #7f, 12b
     | [a-z]+\d*([A-Z][a-z0-9]*)+                       # menuFileOpen
     """

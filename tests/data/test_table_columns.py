@@ -170,6 +170,14 @@ def test_json_lines_of_hugging_face_are_read(tmp_path: Path) -> None:
         read_corpus(PairFiles(pairs=path))
 
 
+@pytest.mark.parametrize("gap", ["_" * 99, "a_" * 49, "a.b-" * 24])
+def test_gaps_to_fill_in_are_texts(tmp_path: Path, gap: str) -> None:
+    """Patterns that tell texts from names of keys must not try every way to divide them."""
+    text = "".join(f"k_{n}\tName{gap} {n}?\tMjeno{gap} {n}?\n" for n in range(9))
+    corpus = read_corpus(PairFiles(pairs=_file(tmp_path, "a.tsv", text)))
+    assert corpus.sources[:1] == [f"Name{gap} 0?"]
+
+
 def test_columns_without_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"columns \(1,2\): only with pairs"):
         CorpusSettings(source="a", target="b", columns="1,2")

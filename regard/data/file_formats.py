@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import re
 import zlib
 from collections import deque
@@ -32,7 +33,7 @@ from regard.data.caption_formats import (
 from regard.data.delimited import read_delimited
 from regard.data.languages import Languages, languages_of_name
 from regard.data.pairs import Dropped, format_lines
-from regard.data.spreadsheets import read_spreadsheet
+from regard.data.spreadsheets import MAX_BYTES, read_spreadsheet
 from regard.data.table_columns import (
     HEAD,
     ColumnRequest,
@@ -42,7 +43,7 @@ from regard.data.table_columns import (
     choose_columns,
     holds_names,
 )
-from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
+from regard.data.text import BOM, CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
 from regard.data.translation_files import read_po, read_xml
 
 Row = tuple[str, str]
@@ -51,6 +52,8 @@ SKIPPED = "", CUT + CUT
 """Stands for a line that is no pair: a header, or a further line of a pair that spans several."""
 OpenTable = Callable[[LineReader], Table]
 """Opens a file as a table."""
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+"""The beginning of an array of objects."""
 _SPREADSHEET = re.compile(r"(?i)(.+\.(?:xls[xmb]?|ods))(?:#.*)?")
 """The name of a spreadsheet, which that of a sheet may follow."""
 
@@ -243,6 +246,26 @@ def _count_lines(count: int, reason: str) -> str:
     return counted(count, f"line {singular} {predicate}", f"lines {reason}")
 
 
+def _read_json(reader: LineReader) -> Table:
+    """Read JSON lines, or one array of such objects, whose numbers are then those of the lines."""
+    start = next(reader.read(lambda file: iter([file.read(_HEAD)])), b"")
+    if not _ARRAY.match(start):
+        return _read_json_lines(reader)
+    content = next(reader.read(lambda file: iter([file.read(MAX_BYTES + 1)])), b"")
+    if len(content) > MAX_BYTES:
+        raise DataError(
+            f"{reader.path}: is an array of more than {MAX_BYTES >> 20} MB; write one object a line"
+        )
+    try:
+        values = parse_json(content.removeprefix(BOM))
+    except ValueError as problem:
+        raise DataError(
+            f"{reader.path}: begins like an array of JSON, and is none ({problem}); write it "
+            "again, or one object a line"
+        ) from None
+    return _read_json_lines(map(json.dumps, values))
+
+
 def _read_json_lines(lines: Iterable[str]) -> Table:
     """Read JSON lines with the keys source and target, or with two keys that are languages, at the
     top or under the key translation.
@@ -311,7 +334,7 @@ FORMATS = (
     FileFormat(
         first_line=r"\s*[{\[]",
         read_captions=read_json,
-        open_table=_read_json_lines,
+        open_table=_read_json,
         name=r"\.(jsonl|ndjson|json)(\.gz)?\Z",
         characters=JSON_SIZE,
     ),

@@ -78,9 +78,8 @@ def publish(request: PublishRequest) -> Publication:
         parities = dict(_write_models(folder, published, request, command))
         _write_texts(folder, published)
         sizes = _sizes(folder)
-        body = card_body(published, command, is_inside=False)
-        card = f"{card_metadata(published)}{body}\n{_file_list(sizes)}"
-        write_text(folder / README, card)
+        body = card_body(published, command, is_inside=False, sizes=sizes)
+        write_text(folder / README, card_metadata(published) + body)
         sums = (f"{file_sha256(folder / name)}  {name}\n" for name in _sizes(folder))
         write_text(folder / SUMS, "".join(sums))
         examples = _examples(request, parities)
@@ -200,16 +199,6 @@ def _write_texts(folder: Path, published: PublishedModels) -> None:
         recipe = model.folder / "train.toml"
         if recipe.is_file():
             shutil.copyfile(recipe, folder / model.recipe_file)
-
-
-def _file_list(sizes: Mapping[str, int]) -> str:
-    """Return the section on the files, whose sizes are known when they are written."""
-    rows = [f"- [{name}]({name}): {_size(size)}" for name, size in sizes.items()]
-    return "\n".join(["## Files", "", *rows, f"- [{SUMS}]({SUMS})", ""])
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
 
 
 def _command(request: PublishRequest) -> str:

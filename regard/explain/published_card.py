@@ -28,10 +28,16 @@ _VERSIONS = {
 """What a model was made with, by its names in the journal."""
 
 
-def card_body(published: PublishedModels, command: str, is_inside: bool) -> str:
+def card_body(
+    published: PublishedModels,
+    command: str,
+    is_inside: bool,
+    sizes: Mapping[str, int] | None = None,
+) -> str:
     """Return the card without its metadata; `command` writes the folder again.
 
-    A card that `is_inside` page and runtime file does not lead to the page.
+    A card that `is_inside` page and runtime file does not lead to the page. `sizes`: those of the
+    other files in the folder, in bytes.
     """
     card = make_page(
         "regard.explain",
@@ -40,14 +46,15 @@ def card_body(published: PublishedModels, command: str, is_inside: bool) -> str:
         models=published.models,
         command=command,
         is_inside=is_inside,
-        warnings=warnings_of(published),
+        items=model_items,
+        sizes=sizes,
         address=licence_address(published.licence),
         version=__version__,
         labels=_VERSIONS,
         summary=_summary,
         making=_making,
     )
-    return f"{card}\n"
+    return f"{card.strip()}\n"
 
 
 def card_metadata(published: PublishedModels) -> str:
@@ -88,35 +95,6 @@ def card_metadata(published: PublishedModels) -> str:
     values |= {"sdk": "static", "app_file": "index.html"}
     lines = _yaml({name: value for name, value in values.items() if value})
     return "\n".join(["---", *lines, "---", ""])
-
-
-def warnings_of(published: PublishedModels) -> list[str]:
-    """Return what those who use the models should know, in Markdown."""
-    warnings = []
-    for model in published.models:
-        prefix = f"{model.title}: " if len(published.models) > 1 else ""
-        warnings += [
-            f"{prefix}{item.warning}" for item in model_items(model) if item.warning
-        ]
-    kind = "texts"
-    check = (
-        "A machine translates here. Its mistakes may read well: let somebody who speaks both "
-        "languages look at all that matters."
-    )
-    if published.models[0].is_captioner:
-        kind = "images"
-        check = "A machine describes here, and may name what is not there: compare with the image."
-    if any(model.record.best for model in published.models):
-        warnings.append(
-            "chrF tells how many runs of letters its texts share with those of people: none at 0, "
-            "all at 100. Good texts in other words score less."
-        )
-    origin = f" ({escape_text(published.origin)})" if published.origin else ""
-    return [
-        *warnings,
-        f"It knows {kind} of the kind that it has learnt from{origin}; of others it makes less.",
-        check,
-    ]
 
 
 def _summary(model: PublishedModel) -> str:

@@ -25,14 +25,26 @@ from regard.training.model_card import describe_experiment
 NOTHING_SENT = "Nothing was uploaded."
 FEW = 300
 """Number of test lines below which an interval is wide."""
-DOUBTFUL = 3
-"""Percent of the validation lines that a trained model calls doubtful."""
 FEW_VALID = 100
 """Number of validation lines below which they choose the weights badly."""
 LARGE = 25_000_000
 """Bytes of a file above which GitHub's page for uploads and Cloudflare Pages refuse it."""
 VERY_LARGE = 100_000_000
 """Bytes of a file above which GitHub refuses it."""
+
+_STATEMENTS = (
+    (
+        "author",
+        "no author is stated, so nobody knows whom to ask",
+        "--author 'NAME, ADDRESS'",
+    ),
+    (
+        "origin",
+        "the origin of the data is not stated, so nobody can see whether the licence holds",
+        "--source-of-data 'WHERE, UNDER WHICH LICENCE'",
+    ),
+)
+"""Statements by their names, what is missing without each, and its option."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +55,8 @@ class ChecklistItem:
     - `warning`: what those who use the model should know of it, in Markdown.
     """
 
-    problem: str
-    remedy: str
+    problem: str = ""
+    remedy: str = ""
     warning: str = ""
 
     def __str__(self) -> str:
@@ -124,16 +136,9 @@ def _statements(published: PublishedModels) -> Iterator[ChecklistItem]:
             f"the text of {licence} is missing",
             f"save it{source} as `{run / LICENCE}`, and publish again",
         )
-    if not published.author:
-        yield ChecklistItem(
-            "no author is stated, so nobody knows whom to ask",
-            "publish again with `--author 'NAME, ADDRESS'`",
-        )
-    if not published.origin:
-        yield ChecklistItem(
-            "the origin of the data is not stated, so nobody can see whether the licence holds",
-            "publish again with `--source-of-data 'WHERE, UNDER WHICH LICENCE'`",
-        )
+    for name, problem, option in _STATEMENTS:
+        if not getattr(published, name):
+            yield ChecklistItem(problem, f"publish again with `{option}`")
     if not published.about:
         yield ChecklistItem(
             "the card has no words of yours: whom the model is for, and in their language",
@@ -151,7 +156,7 @@ def model_items(model: PublishedModel) -> Iterator[ChecklistItem]:
     """Yield what is to be known of a model, and what its training left open."""
     ablations = model.settings.model.ablations()
     if ablations:
-        yield ChecklistItem("", "", describe_experiment(ablations))
+        yield ChecklistItem(warning=describe_experiment(ablations))
     items = [*_of_scores(model), *_of_data(model)]
     if model.record.recipe is None:
         yield ChecklistItem(
@@ -160,22 +165,6 @@ def model_items(model: PublishedModel) -> Iterator[ChecklistItem]:
         )
         items = [replace(item, problem="") for item in items]
     yield from items
-    search = model.settings.search
-    if not model.is_captioner and search.longest_source:
-        yield ChecklistItem(
-            "",
-            "",
-            f"It has learnt from sentences of at most {search.longest_source:,} parts of words; "
-            "of longer ones it may lose parts. Texts are divided into sentences before.",
-        )
-    learnt_doubt = search.score_threshold is not None and bool(model.record.best)
-    if not model.is_captioner and learnt_doubt:
-        yield ChecklistItem(
-            "",
-            "",
-            "It marks sentences as doubtful if it is less sure of them than of "
-            f"{100 - DOUBTFUL} % of its validation sentences. It can be sure and wrong.",
-        )
 
 
 def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
@@ -210,9 +199,7 @@ def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
         )
     elif scores.get("bleu", 1.0) < 1:
         yield ChecklistItem(
-            "",
-            "",
-            "BLEU says nothing here, as it counts four words in a row; read chrF.",
+            warning="BLEU says nothing here, as it counts four words in a row; read chrF.",
         )
     if not test:
         yield ChecklistItem(

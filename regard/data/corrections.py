@@ -57,19 +57,17 @@ def read_corrections(path: Path) -> list[CorrectedPair]:
     """Read the table again, with commas, semicolons or tabs. Raises DataError if it is another."""
     try:
         text = file_bytes(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
+        header = text.partition("\n")[0]
+        delimiter = max(",;\t", key=header.count)
+        table = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows = [*table]
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise DataError(
             f"{path}: cannot be read ({problem}); save it as CSV UTF-8"
         ) from None
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    if not rows or not {*_COLUMNS} <= {*rows[0]}:
+    if not {*_COLUMNS} <= {*(table.fieldnames or ())}:
         raise DataError(
             f"{path}: wanted the columns {', '.join(_COLUMNS)} of {TRANSLATIONS}, got {header:.80}"
         )
-    columns = [rows[0].index(name) for name in ("source", "reference", "correction")]
-    complete = [row for row in rows[1:] if len(row) > max(columns)]
-    return [
-        CorrectedPair(*(row[column].strip() for column in columns)) for row in complete
-    ]
+    cells = ([row[name] for name in CorrectedPair._fields] for row in rows)
+    return [CorrectedPair(*map(str.strip, row)) for row in cells if None not in row]

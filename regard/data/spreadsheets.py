@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain, islice
 from typing import Any, BinaryIO
@@ -65,8 +66,9 @@ def _open(
     start = file.read(len(_OLE))
     file.seek(0)
     try:
-        parts = _Parts(path, file)
-        return _choose_sheet(load_workbook(file), parts, wanted)
+        formulas = _check_archive(path, file, wanted)
+        file.seek(0)
+        return _choose_sheet(load_workbook(file), formulas, path, wanted)
     except (DataError, OSError, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as problem:  # a panic of Rust is no Exception
@@ -78,16 +80,14 @@ def _open(
 
 
 def _choose_sheet(
-    book: Any, parts: _Parts, wanted: str
+    book: Any, formulas: Mapping[str, Sequence[str]], path: str, wanted: str
 ) -> tuple[Iterator[list[str]], list[str]]:
     names = [name for name in book.sheet_names if wanted in ("", name)]
     all_names = ", ".join(book.sheet_names)
     if not names:
-        raise DataError(f"{parts.path}: has no sheet {wanted!r}; there are {all_names}")
+        raise DataError(f"{path}: has no sheet {wanted!r}; there are {all_names}")
     heads = {}
-    formulas = {}
     for name in names:
-        formulas[name] = parts.check_sheet(name)
         rows = map(_texts, islice(book.get_sheet_by_name(name).iter_rows(), HEAD))
         heads[name] = [*filter(_is_row, rows)]
     named = (name for name, head in heads.items() if head and holds_names(head))
@@ -97,7 +97,7 @@ def _choose_sheet(
     notes = []
     if len(book.sheet_names) > 1:
         notes.append(f"sheet {name} of {all_names} was read (FILE#SHEET names another)")
-    if cells := formulas[name]:
+    if cells := formulas.get(name):
         have = counted(len(cells), "formula has", "formulas have")
         notes.append(
             f"warning: {have} no stored value ({_shown(cells)}); save the file in a spreadsheet "
@@ -112,56 +112,59 @@ def _choose_sheet(
     return map(_texts, sheet.iter_rows()), notes
 
 
-class _Parts:
-    """XML of a file, one sheet at a time, in which is seen what calamine does not tell.
+def _sheet_parts(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the path of the XML of each sheet of XLSX by its name."""
 
-    Raises DataError for a file that is too large when it is unpacked.
-    """
-
-    def __init__(self, path: str, file: BinaryIO) -> None:
-        self.path = path
-        self._paths: dict[str, str] = {}  # of the sheets of XLSX
-        if not zipfile.is_zipfile(file):
-            return
-        self._archive = archive = zipfile.ZipFile(file)
-        size = sum(part.file_size for part in archive.infolist())
-        if size > MAX_BYTES:
-            raise DataError(
-                f"{path}: has {size >> 20:,} MB when it is unpacked, and at most "
-                f"{MAX_BYTES >> 20} MB are read; {_REMEDY}"
-            )
-        if "content.xml" in archive.namelist():
-            _check_ods(path, archive.read("content.xml"))
-        if "xl/workbook.xml" in archive.namelist():
-            relations = self._elements("xl/_rels/workbook.xml.rels", "Relationship")
-            targets = {relation["Id"]: relation["Target"] for relation in relations}
-            for sheet in self._elements("xl/workbook.xml", "sheet"):
-                target = targets[sheet["id"]]
-                in_folder = target[1:] if target.startswith("/") else f"xl/{target}"
-                self._paths[sheet["name"]] = in_folder
-        file.seek(0)
-
-    def _elements(self, part: str, tag: str) -> Iterator[dict[str, str]]:
-        for element in ElementTree.fromstring(self._archive.read(part)).iter():
+    def elements(part: str, tag: str) -> Iterator[dict[str, str]]:
+        for element in ElementTree.fromstring(archive.read(part)).iter():
             if element.tag.endswith(f"}}{tag}"):
                 yield {key.rpartition("}")[2]: value for key, value in element.items()}
 
-    def check_sheet(self, name: str) -> list[str]:
-        """Return the cells with formulas that have no value. Raises DataError for a cell far from
-        the others, since memory is taken for all cells before it.
-        """
-        path = self._paths.get(name, "")
-        if not path.endswith(".xml"):
-            return []
-        part = self._archive.read(path)
-        column = b""
-        row = 0
-        for match in _CELL.finditer(part):
-            column = max(column, match[1], key=lambda letters: (len(letters), letters))
-            row = max(row, int(match[2]))
-        width = reduce(lambda width, letter: width * 26 + letter - 64, column, 0)
-        _check_size(f"{self.path}#{name}", row, width, column.decode())
-        return [cell.decode() for cell in _FORMULA.findall(part)]
+    relations = elements("xl/_rels/workbook.xml.rels", "Relationship")
+    targets = {relation["Id"]: relation["Target"] for relation in relations}
+    # An absolute target replaces the folder.
+    return {
+        sheet["name"]: posixpath.join("/xl", targets[sheet["id"]])[1:]
+        for sheet in elements("xl/workbook.xml", "sheet")
+    }
+
+
+def _check_archive(path: str, file: BinaryIO, wanted: str) -> dict[str, list[str]]:
+    """Return, for each sheet of XLSX or the wanted one, its cells with formulas without a value.
+
+    Raises DataError for a file that is too large when it is unpacked, or has a cell far from the
+    others, since calamine takes memory for all cells before it.
+    """
+    if not zipfile.is_zipfile(file):
+        return {}
+    archive = zipfile.ZipFile(file)
+    names = archive.namelist()
+    size = sum(part.file_size for part in archive.infolist())
+    if size > MAX_BYTES:
+        raise DataError(
+            f"{path}: has {size >> 20:,} MB when it is unpacked, and at most "
+            f"{MAX_BYTES >> 20} MB are read; {_REMEDY}"
+        )
+    if "content.xml" in names:
+        _check_ods(path, archive.read("content.xml"))
+    formulas = {}
+    if "xl/workbook.xml" in names:
+        for name, part in _sheet_parts(archive).items():
+            if part.endswith(".xml") and wanted in ("", name):
+                xml = archive.read(part)
+                _check_xlsx(f"{path}#{name}", xml)
+                formulas[name] = [cell.decode() for cell in _FORMULA.findall(xml)]
+    return formulas
+
+
+def _check_xlsx(name: str, part: bytes) -> None:
+    column = b""
+    row = 0
+    for match in _CELL.finditer(part):
+        column = max(column, match[1], key=lambda letters: (len(letters), letters))
+        row = max(row, int(match[2]))
+    width = reduce(lambda width, letter: width * 26 + letter - 64, column, 0)
+    _check_size(name, row, width, column.decode())
 
 
 def _check_ods(path: str, part: bytes) -> None:

@@ -68,6 +68,10 @@ def test_an_earlier_table_with_corrections_is_kept(tmp_path: Path) -> None:
             "source,reference,translation,correction\nä,b,c,d".encode("cp1252"),
             "CSV UTF-8",
         ),
+        (
+            b"source,reference,translation,correction\n" + b"a" * 200_000,
+            "cannot be read",
+        ),
     ],
 )
 def test_another_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:

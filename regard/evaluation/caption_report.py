@@ -45,13 +45,12 @@ def make_caption_report(
 ) -> CaptionReport:
     """Make the report from captions of validation images and from the training captions."""
     scores = validation_scores(outputs, references, tokenize)
-    best = ""
-    blind = 0.0
-    for text, _ in Counter(training).most_common(CANDIDATES):
-        constant = validation_scores([text] * len(outputs), references, tokenize)
-        if not best or constant["cider"] > blind:
-            best = text
-            blind = constant["cider"]
+    constants = {
+        text: validation_scores([text] * len(outputs), references, tokenize)["cider"]
+        for text, _ in Counter(training).most_common(CANDIDATES)
+    }
+    best = max(constants, key=constants.__getitem__, default="")
+    blind = constants.get(best, 0.0)
     images = counted(len(outputs), "validation image")
     meaning = (
         f"CIDEr-D {scores['cider']:.2f} and chrF {scores['chrf']:.1f} on {images}; a captioner "

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from html import unescape
 from itertools import chain, groupby, islice
 
-from regard.data.table_columns import HEAD, Table, holds_names
+from regard.data.table_columns import HEAD, NUMBER, Table, holds_names
 from regard.data.text import CUT, READ_LINE
 
-_NUMBER = re.compile(r"[\d.,:%+-]*")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
 """First line by which Excel knows the delimiter."""
 _ANKI_LINE = re.compile(
@@ -142,7 +141,7 @@ class Dialect:
             and all("," in field for field in quoted)
             and not any("," in field for field in plain)
         )
-        quotes_text = all(_NUMBER.fullmatch(field) for field in plain)
+        quotes_text = all(NUMBER.fullmatch(field) for field in plain)
         return whole and (quotes_commas or quotes_text)
 
 

@@ -41,7 +41,8 @@ _SIDES = {
 """Words that name texts in a header: 0 of the source, 1 of the target, 2 of either."""
 _OTHERS = frozenset(_OTHER.split())
 """Words that name columns of neither side."""
-_NUMBER = re.compile(r"[\d.,:%+-]*")
+NUMBER = re.compile(r"[\d.,:%+-]*")
+"""Matches a cell of digits and signs, or nothing."""
 _NO_TEXT = re.compile(
     r"""(?ax)
     [][\d\s.,:;/%+°#()'T-]+Z?                       # numbers, dates, times
@@ -377,7 +378,7 @@ def _is_text(cells: Sequence[str]) -> bool:
 
 
 def _is_no_number(cells: Sequence[str]) -> bool:
-    return not all(_NUMBER.fullmatch(cell) for cell in cells)
+    return not all(NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _excerpt(text: str) -> str:

@@ -260,28 +260,26 @@ def _by_names(
     by_language = [
         column for column in sorted({*columns.values()}) if not names[column].is_other
     ]
-    for wanted in (request.languages, request.named):
-        is_choice = wanted is request.languages or len(by_language) > 2
-        codes = [
-            code if code in columns else base_language(code) for code in wanted.pair
-        ]
-        if (
-            is_choice
-            and {*codes} <= {*columns}
-            and columns[codes[0]] != columns[codes[1]]
-        ):
-            return columns[codes[0]], columns[codes[1]]
+    wanted = [request.languages]
+    if len(by_language) > 2:
+        wanted.append(request.named)
+    for languages in wanted:
+        source, target = (
+            columns.get(code, columns.get(base_language(code)))
+            for code in languages.pair
+        )
+        if source is not None and target is not None and source != target:
+            return source, target
 
-    sides = [
+    sources, targets = (
         [column for column, name in enumerate(names) if name.side == side]
         for side in (0, 1)
-    ]
-    if all(sides):
-        return sides[0][0], sides[1][0]
-    sides = [side if len(side) == 1 else [] for side in sides]
-    chosen = [side[0] for side in sides if side]
-    if len(by_language) > 1 and not {*chosen} <= {*by_language}:
-        sides, chosen = [[], []], []
+    )
+    if sources and targets:
+        return sources[0], targets[0]
+    chosen = sources + targets
+    if len(chosen) > 1 or (len(by_language) > 1 and not {*chosen} <= {*by_language}):
+        chosen = []
     order = [
         *by_language,
         *(column for column in texts if not names[column].is_other),
@@ -291,7 +289,7 @@ def _by_names(
     free = [column for column in dict.fromkeys(order) if column not in chosen]
     if not chosen:
         return min(free[:2]), max(free[:2])
-    return (chosen[0], free[0]) if sides[0] else (free[0], chosen[0])
+    return (chosen[0], free[0]) if sources else (free[0], chosen[0])
 
 
 def _holds_names(

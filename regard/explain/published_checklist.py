@@ -177,15 +177,14 @@ def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
     validated = record.last("valid").get("update", 0)
     tested = {score["name"].lower(): score["value"] for score in test.get("scores", ())}
     scores = scores_of(best) | tested
-    chrf = min(scores.get("chrf", 0.0), best.get("chrf", math.inf))
+    chrf = min(scores.get("chrf", math.inf), best.get("chrf", math.inf))
     if "chrf" not in scores:
         yield ChecklistItem(
             "the model was never validated",
             f"train on: {train_on}",
             "It was never scored here: nobody knows how good it is.",
         )
-        return
-    if validated < end:
+    elif validated < end:
         yield ChecklistItem(
             f"the last validation is of update {validated:,}, and training went on to {end:,}",
             f"train on: {train_on}",
@@ -208,7 +207,9 @@ def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
             else "there is no test, and the scores of the validation pairs flatter",
             f"train with `--test {FEW}` next time, which holds pairs out",
             "It was not tested. The scores are of the validation pairs by which its weights were "
-            "chosen, and flatter it.",
+            "chosen, and flatter it."
+            if best
+            else "",
         )
     elif test["pairs"] < FEW:
         yield ChecklistItem(

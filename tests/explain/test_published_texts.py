@@ -116,6 +116,12 @@ def test_the_checklist_names_what_a_run_lacks(problem: str) -> None:
     assert any(problem in other for other in named), named
 
 
+def test_a_model_without_scores_lacks_a_test_too() -> None:
+    first, second = problems(published(events=EVENTS[:1]))
+    assert first == "the model was never validated"
+    assert second.startswith("there is no test")
+
+
 def test_files_that_hosts_refuse_are_named() -> None:
     named = problems(published(), small=24_000_000, large=26_000_000, huge=101_000_000)
     assert [problem.split()[:3] for problem in named] == [

@@ -232,10 +232,10 @@ def _evaluate_corrections(command: EvaluateCommand, path: Path) -> None:
     """Translate the sources of a corrected table, and print the scores against its references as
     they were and as they are corrected.
     """
-    from regard.data.corrections import read_corrections
+    from regard.data.corrections import read_corrected
     from regard.evaluation.text_metrics import scores
 
-    pairs = read_corrections(path)
+    pairs = read_corrected(path)
     before = [pair.reference for pair in pairs]
     after = [pair.correction or pair.reference for pair in pairs]
     corrected = sum(map(str.__ne__, before, after))

@@ -56,6 +56,11 @@ def quote_argument(argument: str) -> str:
     return "$'" + "".join(map(_escape_for_bash, argument)) + "'"
 
 
+def quote_command(*words: str) -> str:
+    """Return a command line of `regard`, quoted for a shell."""
+    return " ".join(["regard", *map(quote_argument, words)])
+
+
 def _escape_for_bash(character: str) -> str:
     """Return a character as bash writes it in $'…'."""
     code = ord(character)

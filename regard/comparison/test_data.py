@@ -62,7 +62,8 @@ def read_test_data(files: ComparisonFiles) -> TestData:
         return _read_images(files)
     links = list[str]()
     if files.test_pairs:
-        corpus = read_corpus(PairFiles(pairs=files.test_pairs), name="test")
+        pairs = PairFiles(pairs=files.test_pairs, columns=files.columns or "")
+        corpus = read_corpus(pairs, name="test")
         sources = corpus.sources
         references = [corpus.targets]
         name = Path(files.test_pairs).name
@@ -157,7 +158,7 @@ def split_off_test(files: ComparisonFiles, folder: Path) -> tuple[ComparisonFile
 
 
 def _training(files: ComparisonFiles) -> CorpusSettings:
-    names = ("source", "target", "pairs")
+    names = ("source", "target", *(("pairs", "columns") if files.pairs else ()))
     values = {name: path for name, path in files.training.items() if name in names}
     return CorpusSettings.parse(values, "the arguments")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from regard.common.atomic import write_bytes
 from regard.common.errors import DataError
-from regard.common.reading import file_bytes
+from regard.data.corrected_tables import named_cells
 
 TRANSLATIONS = "test-translations.csv"
 """The table in a run folder."""
@@ -48,28 +48,12 @@ def write_translations(run: Path, rows: Iterable[tuple[str, str, str]]) -> Path:
 def _is_corrected(path: Path) -> bool:
     """Return whether a table has corrections, or may have them, as it cannot be read."""
     try:
-        return any(pair.correction for pair in read_corrections(path))
+        return any(pair.correction for pair in read_corrected(path))
     except DataError:
         return True
 
 
-def read_corrections(path: Path) -> list[CorrectedPair]:
-    """Read the table again, with commas, semicolons or tabs. Raises DataError if it is another."""
-    try:
-        text = file_bytes(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise DataError(
-            f"{path}: cannot be read ({problem}); save it as CSV UTF-8"
-        ) from None
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    if not rows or not {*_COLUMNS} <= {*rows[0]}:
-        raise DataError(
-            f"{path}: wanted the columns {', '.join(_COLUMNS)} of {TRANSLATIONS}, got {header:.80}"
-        )
-    columns = [rows[0].index(name) for name in ("source", "reference", "correction")]
-    complete = [row for row in rows[1:] if len(row) > max(columns)]
-    return [
-        CorrectedPair(*(row[column].strip() for column in columns)) for row in complete
-    ]
+def read_corrected(path: Path) -> list[CorrectedPair]:
+    """Read the table again, as any spreadsheet saves it. Raises DataError if it is another."""
+    rows = named_cells(path, (*CorrectedPair._fields, "translation"))
+    return [CorrectedPair(*cells[:-1]) for cells in rows]

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from html import unescape
 from itertools import chain, groupby, islice
 
-from regard.data.table_columns import HEAD, Table, holds_names
+from regard.data.table_columns import HEAD, NUMBER, Table, holds_names
 from regard.data.text import CUT, READ_LINE
 
-_NUMBER = re.compile(r"[\d.,:%+-]*")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
 """First line by which Excel knows the delimiter."""
 _ANKI_LINE = re.compile(
@@ -142,7 +141,7 @@ class Dialect:
             and all("," in field for field in quoted)
             and not any("," in field for field in plain)
         )
-        quotes_text = all(_NUMBER.fullmatch(field) for field in plain)
+        quotes_text = all(NUMBER.fullmatch(field) for field in plain)
         return whole and (quotes_commas or quotes_text)
 
 
@@ -263,12 +262,12 @@ def _infer_delimiter(lines: Sequence[str], delimiters: str) -> tuple[str, int]:
     if delimiters == "\t" and not any("\t" in line for line in lines):
         delimiters = next((d for d in _FALLBACK if _separates(d, lines)), "\t")
     bare = [re.sub('"[^"]*"', "", line) for line in lines if line.strip()] or [""]
-    counts = {}
-    agreement = {}
-    for delimiter in delimiters:
-        frequencies = Counter(line.count(delimiter) for line in bare)
-        count, agreeing = frequencies.most_common(1)[0]
-        counts[delimiter] = count
-        agreement[delimiter] = (agreeing if count else 0, -count)
-    delimiter = max(delimiters, key=agreement.__getitem__)
-    return delimiter, max(counts[delimiter], 1) + 1
+
+    def agreement(delimiter: str) -> tuple[int, int]:
+        """Return how many lines agree on a count, and the count, negative."""
+        counts = Counter(line.count(delimiter) for line in bare)
+        count, agreeing = counts.most_common(1)[0]
+        return agreeing if count else 0, -count
+
+    delimiter = max(delimiters, key=agreement)
+    return delimiter, max(-agreement(delimiter)[1], 1) + 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import re
 import zlib
 from collections import deque
@@ -31,9 +32,9 @@ from regard.data.caption_formats import (
 )
 from regard.data.delimited import read_delimited
 from regard.data.languages import Languages, languages_of_name
-from regard.data.pair_corrections import READ_COLUMNS, Correction, parse_corrections
+from regard.data.pair_corrections import read_corrections
 from regard.data.pairs import Dropped, format_lines
-from regard.data.spreadsheets import read_spreadsheet
+from regard.data.spreadsheets import MAX_BYTES, read_spreadsheet
 from regard.data.table_columns import (
     HEAD,
     ColumnRequest,
@@ -43,7 +44,7 @@ from regard.data.table_columns import (
     choose_columns,
     holds_names,
 )
-from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
+from regard.data.text import BOM, CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
 from regard.data.translation_files import read_po, read_xml
 
 Row = tuple[str, str]
@@ -52,6 +53,8 @@ SKIPPED = "", CUT + CUT
 """Stands for a line that is no pair: a header, or a further line of a pair that spans several."""
 OpenTable = Callable[[LineReader], Table]
 """Opens a file as a table."""
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+"""The beginning of an array of objects."""
 _SPREADSHEET = re.compile(r"(?i)(.+\.(?:xls[xmb]?|ods))(?:#.*)?")
 """The name of a spreadsheet, which that of a sheet may follow."""
 
@@ -191,7 +194,7 @@ class PairReader:
 
         self.count = number
         DataError.raise_all(reader.causes)
-        notes = [*table.notes(), *self.columns.notes(table)]
+        notes = [*table.notes(), *self.columns.notes]
         self.notes = (*reader.notes, *(f"{name}: {note}" for note in notes))
         causes = []
         for reason, dropped in unusable.items():
@@ -228,38 +231,6 @@ def open_table(name: str, max_line: int = MAX_LINE) -> tuple[LineReader, Table]:
         return reader, read_spreadsheet(reader, sheet)
     assert form.open_table is not None
     return reader, form.open_table(reader)
-
-
-def named_cells(name: str, columns: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the cells of these columns in each row of a table, below the row that names them.
-
-    Raises DataError, with all causes, if there is no such row or the file cannot be read.
-    """
-    reader, table = open_table(name)
-    places = list[int]()
-    causes = []
-    number = table.skipped + 1
-    for record, count in table.records:
-        if isinstance(record, str):
-            causes.append(f"{name}: line {number}: fields that {record}")
-        number += count
-        cells = [cell or "" for cell in record]
-        if places:
-            cells += [""] * (1 + max(places) - len(cells))
-            yield [cells[place] for place in places]
-        elif {*columns} <= {*cells}:
-            places = [cells.index(column) for column in columns]
-    DataError.raise_all(reader.causes or causes)
-    if not places:
-        first = ", ".join(table.rows[0]) if table.rows else "nothing"
-        raise DataError(
-            f"{name}: wanted the columns {', '.join(columns)}, got {first:.80}"
-        )
-
-
-def read_corrections(name: str) -> dict[int, Correction]:
-    """Read a table of suspect pairs with corrections, by line. Raises DataError if it is none."""
-    return parse_corrections(name, named_cells(name, READ_COLUMNS))
 
 
 def reviewed_lines(files: PairFiles) -> frozenset[int]:
@@ -307,6 +278,26 @@ def _count_lines(count: int, reason: str) -> str:
     singular_forms = {"do": "does", "are": "is", "lack": "lacks", "hold": "holds"}
     singular = singular_forms.get(verb, verb)
     return counted(count, f"line {singular} {predicate}", f"lines {reason}")
+
+
+def _read_json(reader: LineReader) -> Table:
+    """Read JSON lines, or one array of such objects, whose numbers are then those of the lines."""
+    start = next(reader.read(lambda file: iter([file.read(_HEAD)])), b"")
+    if not _ARRAY.match(start):
+        return _read_json_lines(reader)
+    content = next(reader.read(lambda file: iter([file.read(MAX_BYTES + 1)])), b"")
+    if len(content) > MAX_BYTES:
+        raise DataError(
+            f"{reader.path}: is an array of more than {MAX_BYTES >> 20} MB; write one object a line"
+        )
+    try:
+        values = parse_json(content.removeprefix(BOM))
+    except ValueError as problem:
+        raise DataError(
+            f"{reader.path}: begins like an array of JSON, and is none ({problem}); write it "
+            "again, or one object a line"
+        ) from None
+    return _read_json_lines(map(json.dumps, values))
 
 
 def _read_json_lines(lines: Iterable[str]) -> Table:
@@ -377,7 +368,7 @@ FORMATS = (
     FileFormat(
         first_line=r"\s*[{\[]",
         read_captions=read_json,
-        open_table=_read_json_lines,
+        open_table=_read_json,
         name=r"\.(jsonl|ndjson|json)(\.gz)?\Z",
         characters=JSON_SIZE,
     ),

@@ -4,10 +4,11 @@ they should be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from regard.common.errors import DataError
+from regard.data.corrected_tables import named_cells
 from regard.data.pairs import excerpt_of
 from regard.data.text import clean
 
@@ -41,18 +42,16 @@ class Correction:
         return f"was {was}, and is {excerpt_of(source)} ↔ {excerpt_of(target)} now"
 
 
-def parse_corrections(
-    name: str, rows: Iterable[Sequence[str]]
-) -> dict[int, Correction]:
-    """Return the corrections by line; rows have the `READ_COLUMNS`, and nothing proposed if both of
-    the last are empty.
+def read_corrections(name: str) -> dict[int, Correction]:
+    """Read a table of suspect pairs with corrections, by line; a row corrects nothing if no side is
+    proposed.
 
-    Raises DataError, with all causes, if a row has no line or only one proposed side, and if two
-    rows correct one line.
+    Raises DataError, with all causes, if it is no such table, a row has no line or only one
+    proposed side, or two rows correct one line.
     """
     corrections = dict[int, Correction]()
     causes = []
-    for line, *cells in rows:
+    for line, *cells in named_cells(Path(name), READ_COLUMNS):
         source, target, new_source, new_target = map(clean, cells)
         if not new_source and not new_target:
             continue

@@ -41,7 +41,8 @@ _SIDES = {
 """Words that name texts in a header: 0 of the source, 1 of the target, 2 of either."""
 _OTHERS = frozenset(_OTHER.split())
 """Words that name columns of neither side."""
-_NUMBER = re.compile(r"[\d.,:%+-]*")
+NUMBER = re.compile(r"[\d.,:%+-]*")
+"""Matches a cell of digits and signs, or nothing."""
 _NO_TEXT = re.compile(
     r"""(?ax)
     [][\d\s.,:;/%+°#()'T-]+Z?                       # numbers, dates, times
@@ -50,7 +51,7 @@ _NO_TEXT = re.compile(
     | \d{1,2}\.?\s[^\W\d]{3,9}\.?\s\d{4}.*             # 5. November 2026
     | \d{4}년\s.*
     | \w+://\S+ | www\.\S+ | \S+@\S+\.\w+ | \.{0,2}/\S*  # addresses, paths
-    | \#?[\w$]+([._:/\\-]+[\w$]+)+                     # menu.file.open, ERROR_404, home-title
+    | \#?[\w$](?=[\w$]*[._:/\\-].)[\w$._:/\\-]*[\w$]   # menu.file.open, ERROR_404, home-title
     | [A-Za-z_]+\d+\w* | \#\w+ | \d+[A-Za-z]\w* | [0-9a-f]{8,}   # A12, #7f, 12b
     | [a-z]+\d*([A-Z][a-z0-9]*)+                       # menuFileOpen
     """
@@ -101,39 +102,12 @@ class Columns:
 
     source: int = 0
     target: int = 1
-    width: int = 2
     names: tuple[str, ...] = ()
     """Their names, if the first row holds names."""
     languages: Languages = field(default_factory=Languages)
     """The languages that the names tell."""
-    example: tuple[str, str] = "", ""
-    requested: Languages = field(default_factory=Languages)
-    """The languages that were given, or are in the name of the file, if they are others."""
-
-    def notes(self, table: Table) -> list[str]:
-        """Return sentences on the choice."""
-        notes = []
-        if self.names and not table.has_names:
-            notes.append(
-                f"line {table.skipped + 1} names the columns ({', '.join(self.names)}) and was "
-                "skipped"
-            )
-        if self.requested.codes:
-            notes.append(
-                f"warning: the columns are {self.languages}, and the name of the file, or "
-                f"`languages=`, says {self.requested}; the names of the columns were followed"
-            )
-        what = ""
-        if table.has_names and all(self.names) and self.names != ("source", "target"):
-            what = " and ".join(self.names)
-        elif not all(self.names) or (
-            not table.has_names and (self.width > 2 or self.source > self.target)
-        ):
-            what = f"columns {self.source + 1} and {self.target + 1} of {self.width}"
-        if what:
-            source, target = map(_excerpt, self.example)
-            notes.append(f"{what} were read, such as {source} ↔ {target}")
-        return notes
+    notes: tuple[str, ...] = ()
+    """Sentences on the choice."""
 
 
 @dataclass(frozen=True)
@@ -200,38 +174,49 @@ def choose_columns(
         pair = _by_names(names, texts, request)
     else:
         pair = (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+    source, target = pair
     if not has_names:
-        names = [_Name()] * width
-    body = rows[1:] if has_names else rows
-    languages = Languages(
-        source=names[pair[0]].language, target=names[pair[1]].language
+        return Columns(source, target, notes=(*_describe(table, pair, ()),))
+    column_names = tuple(clean(rows[0][column]) for column in pair)
+    languages = Languages(source=names[source].language, target=names[target].language)
+    notes = (
+        *_describe(table, pair, column_names),
+        *_describe_languages(languages, request),
     )
-    return Columns(
-        source=pair[0],
-        target=pair[1],
-        width=width,
-        names=tuple(clean(rows[0][column]) for column in pair) if has_names else (),
-        languages=languages,
-        example=next(
-            (
-                (row[pair[0]], row[pair[1]])
-                for row in body
-                if row[pair[0]].strip() and row[pair[1]].strip()
-            ),
-            ("", ""),
-        ),
-        requested=_other_languages(languages, request),
-    )
+    return Columns(source, target, column_names, languages, notes)
 
 
-def _other_languages(languages: Languages, request: ColumnRequest) -> Languages:
-    """Return the languages that were given, or named by the file, if the columns have others."""
+def _describe(
+    table: Table, pair: tuple[int, int], names: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield sentences on the choice of two columns; those of a table without names have none."""
+    if names and not table.has_names:
+        yield f"line {table.skipped + 1} names the columns ({', '.join(names)}) and was skipped"
+    source, target = pair
+    width = len(table.rows[0]) if table.rows else 2
+    if table.has_names and all(names):
+        what = " and ".join(names) if names != ("source", "target") else ""
+    else:
+        is_plain = all(names) and width == 2 and source < target
+        what = "" if is_plain else f"columns {source + 1} and {target + 1} of {width}"
+    if what:
+        sides = ((row[source], row[target]) for row in table.rows[bool(names) :])
+        filled = (pair for pair in sides if pair[0].strip() and pair[1].strip())
+        example = " ↔ ".join(map(_excerpt, next(filled, ("", ""))))
+        yield f"{what} were read, such as {example}"
+
+
+def _describe_languages(languages: Languages, request: ColumnRequest) -> Iterator[str]:
+    """Yield a warning if other languages were given, or named by the file."""
     for expected in (request.languages, request.named):
         pairs = zip(expected.pair, languages.pair, strict=True)
         bases = [(base_language(code), base_language(named)) for code, named in pairs]
         if any(code and named and code != named for code, named in bases):
-            return expected
-    return Languages()
+            yield (
+                f"warning: the columns are {languages}, and the name of the file, or "
+                f"`languages=`, says {expected}; the names of the columns were followed"
+            )
+            return
 
 
 def _requested(
@@ -275,28 +260,26 @@ def _by_names(
     by_language = [
         column for column in sorted({*columns.values()}) if not names[column].is_other
     ]
-    for wanted in (request.languages, request.named):
-        is_choice = wanted is request.languages or len(by_language) > 2
-        codes = [
-            code if code in columns else base_language(code) for code in wanted.pair
-        ]
-        if (
-            is_choice
-            and {*codes} <= {*columns}
-            and columns[codes[0]] != columns[codes[1]]
-        ):
-            return columns[codes[0]], columns[codes[1]]
+    wanted = [request.languages]
+    if len(by_language) > 2:
+        wanted.append(request.named)
+    for languages in wanted:
+        source, target = (
+            columns.get(code, columns.get(base_language(code)))
+            for code in languages.pair
+        )
+        if source is not None and target is not None and source != target:
+            return source, target
 
-    sides = [
+    sources, targets = (
         [column for column, name in enumerate(names) if name.side == side]
         for side in (0, 1)
-    ]
-    if all(sides):
-        return sides[0][0], sides[1][0]
-    sides = [side if len(side) == 1 else [] for side in sides]
-    chosen = [side[0] for side in sides if side]
-    if len(by_language) > 1 and not {*chosen} <= {*by_language}:
-        sides, chosen = [[], []], []
+    )
+    if sources and targets:
+        return sources[0], targets[0]
+    chosen = sources + targets
+    if len(chosen) > 1 or (len(by_language) > 1 and not {*chosen} <= {*by_language}):
+        chosen = []
     order = [
         *by_language,
         *(column for column in texts if not names[column].is_other),
@@ -306,7 +289,7 @@ def _by_names(
     free = [column for column in dict.fromkeys(order) if column not in chosen]
     if not chosen:
         return min(free[:2]), max(free[:2])
-    return (chosen[0], free[0]) if sides[0] else (free[0], chosen[0])
+    return (chosen[0], free[0]) if sources else (free[0], chosen[0])
 
 
 def _holds_names(
@@ -393,7 +376,7 @@ def _is_text(cells: Sequence[str]) -> bool:
 
 
 def _is_no_number(cells: Sequence[str]) -> bool:
-    return not all(_NUMBER.fullmatch(cell) for cell in cells)
+    return not all(NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _excerpt(text: str) -> str:

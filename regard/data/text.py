@@ -22,7 +22,7 @@ from regard.common.counting import counted
 from regard.common.errors import DataError, MissingExtra, RegardError
 from regard.common.lazy import lazy_pattern
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 INVISIBLE = lazy_pattern(
     "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
@@ -317,8 +317,8 @@ class LineReader:
         damage = dict[str, str]()
         for raw in bounded_lines(file, self.max_line):
             if not self.count:
-                has_bom = raw.startswith(_BOM)
-                raw = start = raw.removeprefix(_BOM)
+                has_bom = raw.startswith(BOM)
+                raw = start = raw.removeprefix(BOM)
             self.count += bool(raw)
             if self.count == 1 and not self.keep_ends and _ends_in_returns(raw):
                 damage["ends"] = (
@@ -403,7 +403,7 @@ def is_too_long(raw: bytes, max_line: int) -> bool:
     """Return whether a line of `bounded_lines` has more than `max_line` characters."""
     if len(raw) <= max_line:
         return False
-    text = raw.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "ignore")
+    text = raw.removeprefix(BOM).rstrip(b"\r\n").decode("utf-8", "ignore")
     return len(text) > max_line
 
 

@@ -14,7 +14,7 @@ from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.language_codes import canonical_code
 from regard.data.table_columns import HEAD, Record, Table
-from regard.data.text import CUT, LineReader
+from regard.data.text import CUT, READ_LINE, LineReader
 
 _BLOCK = 1 << 16  # bytes
 _UNITS = ("tu", "trans-unit", "segment")
@@ -209,6 +209,8 @@ def _po_entries(lines: Iterable[str]) -> Iterator[tuple[dict[str, str], int]]:
             text = re.sub(
                 r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match[2]
             )
-            entry[key] = entry.get(key, "") + text
+            whole = entry.get(key, "") + text
+            is_long = len(whole) > READ_LINE or whole.startswith(CUT)
+            entry[key] = CUT if is_long else whole
     if entry:
         yield entry, count

@@ -13,12 +13,10 @@ from markupsafe import Markup
 
 from regard.common.counting import counted
 from regard.evaluation.caption_metrics import WordTokenizer, validation_scores
-from regard.evaluation.training_report import Course, draw_curves, next_step
+from regard.evaluation.training_report import Course, RunReport, next_step
 from regard.pipeline import Caption, last_layer
-from regard.training.run_record import RunRecord
 from regard.visualisation import Overlay, SourceImage, draw_svg
 from regard.visualisation.overlay import layout_overlay
-from regard.visualisation.template import make_page
 
 CANDIDATES = 10
 """Number of training captions, the commonest, of which the best one is what needs no look."""
@@ -31,19 +29,11 @@ SHOWN = 10
 
 
 @dataclass(frozen=True)
-class CaptionReport:
-    """Report of a captioner: sentences on it, the next step, and the commonest captions."""
+class CaptionReport(RunReport):
+    """Report of a captioner, with the commonest captions."""
 
-    meaning: str
-    advice: str
-    command: str
-    notes: tuple[str, ...]
+    page = "caption_report.html"
     common: tuple[tuple[str, int], ...]
-
-    def lines(self) -> list[str]:
-        """Return the lines that the command prints."""
-        step = f"next: {self.advice}: {self.command}" if self.command else ""
-        return [line for line in (self.meaning, step, *self.notes) if line]
 
 
 def make_caption_report(
@@ -55,13 +45,12 @@ def make_caption_report(
 ) -> CaptionReport:
     """Make the report from captions of validation images and from the training captions."""
     scores = validation_scores(outputs, references, tokenize)
-    best = ""
-    blind = 0.0
-    for text, _ in Counter(training).most_common(CANDIDATES):
-        constant = validation_scores([text] * len(outputs), references, tokenize)
-        if not best or constant["cider"] > blind:
-            best = text
-            blind = constant["cider"]
+    constants = {
+        text: validation_scores([text] * len(outputs), references, tokenize)["cider"]
+        for text, _ in Counter(training).most_common(CANDIDATES)
+    }
+    best = max(constants, key=constants.__getitem__, default="")
+    blind = constants.get(best, 0.0)
     images = counted(len(outputs), "validation image")
     meaning = (
         f"CIDEr-D {scores['cider']:.2f} and chrF {scores['chrf']:.1f} on {images}; a captioner "
@@ -82,9 +71,9 @@ def make_caption_report(
             "the captions are no better than those of a captioner that does not look"
         )
     advice, command = next_step(course)
-    return CaptionReport(
-        meaning, advice if command else "", command, tuple(notes), tuple(common[:SHOWN])
-    )
+    if not command:
+        advice = ""
+    return CaptionReport(meaning, advice, command, tuple(notes), tuple(common[:SHOWN]))
 
 
 def draw_example(caption: Caption, pixels: np.ndarray) -> Markup:
@@ -102,27 +91,3 @@ def draw_example(caption: Caption, pixels: np.ndarray) -> Markup:
     )
     overlay = Overlay(image, readings.target_text, np.stack(maps), caption.text)
     return Markup(draw_svg(layout_overlay(overlay), styled=False))
-
-
-def render_caption_report(
-    report: CaptionReport,
-    name: str,
-    record: RunRecord,
-    search: str,
-    data: Sequence[str],
-    examples: Sequence[Markup],
-) -> str:
-    """Render the page; `search`: that of the captions; `data`: lines on the corpora; `examples`:
-    images with the attention map of each word.
-    """
-    return make_page(
-        "regard.evaluation",
-        "caption_report.html",
-        run=name,
-        report=report,
-        record=record,
-        search=search,
-        curves=draw_curves(record),
-        data=data,
-        examples=examples,
-    )

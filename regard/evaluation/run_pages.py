@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 
@@ -14,14 +13,10 @@ from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.prepare import PreparedData
 from regard.evaluation.caption_metrics import tokenizer_for
-from regard.evaluation.caption_report import (
-    CaptionReport,
-    make_caption_report,
-    render_caption_report,
-)
+from regard.evaluation.caption_report import make_caption_report
 from regard.evaluation.training_report import (
     Course,
-    TrainingReport,
+    RunReport,
     make_report,
     render_report,
 )
@@ -32,8 +27,6 @@ from regard.training import model_card
 from regard.training.best_weights import REPORT
 from regard.training.recipe import Recipe
 from regard.training.run_record import RunRecord
-
-AnyReport = TypeVar("AnyReport", TrainingReport, CaptionReport)
 
 
 @dataclass(frozen=True)
@@ -74,39 +67,37 @@ class RunPages:
         """Write the report; return its sentences. `by_patience`: patience has ended the run."""
         record = RunRecord.read(self.out, self.recipe)
         course = Course(self.out, record.events, by_patience, self.enough)
-        where = (self.out.absolute().name, record, outputs.search, self.data.report)
         valid = self.data.valid
+        report: RunReport
         if isinstance(valid, Corpus):
             pairs = list(valid.pairs)
-            texts = make_report(
+            report = make_report(
                 course,
                 [pairs[line].source for line in outputs.lines],
                 [pairs[line].target for line in outputs.lines],
                 outputs.texts,
                 bleu_tokenizer(self.recipe.data.languages.target),
             )
-            texts = _completed(texts, outputs)
-            page = render_report(texts, *where)
-            sentences = texts.lines()
         else:
-            captions = make_caption_report(
+            report = make_caption_report(
                 course,
                 outputs.texts,
                 [valid.caption_set.references[line] for line in outputs.lines],
                 self.data.sample[1],
                 tokenizer_for(self.recipe.tokenizer),
             )
-            captions = _completed(captions, outputs)
-            page = render_caption_report(captions, *where, examples=outputs.examples)
-            sentences = captions.lines()
+        command = report.command
+        threads = torch.get_num_threads()
+        if command and threads < available_cores():
+            command += f" --threads {threads}"
+        report = replace(report, command=command, notes=(*report.notes, *outputs.notes))
+        page = render_report(
+            report,
+            self.out.absolute().name,
+            record,
+            outputs.search,
+            self.data.report,
+            outputs.examples,
+        )
         write_text(self.out / REPORT, page)
-        return sentences
-
-
-def _completed(report: AnyReport, outputs: ValidationOutputs) -> AnyReport:
-    """Add the sentences of the outputs, and the threads of this process to the command."""
-    threads = torch.get_num_threads()
-    command = report.command
-    if command and threads < available_cores():
-        command += f" --threads {threads}"
-    return replace(report, command=command, notes=(*report.notes, *outputs.notes))
+        return report.lines()

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
@@ -58,25 +59,39 @@ class TranslatedPair:
 
 
 @dataclass(frozen=True)
-class TrainingReport:
+class RunReport:
     """Report of a run: a sentence on its score, the next step with its command, if there is one,
-    and the data of the page.
+    and further sentences.
     """
 
+    page: ClassVar[str]
+    """Name of its template."""
     meaning: str
     advice: str
     command: str
-    pairs: tuple[TranslatedPair, ...]
-    buckets: tuple[LengthBucket, ...]
-    kinds: dict[str, tuple[int, float]]
     notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """Return the lines that the command prints."""
-        step = f"next: {self.advice}" if self.advice else ""
-        if self.command:
-            step += f": {self.command}"
-        return [line for line in (self.meaning, step, *self.notes) if line]
+        step = ": ".join(filter(None, (self.advice, self.command)))
+        lines = (self.meaning, f"next: {step}" if step else "", *self.notes)
+        return [line for line in lines if line]
+
+
+@dataclass(frozen=True)
+class TrainingReport(RunReport):
+    """Report of a translator, with the data of its page."""
+
+    page = "training_report.html"
+    pairs: tuple[TranslatedPair, ...]
+    buckets: tuple[LengthBucket, ...]
+    kinds: dict[str, tuple[int, float]]
+
+    def examples(self) -> dict[str, Sequence[TranslatedPair]]:
+        """Return the best and the worst translations."""
+        ranked = sorted(self.pairs, key=lambda pair: pair.chrf, reverse=True)
+        worst = ranked[SHOWN:][-SHOWN:]
+        return {"Ten of the best": ranked[:SHOWN], "Ten of the worst": worst}
 
 
 @dataclass(frozen=True)
@@ -116,10 +131,10 @@ def make_report(
     advice, command = "", ""
     if _corpus_chrf(pairs) < TOP:
         advice, command = next_step(course)
-    buckets = tuple(by_length(sources, outputs, [references]))
     notes = (*_kept(pairs), *score_notes(outputs, references, tokenizer))
+    buckets = tuple(by_length(sources, outputs, [references]))
     return TrainingReport(
-        _meaning(pairs), advice, command, pairs, buckets, kinds, notes
+        _meaning(pairs), advice, command, notes, pairs, buckets, kinds
     )
 
 
@@ -237,20 +252,19 @@ def draw_curves(record: RunRecord) -> list[Markup]:
 
 
 def render_report(
-    report: TrainingReport,
+    report: RunReport,
     name: str,
     record: RunRecord,
     search: str,
     data: Sequence[str],
+    images: Sequence[Markup] = (),
 ) -> str:
-    """Render the page; `search`: that of the translations; `data`: lines on the corpora, and on the
-    pairs that were dropped.
+    """Render the page; `search`: that of the outputs; `data`: lines on the corpora, and on the
+    pairs that were dropped; `images`: with the attention map of each word of their captions.
     """
-    ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
-    good = ranked[:SHOWN]
     return make_page(
         "regard.evaluation",
-        "training_report.html",
+        report.page,
         run=name,
         report=report,
         record=record,
@@ -258,9 +272,6 @@ def render_report(
         describe_test=describe_test,
         few_lines=FEW_LINES,
         curves=draw_curves(record),
-        examples={
-            "Ten of the best": good,
-            "Ten of the worst": ranked[len(good) :][-SHOWN:],
-        },
         data=data,
+        images=images,
     )

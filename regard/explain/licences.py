@@ -6,18 +6,10 @@ import re
 from importlib import resources
 
 _CHANGED_IDS = {
-    "AGPL-3.0-only": "agpl-3.0",
-    "AGPL-3.0-or-later": "agpl-3.0",
-    "GPL-2.0-only": "gpl-2.0",
-    "GPL-2.0-or-later": "gpl-2.0",
-    "GPL-3.0-only": "gpl-3.0",
-    "GPL-3.0-or-later": "gpl-3.0",
-    "LGPL-2.1-only": "lgpl-2.1",
-    "LGPL-2.1-or-later": "lgpl-2.1",
-    "LGPL-3.0-only": "lgpl-3.0",
-    "LGPL-3.0-or-later": "lgpl-3.0",
-    "ODbL-1.0": "odbl",
-}
+    f"{family}-{kind}": family.lower()
+    for family in ("AGPL-3.0", "GPL-2.0", "GPL-3.0", "LGPL-2.1", "LGPL-3.0")
+    for kind in ("only", "or-later")
+} | {"ODbL-1.0": "odbl"}
 """Licences whose names on Hugging Face are not those of SPDX in lower case."""
 _SAME_IDS = {
     "Apache-2.0",

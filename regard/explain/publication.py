@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from regard.common.atomic import atomic_folder, file_sha256
+from regard.common.atomic import atomic_folder, file_sha256, write_text
 from regard.common.errors import ExportError
+from regard.common.markdown import quote_command
 from regard.common.reading import check_links
 from regard.common.requests import takes
 from regard.explain.description_page import render_description
 from regard.explain.live_page_export import export_page
-from regard.explain.published_card import card_body, card_metadata, quoted_command
+from regard.explain.published_card import card_body, card_metadata
 from regard.explain.published_checklist import (
     ChecklistItem,
     make_checklist,
@@ -77,15 +78,13 @@ def publish(request: PublishRequest) -> Publication:
         parities = dict(_write_models(folder, published, request, command))
         _write_texts(folder, published)
         sizes = _sizes(folder)
-        body = card_body(published, command, is_inside=False)
-        card = f"{card_metadata(published)}{body}\n{_file_list(sizes)}"
-        (folder / README).write_text(card, encoding="utf-8", newline="\n")
+        body = card_body(published, command, is_inside=False, sizes=sizes)
+        write_text(folder / README, card_metadata(published) + body)
         sums = (f"{file_sha256(folder / name)}  {name}\n" for name in _sizes(folder))
-        (folder / SUMS).write_text("".join(sums), encoding="utf-8", newline="\n")
+        write_text(folder / SUMS, "".join(sums))
         examples = _examples(request, parities)
         checklist = make_checklist(published, sizes, examples)
-        text = render_checklist(checklist)
-        (folder / CHECKLIST).write_text(text, encoding="utf-8", newline="\n")
+        write_text(folder / CHECKLIST, render_checklist(checklist))
         sizes = _sizes(folder)
     comparisons = tuple(f"{name}: {parity}" for name, parity in parities.items())
     return Publication(out, sizes, checklist, comparisons)
@@ -164,9 +163,7 @@ def _write_models(
         yield model.file, parity
     page = folder / PAGE
     if not published.has_page:
-        page.write_text(
-            render_description(published.title, readme), encoding="utf-8", newline="\n"
-        )
+        write_text(page, render_description(published.title, readme))
         return
     languages = published.models[0].languages
     compared = export_page(request.folders, page, source, languages, readme)
@@ -176,14 +173,12 @@ def _write_models(
 
 def _examples(request: PublishRequest, parities: Mapping[str, Parity]) -> str:
     """Return the file of the run whose sentences a page proposes; empty if there is none."""
-    for name, parity in parities.items():
-        if (
-            name.startswith(PAGE)
-            and request.source is None
-            and parity.source not in (SAMPLE, DRAWN)
-        ):
-            return parity.source
-    return ""
+    own = (
+        parity.source
+        for name, parity in parities.items()
+        if name.startswith(PAGE) and parity.source not in (SAMPLE, DRAWN)
+    )
+    return next(own, "") if request.source is None else ""
 
 
 def _copy_model(model: PublishedModel, out: Path) -> None:
@@ -199,23 +194,11 @@ def _copy_model(model: PublishedModel, out: Path) -> None:
 def _write_texts(folder: Path, published: PublishedModels) -> None:
     """Write the licence and the recipes."""
     if published.licence_text:
-        (folder / LICENCE).write_text(
-            published.licence_text, encoding="utf-8", newline="\n"
-        )
+        write_text(folder / LICENCE, published.licence_text)
     for model in published.models:
         recipe = model.folder / "train.toml"
         if recipe.is_file():
             shutil.copyfile(recipe, folder / model.recipe_file)
-
-
-def _file_list(sizes: Mapping[str, int]) -> str:
-    """Return the section on the files, whose sizes are known when they are written."""
-    rows = [f"- [{name}]({name}): {_size(size)}" for name, size in sizes.items()]
-    return "\n".join(["## Files", "", *rows, f"- [{SUMS}]({SUMS})", ""])
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
 
 
 def _command(request: PublishRequest) -> str:
@@ -230,4 +213,4 @@ def _command(request: PublishRequest) -> str:
             words.append("--no-page")
         else:
             words += [flag, "RUN1" if field.name == "reverse" else str(value)]
-    return quoted_command(*words)
+    return quote_command(*words)

@@ -1,24 +1,30 @@
-"""Checklist of a publication: what is missing or to be decided, each with what mends it."""
+"""Checklist of a publication: what is missing or to be decided, each with what mends it, and what
+those who use the models should know of it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from regard.common.counting import counted
-from regard.common.markdown import escape_around_code, quote_argument
+from regard.common.markdown import escape_around_code, escape_text, quote_argument
 from regard.evaluation.training_report import USABLE
 from regard.explain.licences import licence_address
-from regard.explain.published_card import FEW
 from regard.explain.published_model import (
     ABOUT,
     LICENCE,
     PublishedModel,
     PublishedModels,
 )
+from regard.training.journal import scores_of
+from regard.training.model_card import describe_experiment
 
 NOTHING_SENT = "Nothing was uploaded."
+FEW = 300
+"""Number of test lines below which an interval is wide."""
 FEW_VALID = 100
 """Number of validation lines below which they choose the weights badly."""
 LARGE = 25_000_000
@@ -26,13 +32,32 @@ LARGE = 25_000_000
 VERY_LARGE = 100_000_000
 """Bytes of a file above which GitHub refuses it."""
 
+_STATEMENTS = (
+    (
+        "author",
+        "no author is stated, so nobody knows whom to ask",
+        "--author 'NAME, ADDRESS'",
+    ),
+    (
+        "origin",
+        "the origin of the data is not stated, so nobody can see whether the licence holds",
+        "--source-of-data 'WHERE, UNDER WHICH LICENCE'",
+    ),
+)
+"""Statements by their names, what is missing without each, and its option."""
+
 
 @dataclass(frozen=True)
 class ChecklistItem:
-    """A thing that is missing or to be decided, and what mends it."""
+    """A thing that is missing or to be decided, and what mends it.
 
-    problem: str
-    remedy: str
+    - `problem`: empty if it is only to be known.
+    - `warning`: what those who use the model should know of it, in Markdown.
+    """
+
+    problem: str = ""
+    remedy: str = ""
+    warning: str = ""
 
     def __str__(self) -> str:
         return f"{self.problem}\n  → {self.remedy}"
@@ -50,7 +75,9 @@ def make_checklist(
     for model in published.models:
         prefix = f"{model.title}: " if len(published.models) > 1 else ""
         items += [
-            replace(item, problem=prefix + item.problem) for item in _of_model(model)
+            replace(item, problem=prefix + item.problem)
+            for item in model_items(model)
+            if item.problem
         ]
     items += _sizes(sizes)
     if examples:
@@ -109,16 +136,9 @@ def _statements(published: PublishedModels) -> Iterator[ChecklistItem]:
             f"the text of {licence} is missing",
             f"save it{source} as `{run / LICENCE}`, and publish again",
         )
-    if not published.author:
-        yield ChecklistItem(
-            "no author is stated, so nobody knows whom to ask",
-            "publish again with `--author 'NAME, ADDRESS'`",
-        )
-    if not published.origin:
-        yield ChecklistItem(
-            "the origin of the data is not stated, so nobody can see whether the licence holds",
-            "publish again with `--source-of-data 'WHERE, UNDER WHICH LICENCE'`",
-        )
+    for name, problem, option in _STATEMENTS:
+        if not getattr(published, name):
+            yield ChecklistItem(problem, f"publish again with `{option}`")
     if not published.about:
         yield ChecklistItem(
             "the card has no words of yours: whom the model is for, and in their language",
@@ -132,78 +152,101 @@ def _statements(published: PublishedModels) -> Iterator[ChecklistItem]:
         )
 
 
-def _of_model(model: PublishedModel) -> Iterator[ChecklistItem]:
-    """Yield what the training of a model left open."""
-    record = model.record
-    run = quote_argument(str(model.folder))
-    train_on = f"`regard train --out {run} --resume --budget 20m`"
-    if record.recipe is None:
+def model_items(model: PublishedModel) -> Iterator[ChecklistItem]:
+    """Yield what is to be known of a model, and what its training left open."""
+    ablations = model.settings.model.ablations()
+    if ablations:
+        yield ChecklistItem(warning=describe_experiment(ablations))
+    items = [*_of_scores(model), *_of_data(model)]
+    if model.record.recipe is None:
         yield ChecklistItem(
             "how the model was made is not recorded here",
             f"tell it in `{ABOUT}` in the run folder",
         )
-        return
+        items = [replace(item, problem="") for item in items]
+    yield from items
+
+
+def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
+    """Yield what the scores of a model mean, and how far they are to be trusted."""
+    record = model.record
+    train_on = f"`{_resume(model)} --budget 20m`"
     best = record.best
     test = record.last("test")
-    end = record.last("end")
+    end = record.last("end").get("update", 0)
     validated = record.last("valid").get("update", 0)
-    if not best:
-        yield ChecklistItem("the model was never validated", f"train on: {train_on}")
-    elif validated < end.get("update", 0):
+    tested = {score["name"].lower(): score["value"] for score in test.get("scores", ())}
+    scores = scores_of(best) | tested
+    chrf = min(scores.get("chrf", math.inf), best.get("chrf", math.inf))
+    if "chrf" not in scores:
         yield ChecklistItem(
-            f"the last validation is of update {validated:,}, and training went "
-            f"on to {end['update']:,}",
+            "the model was never validated",
+            f"train on: {train_on}",
+            "It was never scored here: nobody knows how good it is.",
+        )
+    elif validated < end:
+        yield ChecklistItem(
+            f"the last validation is of update {validated:,}, and training went on to {end:,}",
             f"train on: {train_on}",
         )
-    if best and not model.is_captioner and best["chrf"] < USABLE:
+    if not model.is_captioner and chrf < USABLE:
         yield ChecklistItem(
-            f"chrF {best['chrf']:.0f} is of no use for drafts (below {USABLE:.0f})",
+            f"chrF {chrf:.0f} is of no use for drafts (below {USABLE:.0f})",
             f"train longer, {train_on}, or say on the card what it is good for",
+            f"It is of no use for drafts yet: chrF is {chrf:.0f}, and below {USABLE:.0f} nearly "
+            "every sentence has to be written anew.",
         )
-    if not test and not model.is_captioner:
+    elif scores.get("bleu", 1.0) < 1:
         yield ChecklistItem(
-            "there is no test, and the scores of the validation pairs flatter",
-            f"train with `--test {FEW}` next time, which holds pairs out",
+            warning="BLEU says nothing here, as it counts four words in a row; read chrF.",
         )
-    elif test and test["pairs"] < FEW:
+    if not test:
+        yield ChecklistItem(
+            ""
+            if model.is_captioner
+            else "there is no test, and the scores of the validation pairs flatter",
+            f"train with `--test {FEW}` next time, which holds pairs out",
+            "It was not tested. The scores are of the validation pairs by which its weights were "
+            "chosen, and flatter it."
+            if best
+            else "",
+        )
+    elif test["pairs"] < FEW:
         yield ChecklistItem(
             f"{counted(test['pairs'], 'test pair')} tell little",
             f"train with `--test {FEW}` or more next time",
+            f"It was tested on {counted(test['pairs'], 'pair')} only: see how wide the intervals "
+            "are.",
         )
     if record.test_is_outdated:
         yield ChecklistItem(
             f"the test is of update {test['update']:,}, and the weights are of "
             f"{record.update or 'another'}",
             f"let training end, which tests again: {train_on}",
+            "It was trained on after its test: the test scores are of older weights.",
         )
+
+
+def _of_data(model: PublishedModel) -> Iterator[ChecklistItem]:
+    """Yield what is to be decided about the data of a model."""
+    record = model.record
     if 0 < record.pairs("valid") < FEW_VALID:
         yield ChecklistItem(
             f"{counted(record.pairs('valid'), 'validation pair')} tell little",
             f"give {FEW_VALID} or more next time",
         )
-    yield from _data(model)
-
-
-def _data(model: PublishedModel) -> Iterator[ChecklistItem]:
-    """Yield what is to be decided about the data of a model."""
-    record = model.record
-    for name in ("valid", "test"):
-        shared = [
-            line
-            for line in record.report
-            if line.startswith(f"{name}:") and "also in train" in line
-        ]
-        if shared:
+    for line in record.report:
+        if line.startswith(("valid:", "test:")) and "also in train" in line:
             yield ChecklistItem(
-                f"{shared[0]}, so that scores flatter",
+                f"{line}, so that scores flatter",
                 "take these lines out of the training data, and train anew",
+                f"Its scores flatter: {escape_text(line)}.",
             )
     is_compared = any("share" in line or "in train" in line for line in record.report)
     if not model.is_captioner and not is_compared:
         yield ChecklistItem(
             "whether training saw the validation pairs is not recorded",
-            f"`regard train --out {quote_argument(str(model.folder))} --resume` compares them, "
-            "where the data still are",
+            f"`{_resume(model)}` compares them, where the data still are",
         )
     paths = [str(file.get("path", "")) for file in record.files.values()]
     private = [path for path in paths if _is_absolute(path)]
@@ -212,6 +255,11 @@ def _data(model: PublishedModel) -> Iterator[ChecklistItem]:
             f"{model.recipe_file} and the card name folders of your machine, such as {private[0]}",
             "if nobody should see them, train in the folder of the data, with names alone",
         )
+
+
+def _resume(model: PublishedModel) -> str:
+    """Return the command that trains a model on."""
+    return f"regard train --out {quote_argument(str(model.folder))} --resume"
 
 
 def _is_absolute(path: str) -> bool:

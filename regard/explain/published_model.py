@@ -97,34 +97,34 @@ class PublishedModels:
     @classmethod
     def load(cls, request: PublishRequest) -> PublishedModels:
         """Load the models of a request. Raises UsageError if they do not belong together."""
-        models = [
+        first, *others = (
             PublishedModel.load(folder, name)
             for folder, name in zip(request.folders, ("model", "reverse"), strict=False)
+        )
+        given = request.languages
+        if given is not None:
+            codes = parse_languages(given, "`languages=`", first.is_captioner)
+            first = replace(first, languages=codes)
+        back = first.languages.reversed
+        others = [
+            replace(model, languages=back)
+            if given is not None or not model.languages.codes
+            else model
+            for model in others
         ]
-        if request.languages is not None:
-            codes = parse_languages(
-                request.languages, "`languages=`", models[0].is_captioner
-            )
-            models[0] = replace(models[0], languages=codes)
-            models[1:] = [
-                replace(model, languages=codes.reversed) for model in models[1:]
-            ]
-        for number, model in enumerate(models[1:], 1):
-            if not model.languages.codes:
-                back = models[0].languages.reversed
-                models[number] = replace(model, languages=back)
+        models = [first, *others]
         _check_directions(models, request.licence)
         licence = _stated(models, "licence")
         if request.licence is not None:
             licence = _parse_licence(request.licence)
         author = request.author or _stated(models, "author")
-        text = _own_text(models[0].folder, LICENCE) or licence_text(licence, author)
+        text = _own_text(first.folder, LICENCE) or licence_text(licence, author)
         return cls(
             models=tuple(models),
             licence=licence,
             author=author,
             origin=request.source_of_data or _stated(models, "origin"),
-            about=_own_text(models[0].folder, ABOUT),
+            about=_own_text(first.folder, ABOUT),
             licence_text=text,
             has_page=request.page and not any(model.obstacles for model in models),
         )

@@ -106,6 +106,12 @@ class ComparisonFiles:
         Option("Reference translations; once per set.", is_repeated=True),
     ] = ()
     test_pairs: Pairs = None
+    columns: Annotated[
+        TextField | None,
+        Option(
+            "Columns of files of pairs, as English,hsb or 2,3; by names and content if left out."
+        ),
+    ] = None
     test_alignments: Annotated[
         PathField | None,
         Option("Gold word links of the test pairs: adds the alignment error rate."),
@@ -140,6 +146,8 @@ class ComparisonFiles:
         )
         names = (*texts, "images", "captions", "valid_captions")
         paths = {name: getattr(self, name) for name in names}
+        if self.pairs or self.valid_pairs:
+            paths["columns"] = self.columns
         return {name: str(path) for name, path in paths.items() if path is not None}
 
     @property
@@ -185,6 +193,8 @@ class ComparisonFiles:
             )
         for prefix in ("", "valid_", "test_"):
             causes += self._side_problems(prefix)
+        if self.columns and not (self.pairs or self.valid_pairs or self.test_pairs):
+            causes.append("`columns=`: only with files of pairs; leave it out")
         if self.test_alignments and not self.test_source:
             causes.append(
                 "`test_alignments=`: links the words of `test_source=` and `test_target=`; give "

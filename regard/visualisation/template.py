@@ -1,5 +1,5 @@
-"""Render pages from the Jinja2 templates in the `assets` folders of packages, with every text
-escaped.
+"""Render pages and Markdown from the Jinja2 templates in the `assets` folders of packages. In pages
+every text is escaped, in Markdown those that go through `markdown`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from regard.common.bilingual import Text, Words, words_by
+from regard.common.counting import counted
+from regard.common.markdown import code_span, escape_text
 from regard.visualisation import html
 from regard.visualisation.text import clean, is_korean
 
@@ -37,7 +39,7 @@ def templates(package: str) -> Environment:
     )
     environment = Environment(
         loader=loader,
-        autoescape=True,
+        autoescape=lambda name: not str(name).endswith(".md"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -47,8 +49,10 @@ def templates(package: str) -> Environment:
         "separators": (",", ":"),
     }
     environment.filters |= {"clean": clean, "digest": _digest, "words": _words}
+    environment.filters |= {"code": code_span, "markdown": escape_text}
     environment.tests["korean"] = is_korean
     environment.globals |= {
+        "counted": counted,
         "asset": lambda name: Markup(
             _OMITTED.sub("", loader.get_source(environment, name)[0])
         ),

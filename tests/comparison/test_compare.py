@@ -291,6 +291,26 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     assert "validation data" in note
 
 
+def test_columns_of_pairs_are_chosen(tmp_path: Path) -> None:
+    table = tmp_path / "words.csv"
+    rows = [f"Word {n}.,Wort {n}.,Słowo {n}.\n" for n in range(400)]
+    table.write_text("en,de,hsb\n" + "".join(rows), encoding="utf-8")
+    files = ComparisonFiles(
+        pairs=str(table), test_pairs=str(table), columns="hsb,English"
+    )
+    assert not files.problems()
+    assert files.training["columns"] == "hsb,English"
+    test = read_test_data(files).test
+    assert (test.sources[0], test.references[0]) == ("Słowo 0.", ("Word 0.",))
+
+    alone = ComparisonFiles(pairs=str(table), columns="hsb,English")
+    split, _ = split_off_test(alone, tmp_path / "split")
+    assert Path(split.training["source"]).name == "train.hsb"
+    assert "columns" not in split.training
+    (problem,) = ComparisonFiles(source="a", target="b", columns="1,2").problems()
+    assert problem == "`columns=`: only with files of pairs; leave it out"
+
+
 def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
     sample = image_sample(train=8, valid=2, test=6)
     sample.write(tmp_path / "data")

@@ -11,7 +11,7 @@ from regard.common.errors import DataError
 from regard.data.corrections import (
     TRANSLATIONS,
     CorrectedPair,
-    read_corrections,
+    read_corrected,
     write_translations,
 )
 
@@ -39,7 +39,7 @@ def test_a_table_that_a_spreadsheet_saved_is_read(
     table.append([""])
     with path.open("w", encoding=encoding, newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(table)
-    assert read_corrections(path) == [
+    assert read_corrected(path) == [
         CorrectedPair(*row[:2], correction)
         for row, correction in zip(ROWS, ["", "zwei Teile; und", ""], strict=True)
     ]
@@ -56,7 +56,7 @@ def test_an_earlier_table_with_corrections_is_kept(tmp_path: Path) -> None:
         write_translations(tmp_path, ROWS)
     assert (tmp_path / "test-translations-1.csv").read_bytes() == corrected
     assert (tmp_path / "test-translations-2.csv").read_bytes() == b"another table"
-    assert len(read_corrections(tmp_path / TRANSLATIONS)) == 3
+    assert len(read_corrected(tmp_path / TRANSLATIONS)) == 3
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,14 @@ def test_an_earlier_table_with_corrections_is_kept(tmp_path: Path) -> None:
             "source,reference,translation,correction\nä,b,c,d".encode("cp1252"),
             "CSV UTF-8",
         ),
+        (
+            b"source,reference,translation,correction\n" + b"a" * 200_000,
+            "cannot be read",
+        ),
     ],
 )
 def test_another_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        read_corrections(path)
+        read_corrected(path)

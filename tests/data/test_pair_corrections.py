@@ -13,8 +13,8 @@ from regard.data.checking.check import CheckReport, check_files
 from regard.data.checking.suspects import Suspect
 from regard.data.corpus import read_corpora, read_corpus
 from regard.data.corpus_settings import CorpusSettings
-from regard.data.file_formats import PairFiles, read_corrections
-from regard.data.pair_corrections import COLUMNS
+from regard.data.file_formats import PairFiles
+from regard.data.pair_corrections import COLUMNS, read_corrections
 
 PAIRS = ("Go home.\tDźi domoj.", "Wait!\t", "Say no.\tPraj nÄ›.", "Bad\t#REF!")
 SUSPECTS = (

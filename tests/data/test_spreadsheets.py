@@ -127,3 +127,28 @@ def test_what_cannot_be_read_is_refused(
     monkeypatch.setattr(spreadsheets, "MAX_BYTES", 1000)
     with pytest.raises(DataError, match="when it is unpacked"):
         read_corpus(PairFiles(pairs=whole))
+
+
+@pytest.mark.parametrize("is_filled", [True, False])
+def test_repeated_cells_of_ods_are_bounded(tmp_path: Path, is_filled: bool) -> None:
+    write_ods(tmp_path / "a.ods", ROWS)
+    cell = "table:table-cell table:number-columns-repeated='16384'"
+    cells = (
+        f"<{cell}><text:p>x</text:p></table:table-cell>" if is_filled else f"<{cell}/>"
+    )
+    row = "<table:table-row table:number-rows-repeated='1048000'>"
+    end = "</table:table>"
+    path = tmp_path / "b.ods"
+    with (
+        zipfile.ZipFile(tmp_path / "a.ods") as near,
+        zipfile.ZipFile(path, "w") as archive,
+    ):
+        for name in near.namelist():
+            text = near.read(name).decode()
+            text = text.replace(end, f"{row}{cells}</table:table-row>{end}")
+            archive.writestr(name, text)
+    if not is_filled:
+        assert _pairs(read_corpus(PairFiles(pairs=path))) == PAIRS
+        return
+    with pytest.raises(DataError, match="up to column 16,384 and row 1,048,003"):
+        read_corpus(PairFiles(pairs=path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,34 @@ def test_json_lines_of_hugging_face_are_read(tmp_path: Path) -> None:
     path = _file(tmp_path, "b.jsonl", '{"ko": "집", "en": "a"}\n{"ko": "물"}\n[1]\n')
     with pytest.raises(DataError, match="2 lines lack a text under the key ko or en"):
         read_corpus(PairFiles(pairs=path))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_array_of_json_is_read(tmp_path: Path, indent: int | None) -> None:
+    rows = [{"en": f"a b {n}", "ko": f"집 {n}"} for n in range(9)]
+    text = json.dumps(rows, ensure_ascii=False, indent=indent)
+    path = _file(tmp_path, "a.json", "\ufeff" + text)
+    corpus = read_corpus(PairFiles(pairs=path))
+    assert corpus.sources == [row["en"] for row in rows]
+    assert corpus.targets == [row["ko"] for row in rows]
+    assert read_corpus(PairFiles(pairs=path), on_disk=True).report == corpus.report
+    for broken in (text[:-1], text.replace("집 3", "집 \udc80")):
+        Path(path).write_bytes(broken.encode("utf-8", "surrogateescape"))
+        with pytest.raises(
+            DataError, match="begins like an array of JSON, and is none"
+        ):
+            read_corpus(PairFiles(pairs=path))
+    long = json.dumps([*rows, {"en": "x" * 10**6, "ko": "y"}])
+    corpus = read_corpus(PairFiles(pairs=_file(tmp_path, "b.json", long)))
+    assert corpus.report.dropped["too long"].lines == (10,)
+
+
+@pytest.mark.parametrize("gap", ["_" * 99, "a_" * 49, "a.b-" * 24])
+def test_gaps_to_fill_in_are_texts(tmp_path: Path, gap: str) -> None:
+    """Patterns that tell texts from names of keys must not try every way to divide them."""
+    text = "".join(f"k_{n}\tName{gap} {n}?\tMjeno{gap} {n}?\n" for n in range(9))
+    corpus = read_corpus(PairFiles(pairs=_file(tmp_path, "a.tsv", text)))
+    assert corpus.sources[:1] == [f"Name{gap} 0?"]
 
 
 def test_columns_without_pairs_are_refused() -> None:

@@ -135,6 +135,13 @@ def test_xml_that_cannot_be_read_is_refused(
         read_corpus(PairFiles(pairs=path))
 
 
+def test_a_long_message_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.po"
+    lines = ('"' + "x" * 99 + '"\n') * 9999
+    path.write_text(PO.replace('"Dom"\n', f'"Dom"\n{lines}'), encoding="utf-8")
+    assert read_corpus(PairFiles(pairs=path)).report.dropped["too long"].count == 1
+
+
 def test_a_long_segment_is_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(TMX.replace("Dom", "x" * 10**6), encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.evaluation.caption_metrics import words
-from regard.evaluation.caption_report import make_caption_report, render_caption_report
-from regard.evaluation.training_report import Course
+from regard.evaluation.caption_report import make_caption_report
+from regard.evaluation.training_report import Course, render_report
 from regard.training.run_record import RunRecord
 
 COLOURS = ["red", "blue", "green", "white"]
@@ -20,7 +20,7 @@ def test_captions_that_many_images_share_are_counted() -> None:
     )
     assert "37 of 40 validation images have one of 2 captions" in report.notes
     assert report.common[:2] == (("a red shape", 20), ("a blue shape", 17))
-    page = render_caption_report(
+    page = render_report(
         report, "run", RunRecord(None, update=7), "greedy search", ["<b>"], []
     )
     assert "37 of 40 validation images have one of 2 captions." in page

@@ -12,7 +12,7 @@ from regard.data.corpus_facts import CorpusFacts
 from regard.data.corpus_settings import canonical_licence
 from regard.data.languages import Languages
 from regard.explain import licences, published_card
-from regard.explain.published_card import card_body, card_metadata, warnings_of
+from regard.explain.published_card import card_body, card_metadata
 from regard.explain.published_checklist import make_checklist, render_checklist
 from regard.explain.published_model import PublishedModel, PublishedModels
 from regard.model_folder import FolderSettings
@@ -116,6 +116,12 @@ def test_the_checklist_names_what_a_run_lacks(problem: str) -> None:
     assert any(problem in other for other in named), named
 
 
+def test_a_model_without_scores_lacks_a_test_too() -> None:
+    first, second = problems(published(events=EVENTS[:1]))
+    assert first == "the model was never validated"
+    assert second.startswith("there is no test")
+
+
 def test_files_that_hosts_refuse_are_named() -> None:
     named = problems(published(), small=24_000_000, large=26_000_000, huge=101_000_000)
     assert [problem.split()[:3] for problem in named] == [
@@ -126,7 +132,7 @@ def test_files_that_hosts_refuse_are_named() -> None:
 
 def test_a_card_warns_of_scores_that_mean_little() -> None:
     def warning(**changes: Any) -> str:
-        return "\n".join(warnings_of(published(**changes)))
+        return card_body(published(**changes), "regard publish", is_inside=False)
 
     assert "drafts" not in warning()
     assert "of no use for drafts" in warning(events=[{**VALID, "chrf": 3.0}])

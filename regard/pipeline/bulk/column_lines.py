@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.common.errors import DataError
+from regard.data.caption_formats import SHOWN
 from regard.data.file_formats import is_table, open_table
 from regard.data.table_columns import describe_columns, find_column, holds_names
 from regard.data.text import CUT, READ_LINE, too_long
@@ -44,6 +45,8 @@ class ColumnLines(Lines):
         for number, (record, _) in enumerate(table.records, 1 - has_header):
             if number == 0 or not record:
                 continue
+            if len(causes) == SHOWN:
+                break
             if isinstance(record, str):
                 causes.append(f"{where}: row {number}: cells {record}")
                 continue
@@ -52,4 +55,4 @@ class ColumnLines(Lines):
                 causes.append(f"{where}: row {number} {too_long(self.max_line)}")
             elif not causes:
                 yield " ".join(text.splitlines()) if "\n" in text else text
-        DataError.raise_all([*reader.causes, *causes[:20]])
+        DataError.raise_all([*reader.causes, *causes])

@@ -172,7 +172,10 @@ def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
     for _ in range(ROUNDS if offsets else 0):
         scores_by_offset = {
             offset: scores_at(
-                pairs, offset, checker, is_sampled & (learnt_offsets == offset)
+                pairs,
+                offset,
+                checker,
+                is_sampled & (learnt_offsets == offset) & _stays_in_block(rows, offset),
             )
             for offset in (0, *offsets)
         }
@@ -192,6 +195,13 @@ def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
     order = {kind: number for number, kind in enumerate(KINDS)}
     suspects.sort(key=lambda suspect: (suspect.line, order[suspect.kind]))
     return CheckReport(len(pairs), tuple(suspects), tuple(shifts))
+
+
+def _stays_in_block(rows: npt.NDArray[np.int64], offset: int) -> npt.NDArray[np.bool_]:
+    """Return whether the row so many lines below each is in the same block of the sample."""
+    others = rows + offset
+    stays: npt.NDArray[np.bool_] = others // BLOCK == rows // BLOCK
+    return stays & (others < len(rows))
 
 
 def _check(

@@ -151,7 +151,7 @@ def check_files(files: PairFiles) -> CheckReport:
     return replace(report, notes=rows.notes)
 
 
-def check_pairs(pairs: Sequence[Pair] | Pairs) -> CheckReport:
+def check_pairs(pairs: Pairs) -> CheckReport:
     """Check the pairs of a corpus, in a few passes over them.
 
     Memory holds a sample of the pairs, the suspects, and some twenty bytes for each pair.
@@ -205,7 +205,7 @@ def _stays_in_block(rows: npt.NDArray[np.int64], offset: int) -> npt.NDArray[np.
 
 
 def _check(
-    pairs: Sequence[Pair] | Pairs,
+    pairs: Pairs,
     checker: PairChecker,
     is_learnt: npt.NDArray[np.bool_],
 ) -> tuple[list[Suspect], Floats]:

@@ -125,4 +125,4 @@ def test_a_killed_check_leaves_no_half_file_and_begins_again(
         assert regard(command).out == report, call
         assert Path("suspects.tsv").read_bytes() == table, call
         assert sorted(os.listdir()) == ["pairs.tsv", "suspects.tsv"], call
-        assert regard("check pairs.tsv --json").out == values, call
+    assert regard("check pairs.tsv --json").out == values

@@ -19,6 +19,7 @@ from regard.data.checking.checked_corpus import checked
 from regard.data.checking.key_index import KeyIndex
 from regard.data.checking.lexicon import ROUNDS, Lexicon, Stems
 from regard.data.checking.numbers import different_numbers
+from regard.data.checking.pair_checker import BLOCK, aligned
 from regard.data.checking.placeholders import PLACEHOLDERS, placeholders
 from regard.data.checking.suspects import HARMLESS
 from regard.data.checking.text_damage import (
@@ -176,6 +177,20 @@ def test_the_line_from_which_sides_are_shifted_is_named(
     assert [shift.offset for shift in report.shifts] == [offset]
     assert abs(report.shifts[0].first - first) <= 50
     assert report.shifts[0].last >= PAIRS - 50
+
+
+@pytest.mark.parametrize("offset", [-5, 0, 3])
+def test_rows_whose_translation_is_in_another_block_make_no_pair(offset: int) -> None:
+    size = 2 * BLOCK + 30
+    sample = [Pair(f"s{row}", f"t{row}", row) for row in range(size)]
+    expected = [
+        (f"s{row}", f"t{row + offset}")
+        for first, end in ((0, BLOCK), (BLOCK, 2 * BLOCK), (2 * BLOCK, size))
+        for row in range(first, end)
+        if row + offset in range(first, end)
+    ]
+    pairs = aligned(sample, [offset] * size)
+    assert [(pair.source, pair.target) for pair in pairs] == expected
 
 
 def test_exchanged_blocks_are_named() -> None:

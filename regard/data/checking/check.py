@@ -15,8 +15,9 @@ import numpy.typing as npt
 from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.data.checking.lexicon import Floats
-from regard.data.checking.pair_checker import BLOCK, PairChecker
+from regard.data.checking.pair_checker import BLOCK, PairChecker, stays_in_block
 from regard.data.checking.shifts import (
+    NOWHERE,
     Shift,
     find_offsets,
     scores_at,
@@ -170,13 +171,9 @@ def check_pairs(pairs: Pairs) -> CheckReport:
     offsets = find_offsets(pairs, places, checker)
     # Learn again, of the pairs as they belong together.
     for _ in range(ROUNDS if offsets else 0):
+        own = np.where(stays_in_block(learnt_offsets), learnt_offsets, NOWHERE)
         scores_by_offset = {
-            offset: scores_at(
-                pairs,
-                offset,
-                checker,
-                is_sampled & (learnt_offsets == offset) & _stays_in_block(rows, offset),
-            )
+            offset: scores_at(pairs, offset, checker, is_sampled & (own == offset))
             for offset in (0, *offsets)
         }
         places = where_translations_stand(scores_by_offset, checker)
@@ -195,13 +192,6 @@ def check_pairs(pairs: Pairs) -> CheckReport:
     order = {kind: number for number, kind in enumerate(KINDS)}
     suspects.sort(key=lambda suspect: (suspect.line, order[suspect.kind]))
     return CheckReport(len(pairs), tuple(suspects), tuple(shifts))
-
-
-def _stays_in_block(rows: npt.NDArray[np.int64], offset: int) -> npt.NDArray[np.bool_]:
-    """Return whether the row so many lines below each is in the same block of the sample."""
-    others = rows + offset
-    stays: npt.NDArray[np.bool_] = others // BLOCK == rows // BLOCK
-    return stays & (others < len(rows))
 
 
 def _check(

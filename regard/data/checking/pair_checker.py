@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.checking.key_index import Ints
 from regard.data.checking.lengths import BUCKETS, Lengths
 from regard.data.checking.lexicon import Floats
 from regard.data.checking.numbers import different_numbers
@@ -81,10 +82,7 @@ class PairChecker:
             return None
         if offsets is None:
             offsets = [_best_offset(sample)] * len(sample)
-        return cls._learn(_with_letters(aligned(sample, offsets)), offsets)
-
-    @classmethod
-    def _learn(cls, pairs: Sequence[Pair], offsets: Sequence[int]) -> PairChecker:
+        pairs = _with_letters(aligned(sample, offsets))
         sources, targets = read_texts(pairs)
         lexicon = PairLexicon.learn(pairs)
         unrelated, usual = lexicon.levels(pairs)
@@ -190,12 +188,19 @@ class PairChecker:
 
 def aligned(sample: Sequence[Pair], offsets: Sequence[int]) -> list[Pair]:
     """Return each source with the target so many lines below it, within blocks of the sample."""
-    result = list[Pair]()
-    for row, (pair, offset) in enumerate(zip(sample, offsets, strict=True)):
-        other = row + offset
-        if 0 <= other < len(sample) and other // BLOCK == row // BLOCK:
-            result.append(Pair(pair.source, sample[other].target, pair.line))
-    return result
+    rows = np.flatnonzero(stays_in_block(np.array(offsets))).tolist()
+    return [
+        Pair(sample[row].source, sample[row + offsets[row]].target, sample[row].line)
+        for row in rows
+    ]
+
+
+def stays_in_block(offsets: Ints) -> npt.NDArray[np.bool_]:
+    """Return for each row whether the one so many below it is in the same block of lines."""
+    rows = np.arange(len(offsets))
+    others = rows + offsets
+    stays: npt.NDArray[np.bool_] = others // BLOCK == rows // BLOCK
+    return stays & (others < len(rows))
 
 
 def _best_offset(sample: Sequence[Pair]) -> int:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import pkgutil
+import shlex
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command, write_lines
+from helpers.system_marks import posix
 
+from regard.cli import main
 from regard.learn.samples import korean_english
 
 
@@ -67,3 +74,63 @@ def test_a_model_that_has_learnt_nothing_does_not_judge(
     call = f"check {data}/train.ko {data}/train.en --model {transformer}"
     regard.fails(call, because="hardly trained", status=1)
     regard.fails("check pairs.tsv --reverse run", because="only with --model")
+
+
+MOMENTS = [
+    "regard.data.checking.pair_checker.PairChecker.learn",
+    "regard.data.checking.pair_checker.PairChecker.check",
+    "regard.data.checking.check.where_translations_stand",
+    "regard.data.checking.check.CheckReport.write",
+    "regard.common.atomic._private_folder",
+    "pathlib.Path.write_bytes",
+    "os.replace",
+]
+
+
+def _killed(command: str, call: str, stage: str) -> bool:
+    """Run a command in a forked process that is killed at a call; return whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            owner, _, name = call.rpartition(".")
+            holder = pkgutil.resolve_name(owner)
+            make = getattr(holder, name)
+
+            def die(*arguments: Any, **options: Any) -> None:
+                if stage == "amid" and name == "write_bytes":
+                    make(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                elif stage == "after":
+                    make(*arguments, **options)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            setattr(holder, name, die)
+            main(shlex.split(command))
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@posix
+@pytest.mark.system
+# Fork beside idle threads.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("stage", ["before", "amid", "after"])
+def test_a_killed_check_leaves_no_half_file_and_begins_again(
+    regard: Command, damaged: tuple[str, str], stage: str
+) -> None:
+    command = "check pairs.tsv --suspects suspects.tsv"
+    report = regard(command).out
+    table = Path("suspects.tsv").read_bytes()
+    assert regard(f"{command} --threads 2").out == report
+    assert Path("suspects.tsv").read_bytes() == table
+    values = regard("check pairs.tsv --json").out
+    assert regard("check pairs.tsv --json --threads 1").out == values
+
+    for call in MOMENTS if stage != "amid" else ["pathlib.Path.write_bytes"]:
+        Path("suspects.tsv").write_bytes(b"earlier")
+        assert _killed(command, call, stage), call
+        assert Path("suspects.tsv").read_bytes() in (b"earlier", table), call
+        assert regard(command).out == report, call
+        assert Path("suspects.tsv").read_bytes() == table, call
+        assert sorted(os.listdir()) == ["pairs.tsv", "suspects.tsv"], call
+    assert regard("check pairs.tsv --json").out == values

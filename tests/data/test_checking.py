@@ -18,6 +18,9 @@ from regard.data.checking.check import CheckReport, check_files, check_pairs
 from regard.data.checking.checked_corpus import checked
 from regard.data.checking.key_index import KeyIndex
 from regard.data.checking.lexicon import ROUNDS, Lexicon, Stems
+from regard.data.checking.numbers import different_numbers
+from regard.data.checking.pair_checker import BLOCK, aligned
+from regard.data.checking.placeholders import PLACEHOLDERS, placeholders
 from regard.data.checking.suspects import HARMLESS
 from regard.data.checking.text_damage import (
     has_lost_letters,
@@ -29,6 +32,7 @@ from regard.data.corpus import Corpus, read_corpus
 from regard.data.file_formats import PairFiles
 from regard.data.holdout import hold_out
 from regard.data.pairs import Pair
+from regard.data.spans import find_spans
 from regard.learn.samples import korean_english
 
 Sides = tuple[str, str]
@@ -196,6 +200,20 @@ def test_training_gets_the_translations_of_shifted_lines(
     assert len(wrong) <= 15  # at the edges
 
 
+@pytest.mark.parametrize("offset", [-5, 0, 3])
+def test_rows_whose_translation_is_in_another_block_make_no_pair(offset: int) -> None:
+    size = 2 * BLOCK + 30
+    sample = [Pair(f"s{row}", f"t{row}", row) for row in range(size)]
+    expected = [
+        (f"s{row}", f"t{row + offset}")
+        for first, end in ((0, BLOCK), (BLOCK, 2 * BLOCK), (2 * BLOCK, size))
+        for row in range(first, end)
+        if row + offset in range(first, end)
+    ]
+    pairs = aligned(sample, [offset] * size)
+    assert [(pair.source, pair.target) for pair in pairs] == expected
+
+
 def test_exchanged_blocks_are_named() -> None:
     sources = [source for source, _ in clean_pairs()]
     targets = [target for _, target in clean_pairs()]
@@ -351,6 +369,74 @@ def test_damage_of_texts_is_repaired() -> None:
     assert not has_lost_letters("a.com/?q=1", "a.com")
     assert is_spreadsheet_error(" #N/A ")
     assert not is_spreadsheet_error("#1 in the charts")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("1,000 dogs", "1.000 Hunde"),
+        ("1,234,567 of 20", "1 234 567 von 20"),
+        ("at 3 pm", "um 15 Uhr"),
+        ("the 1990s", "les années 90"),
+        ("1, 200 and 300", "1, 200 und 300"),
+        ("two of 5", "2 von 5"),
+        ("0.125", "0,125"),
+    ],
+)
+def test_numbers_are_equal_in_any_notation(source: str, target: str) -> None:
+    lost, invented = different_numbers(source, target)
+    assert not lost or not invented
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("1,000 dogs", "1.005 Hunde"),
+        ("C8 and C8", "C10 und C8"),
+        ("2.00 euros", "9 Euro"),
+        ("200, 300", "200, 301"),
+    ],
+)
+def test_other_numbers_are_lost_and_invented(source: str, target: str) -> None:
+    assert all(different_numbers(source, target))
+
+
+def test_several_variants_are_found_by_unusual_signs() -> None:
+    pairs = [*clean_pairs()]
+    rows = [row for row, (_, target) in enumerate(pairs) if 25 < len(target) < 40]
+    masks = ["{} / {}", "{} | {}", "{}; {}", "1. {} 2. {}", "{}|{}"]
+    cells = {}
+    for row, other, mask in zip(rows, reversed(rows), masks, strict=False):
+        source, target = pairs[row]
+        cells[row + 1] = source, target
+        pairs[row] = source, mask.format(target, clean_pairs()[other][1])
+    variants = {
+        suspect.line: suspect.proposal
+        for suspect in report_on(pairs).suspects
+        if suspect.kind == "several variants"
+    }
+    assert {line: variants.get(line) for line in cells} == cells
+
+
+def test_a_sign_that_is_usual_in_a_corpus_says_less() -> None:
+    pairs = []
+    for source, target in clean_pairs():
+        words = target.split()
+        middle = len(words) // 2
+        pairs.append(
+            (source, f"{' '.join(words[:middle])} / {' '.join(words[middle:])}")
+        )
+    kinds = Counter(suspect.kind for suspect in report_on(pairs).suspects)
+    assert kinds["several variants"] <= 0.01 * PAIRS
+
+
+def test_placeholders_have_a_sign_of_them() -> None:
+    """What has none of the signs is not searched for placeholders."""
+    rng = random.Random(5)
+    for _ in range(20_000):
+        text = "".join(rng.choices("aZ9 .:/%{}$#<>@_[]{1}&'1", k=12))
+        spans = [s for s in find_spans(text) if s.kind in PLACEHOLDERS]
+        assert len(placeholders(text)) == len(spans), text
 
 
 def write_pairs(path: Path, pairs: Sequence[Sides]) -> PairFiles:

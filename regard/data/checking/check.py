@@ -16,8 +16,9 @@ import numpy.typing as npt
 from regard.common.atomic import write_bytes
 from regard.common.counting import counted
 from regard.data.checking.lexicon import Floats
-from regard.data.checking.pair_checker import BLOCK, PairChecker
+from regard.data.checking.pair_checker import BLOCK, PairChecker, stays_in_block
 from regard.data.checking.shifts import (
+    NOWHERE,
     Shift,
     find_offsets,
     scores_at,
@@ -167,9 +168,7 @@ def _in_order(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
     )
 
 
-def check_pairs(
-    pairs: Sequence[Pair] | Pairs, reviewed: frozenset[int] = frozenset()
-) -> CheckReport:
+def check_pairs(pairs: Pairs, reviewed: frozenset[int] = frozenset()) -> CheckReport:
     """Check the pairs of a corpus, but for those in `reviewed` lines, in a few passes over them.
 
     Memory holds a sample of the pairs, the suspects, and some twenty bytes for each pair.
@@ -189,10 +188,9 @@ def check_pairs(
     offsets = find_offsets(pairs, places, checker)
     # Learn again, of the pairs as they belong together.
     for _ in range(ROUNDS if offsets else 0):
+        own = np.where(stays_in_block(learnt_offsets), learnt_offsets, NOWHERE)
         scores_by_offset = {
-            offset: scores_at(
-                pairs, offset, checker, is_sampled & (learnt_offsets == offset)
-            )
+            offset: scores_at(pairs, offset, checker, is_sampled & (own == offset))
             for offset in (0, *offsets)
         }
         places = where_translations_stand(scores_by_offset, checker)
@@ -229,7 +227,7 @@ def _without_usual(
 
 
 def _check(
-    pairs: Sequence[Pair] | Pairs,
+    pairs: Pairs,
     checker: PairChecker,
     is_learnt: npt.NDArray[np.bool_],
 ) -> tuple[list[Suspect], Floats]:

@@ -17,10 +17,10 @@ class KeyIndex:
     def __init__(self, keys: Ints) -> None:
         self.keys = keys
         # At most half of the slots are taken.
-        self._bits = max(1, 2 * len(keys)).bit_length()
+        self._bits = (2 * len(keys) + 1).bit_length()
         self._slots = np.full(1 << self._bits, _EMPTY, np.int32)
-        slots = self._first_slots(keys)
         left = np.arange(len(keys), dtype=np.int32)
+        slots = self._first_slots(keys)
         while len(left):
             is_free = self._slots[slots] == _EMPTY
             self._slots[slots[is_free]] = left[is_free]  # of several keys the last
@@ -29,17 +29,14 @@ class KeyIndex:
 
     def places(self, wanted: Ints) -> Ints:
         """Return the place of each wanted key, or -1."""
+        places = np.empty_like(wanted)
+        left = np.arange(len(wanted))
         slots = self._first_slots(wanted)
-        places = self._slots[slots].astype(np.int64)
-        is_left = (places != _EMPTY) & (self.keys[places] != wanted)
-        left = np.flatnonzero(is_left)
-        slots = slots[left]
         while len(left):
-            slots = self._next(slots)
             own = self._slots[slots]
             places[left] = own
             is_left = (own != _EMPTY) & (self.keys[own] != wanted[left])
-            left, slots = left[is_left], slots[is_left]
+            left, slots = left[is_left], self._next(slots[is_left])
         return places
 
     def _first_slots(self, keys: Ints) -> Ints:

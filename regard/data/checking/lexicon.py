@@ -130,8 +130,8 @@ class Lexicon:
         Floats  # by which each count is expected (K + 1, 2); the last row is 0
     )
     counts: Floats  # (K + 1, 2); the last row, of any other pair, is 0
-    totals: tuple[Floats, Floats]  # expected counts of each source, target stem
-    occurrences: tuple[Ints, Ints]  # texts in which each source, target stem occurs
+    totals: Sequence[Floats]  # expected counts of each source, target stem
+    occurrences: Sequence[Ints]  # texts in which each source, target stem occurs
 
     @classmethod
     def learn(
@@ -142,26 +142,23 @@ class Lexicon:
             StemPairs(sources, targets, rows[start : start + LEARNT_AT_ONCE])
             for start in range(0, len(rows), LEARNT_AT_ONCE)
         ]
-        keys = [np.unique(pairs.keys(sizes[1])) for pairs in blocks]
-        index = KeyIndex(np.unique(np.concatenate(keys)))
+        keys = [_distinct(pairs.keys(sizes[1])) for pairs in blocks]
+        index = KeyIndex(_distinct(np.concatenate(keys)))
         del keys
         places = [
             index.places(pairs.keys(sizes[1])).astype(np.int32) for pairs in blocks
         ]
-        occurrences = (
-            np.bincount(sources.select(rows)[1], minlength=sizes[0]),
-            np.bincount(targets.select(rows)[1], minlength=sizes[1]),
-        )
         learnt = list(zip(blocks, places, strict=True))
-        stems_of_keys = np.divmod(index.keys, sizes[1])
+        occurrences = [
+            np.bincount(texts.select(rows)[1], minlength=size)
+            for texts, size in zip((sources, targets), sizes, strict=True)
+        ]
         probabilities, counts = np.zeros((2, len(index.keys) + 1, 2))
-        for side, given in enumerate(stems_of_keys):
+        totals = list[Floats]()
+        for side, given in enumerate(np.divmod(index.keys, sizes[1])):
             expected = _expect(learnt, side, given, occurrences[1 - side])
             probabilities[:-1, side], counts[:-1, side] = expected
-        totals = (
-            _sums(stems_of_keys[0], counts[:-1, 0], sizes[0]),
-            _sums(stems_of_keys[1], counts[:-1, 1], sizes[1]),
-        )
+            totals.append(_sums(given, expected[1], sizes[side]))
         return cls(index, probabilities, counts, totals, occurrences)
 
     def scores(
@@ -230,6 +227,12 @@ def _expect(
             shares = pairs.shares(side, probabilities[places], usual)
             counts += _sums(places, shares, len(given))
     return probabilities, counts
+
+
+def _distinct(keys: Ints) -> Ints:
+    """Return the different keys; sorting is faster here than the hash table of `numpy.unique`."""
+    keys.sort()
+    return keys[np.diff(keys, prepend=-1) > 0]
 
 
 def _sums(groups: npt.NDArray[np.integer], values: Floats, size: int = 0) -> Floats:

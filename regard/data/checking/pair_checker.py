@@ -5,20 +5,21 @@ each other.
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.checking.key_index import Ints
 from regard.data.checking.lengths import BUCKETS, Lengths
 from regard.data.checking.lexicon import Floats
+from regard.data.checking.numbers import different_numbers
 from regard.data.checking.pair_lexicon import LONGEST_CHECKED, PairLexicon, read_texts
+from regard.data.checking.placeholders import placeholders, without_placeholders
 from regard.data.checking.suspects import Suspect
 from regard.data.checking.text_damage import (
     has_lost_letters,
@@ -27,9 +28,9 @@ from regard.data.checking.text_damage import (
     unescaped,
     ungarbled,
 )
+from regard.data.checking.variants import Variants
 from regard.data.language_id import UNKNOWN_RATIO, UNKNOWN_WIDTH, LanguageId
 from regard.data.pairs import Pair
-from regard.data.spans import find_spans
 
 BLOCK = 200
 """Lines of a block of the sample."""
@@ -55,15 +56,6 @@ SEVERAL = 5
 """Different sources that have a boilerplate target, at least."""
 BOILERPLATE_SHARE = 0.0005
 """Share of the pairs that have it, at least."""
-PLACEHOLDERS = ("placeholder", "message", "token", "tag", "address")
-"""Kinds of spans that a translation has as its source has them."""
-LONGEST_VARIANT = 60
-"""Characters of the longest translation that may be one of several in a cell."""
-SEPARATORS = " / ", "/", ";", "|"
-"""Signs between variants of a translation in one cell."""
-_MAY_HAVE_PLACEHOLDERS = re.compile(r"[{%$#@<\[_]|:[^\s\d]|\.[A-Za-z]|[^\0-\uffff]")
-"""Signs of which each of them has one."""
-_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ class PairChecker:
     has_two_languages: bool  # the sides of most pairs differ in language
     scripts: tuple[str, str]  # in which most letters of each side are written
     boilerplate: frozenset[str]
-    usual_ratio: float  # characters of a target for each of its source
+    variants: Variants
     lexicon: PairLexicon
     unrelated: float  # score below which sides are unrelated
     usual: float  # median score of the pairs
@@ -95,10 +87,7 @@ class PairChecker:
             return None
         if offsets is None:
             offsets = [_best_offset(sample)] * len(sample)
-        return cls._learn(_with_letters(aligned(sample, offsets)), offsets)
-
-    @classmethod
-    def _learn(cls, pairs: Sequence[Pair], offsets: Sequence[int]) -> PairChecker:
+        pairs = _with_letters(aligned(sample, offsets))
         sources, targets = read_texts(pairs)
         languages = LanguageId.learn({"source": sources, "target": targets})
         lexicon = PairLexicon.learn(pairs)
@@ -109,7 +98,7 @@ class PairChecker:
             _has_two_languages(languages, pairs),
             (_main_script(sources), _main_script(targets)),
             _boilerplate(pairs),
-            median(len(pair.target) / len(pair.source) for pair in pairs),
+            Variants.learn(pairs),
             lexicon,
             unrelated,
             usual,
@@ -190,36 +179,18 @@ class PairChecker:
                 yield _suspect(pair, "boilerplate")
             if self.has_two_languages and _is_copy(pair):
                 yield _suspect(pair, "copy")
-            lost, invented = _difference(pair, _placeholders)
+            lost, invented = _difference(pair)
             if lost or invented:
                 yield _suspect(pair, "placeholders differ", ", ".join(lost + invented))
-            lost, invented = _difference(pair, _NUMBER.findall)
-            # If there are more numbers on one side, words of the other may stand for them.
-            if lost and len(lost) == len(invented):
+            lost, invented = different_numbers(pair.source, pair.target)
+            # Words of a side may stand for numbers that the other has alone.
+            if lost and invented:
                 yield _suspect(pair, "numbers differ", ", ".join(lost + invented))
-            variant = self._first_variant(pair)
+            variant = self.variants.first_of(pair)
             if variant:
                 yield _suspect(
                     pair, "several variants", proposal=(pair.source, variant)
                 )
-
-    def _first_variant(self, pair: Pair) -> str:
-        """Return the first of two translations in one cell, if each could be the whole."""
-        wanted = self.usual_ratio * len(pair.source)
-        for separator in SEPARATORS:
-            if separator not in pair.target or separator.strip() in pair.source:
-                continue
-            parts = [part.strip() for part in pair.target.split(separator)]
-            shorter, longer = min(map(len, parts)), max(map(len, parts))
-            if (
-                len(parts) == 2
-                and longer <= LONGEST_VARIANT
-                and longer <= 2.5 * shorter
-                and shorter >= 0.4 * wanted
-                and shorter + longer >= 1.4 * wanted
-            ):
-                return parts[0]
-        return ""
 
 
 def _has_two_languages(languages: LanguageId, pairs: Sequence[Pair]) -> bool:
@@ -239,12 +210,19 @@ def _has_two_languages(languages: LanguageId, pairs: Sequence[Pair]) -> bool:
 
 def aligned(sample: Sequence[Pair], offsets: Sequence[int]) -> list[Pair]:
     """Return each source with the target so many lines below it, within blocks of the sample."""
-    result = list[Pair]()
-    for row, (pair, offset) in enumerate(zip(sample, offsets, strict=True)):
-        other = row + offset
-        if 0 <= other < len(sample) and other // BLOCK == row // BLOCK:
-            result.append(Pair(pair.source, sample[other].target, pair.line))
-    return result
+    rows = np.flatnonzero(stays_in_block(np.array(offsets))).tolist()
+    return [
+        Pair(sample[row].source, sample[row + offsets[row]].target, sample[row].line)
+        for row in rows
+    ]
+
+
+def stays_in_block(offsets: Ints) -> npt.NDArray[np.bool_]:
+    """Return for each row whether the one so many below it is in the same block of lines."""
+    rows = np.arange(len(offsets))
+    others = rows + offsets
+    stays: npt.NDArray[np.bool_] = others // BLOCK == rows // BLOCK
+    return stays & (others < len(rows))
 
 
 def _best_offset(sample: Sequence[Pair]) -> int:
@@ -329,31 +307,15 @@ def _own_words(pair: Pair) -> tuple[str, str]:
 
 def _language(text: str) -> str:
     """Return the beginning of a text without its placeholders."""
-    text = text[:LONGEST_CHECKED]
-    for span in _placeholders(text):
-        text = text.replace(span, " ")
-    return text
+    return without_placeholders(text[:LONGEST_CHECKED])
 
 
-def _placeholders(text: str) -> list[str]:
-    """Return what a program replaces in a text, its tags and addresses."""
-    if not _MAY_HAVE_PLACEHOLDERS.search(text):
-        return []
-    return [
-        text[span.start : span.end]
-        for span in find_spans(text)
-        if span.kind in PLACEHOLDERS
-    ]
-
-
-def _difference(
-    pair: Pair, parts_of: Callable[[str], list[str]]
-) -> tuple[list[str], list[str]]:
-    """Return the parts of a source that its target lacks, and the reverse."""
-    parts = parts_of(pair.source), parts_of(pair.target)
-    if parts[0] == parts[1]:
+def _difference(pair: Pair) -> tuple[list[str], list[str]]:
+    """Return the placeholders of a source that its target lacks, and the reverse."""
+    source = Counter(placeholders(pair.source))
+    target = Counter(placeholders(pair.target))
+    if source == target:
         return [], []
-    source, target = map(Counter, parts)
     return [*(source - target).elements()], [*(target - source).elements()]
 
 

@@ -338,6 +338,38 @@ def test_doubtful_translations_and_unsure_words_are_marked(
     assert spans.count() == 0
 
 
+UNPUNCTUATED = " ".join(["you read a book 나는 집에 간다"] * 60)
+TYPE = """text => {
+  const input = document.getElementById("input");
+  input.value = text;
+  input.dispatchEvent(new Event("input"));
+  return document.getElementById("attention").hidden;
+}"""
+"""Returns whether the figure has gone with the keystroke."""
+
+
+def test_what_is_typed_after_a_text_without_punctuation_is_translated_alone(
+    open_live: Callable[..., Any],
+    make: Make,
+) -> None:
+    page = open_live()
+    page.wait_for_selector("#attention:not([hidden])")
+
+    assert page.evaluate(TYPE, UNPUNCTUATED)
+    assert page.evaluate(TYPE, LINE)
+
+    page.wait_for_selector("#attention:not([hidden])")
+
+    assert shown(page) == [expected(make(precision="int8"), LINE)]
+
+    put(page, UNPUNCTUATED)
+    page.wait_for_selector("#notes:not(:empty)")
+
+    assert len(shown(page)) == 1
+    assert "translated in parts" in page.inner_text("#notes")
+    assert not page.is_visible("#attention"), "of parts there is no figure"
+
+
 WATCH = """text => {
   window.beats = 0;  // so often did the page look whether there is something else to do
   window.counts = [];  // of sentences that are translated

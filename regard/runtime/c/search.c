@@ -698,11 +698,17 @@ static int64_t take_requests(Queue *q, const Search *search, Request **taken) {
   return room.joining;
 }
 
-static int work_off(Queue *q, Search *search) {
+/* Lets requests join a search until it is full. Returns 0, or -1 if there is no memory. */
+static int fill(Queue *q, Search *search) {
   Request *taken[MOST_JOINING];
-  for (int64_t count;;) {
-    while ((count = take_requests(q, search, taken)))
-      if (search_begin(search, taken, count)) return -1;
+  for (int64_t count; (count = take_requests(q, search, taken));)
+    if (search_begin(search, taken, count)) return -1;
+  return 0;
+}
+
+static int work_off(Queue *q, Search *search) {
+  for (;;) {
+    if (fill(q, search)) return -1;
     if (!search->count) return 0;
     if (search_step(search)) return -1;
   }
@@ -733,15 +739,27 @@ int team_size(const RegardModel *model, int threads) {
   return threads < panels ? threads : (int)(panels < MOST_THREADS ? panels : MOST_THREADS);
 }
 
+/* Sorts requests into a queue. Returns 0, or -1 if there is no memory. */
+static int open_queue(Queue *q, RegardModel *model, Request *requests, int64_t count) {
+  *q = (Queue){.model = model, .count = count, .threads = 1, .team = 1};
+  q->requests = malloc((size_t)(count + 1) * sizeof *q->requests);
+  if (!q->requests) return -1;
+  for (int64_t i = 0; i < count; i++) q->requests[i] = requests + i;
+  qsort(q->requests, (size_t)count, sizeof *q->requests, by_length);
+  lock_open(&q->lock);
+  return 0;
+}
+
+static void close_queue(Queue *q) {
+  lock_close(&q->lock);
+  free(q->requests);
+}
+
 int search_all(RegardModel *model, Request *requests, int64_t count, int threads) {
-  Queue q = {.model = model, .count = count, .team = 1};
+  Queue q;
   threads = threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : threads;
   if (!count) return 0;
-  q.requests = malloc((size_t)count * sizeof *q.requests);
-  if (!q.requests) return -1;
-  for (int64_t i = 0; i < count; i++) q.requests[i] = requests + i;
-  qsort(q.requests, (size_t)count, sizeof *q.requests, by_length);
-  lock_open(&q.lock);
+  if (open_queue(&q, model, requests, count)) return -1;
   if (count == 1) q.team = team_size(model, threads), threads = 1;
   if (threads > count) threads = (int)count;
   q.threads = threads;
@@ -754,9 +772,37 @@ int search_all(RegardModel *model, Request *requests, int64_t count, int threads
 #else
   work(&q);
 #endif
-  lock_close(&q.lock);
-  free(q.requests);
+  close_queue(&q);
   if (!q.failed) return 0;
   for (int64_t i = 0; i < count; i++) free_hypotheses(requests + i);
   return -1;
+}
+
+struct Steps {
+  Queue queue;
+  Search search;
+};
+
+Steps *steps_open(RegardModel *model, Request *requests, int64_t count) {
+  Steps *s = calloc(1, sizeof *s);
+  if (!s) return NULL;
+  if (!open_queue(&s->queue, model, requests, count)) {
+    if ((s->search.decoder = take_decoder(model, 1))) return s;
+    close_queue(&s->queue);
+  }
+  free(s);
+  return NULL;
+}
+
+int64_t steps_next(Steps *s) {
+  if (fill(&s->queue, &s->search) || search_step(&s->search)) return -1;
+  return s->search.count + s->queue.count - s->queue.next;
+}
+
+void steps_free(Steps *s) {
+  if (!s) return;
+  search_free(&s->search);
+  give_decoder(s->queue.model, s->search.decoder);
+  close_queue(&s->queue);
+  free(s);
 }

@@ -569,12 +569,7 @@ const livePage = (() => {
 
   function showAbout({ facts, readme }) { // at the foot of the page
     find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
-    const [summary, ...sections] = readme.replace(/^#+ /, "").split("\n## ");
-    find("readme").replaceChildren(summary.trim(), ...sections.map((section) => {
-      const [title, ...lines] = section.split("\n"), more = element("details");
-      more.append(element("summary", title), element("div", lines.join("\n")));
-      return more;
-    }));
+    find("readme").replaceChildren(...modelCard(readme));
     find("readme").setAttribute("aria-label", words().about);
     find("readme").hidden = !readme;
   }

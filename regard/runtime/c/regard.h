@@ -199,8 +199,8 @@ REGARD_API void regard_free(RegardResult *result);
 REGARD_API RegardResult *regard_begin(
     RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardConstraints *constraints,
     const RegardOptions *options, char *error, size_t error_size);
-/* Decodes one more token of as many parts of the lines as fit together, on the thread that calls. Returns how many parts are
-   not done; 0: the result is there; -1: there is no memory, and the result can only be freed. */
+/* Begins a few more parts of the lines, and decodes a token of each that is begun, on the thread that calls. Returns how many
+   parts are not done; 0: the result is there; -1: there is no memory, and the result can only be freed. */
 REGARD_API int64_t regard_step(RegardResult *result);
 
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */

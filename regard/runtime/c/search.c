@@ -698,17 +698,11 @@ static int64_t take_requests(Queue *q, const Search *search, Request **taken) {
   return room.joining;
 }
 
-/* Lets requests join a search until it is full. Returns 0, or -1 if there is no memory. */
-static int fill(Queue *q, Search *search) {
-  Request *taken[MOST_JOINING];
-  for (int64_t count; (count = take_requests(q, search, taken));)
-    if (search_begin(search, taken, count)) return -1;
-  return 0;
-}
-
 static int work_off(Queue *q, Search *search) {
-  for (;;) {
-    if (fill(q, search)) return -1;
+  Request *taken[MOST_JOINING];
+  for (int64_t count;;) {
+    while ((count = take_requests(q, search, taken)))
+      if (search_begin(search, taken, count)) return -1;
     if (!search->count) return 0;
     if (search_step(search)) return -1;
   }
@@ -794,9 +788,16 @@ Steps *steps_open(RegardModel *model, Request *requests, int64_t count) {
   return NULL;
 }
 
+#define STEP_TOKENS 128 /* source tokens that are encoded before a step, or one source: so that it takes not much longer than others */
+
 int64_t steps_next(Steps *s) {
-  if (fill(&s->queue, &s->search) || search_step(&s->search)) return -1;
-  return s->search.count + s->queue.count - s->queue.next;
+  Queue *q = &s->queue;
+  Room room = room_of(&s->search);
+  Request **joining = q->requests + q->next;
+  while (q->next < q->count && (!room.joining || room.encoded + q->requests[q->next]->count <= STEP_TOKENS) && room_takes(&room, q->requests[q->next])) q->next++;
+  if (room.joining && search_begin(&s->search, joining, room.joining)) return -1;
+  if (search_step(&s->search)) return -1;
+  return s->search.count + q->count - q->next;
 }
 
 void steps_free(Steps *s) {

@@ -102,7 +102,8 @@ int search_all(RegardModel *model, Request *requests, int64_t count, int threads
 typedef struct Steps Steps; /* a search of many requests on the thread of a caller who may give it up after each step */
 /* NULL: there is no memory. The requests stay where they are until it is freed. */
 Steps *steps_open(RegardModel *model, Request *requests, int64_t count);
-/* Decodes one more token of as many requests as fit together. Returns how many are not done, or -1 if there is no memory. */
+/* Decodes one more token of the requests that are begun, and begins others that fit. Returns how many are not done, or -1
+   if there is no memory. */
 int64_t steps_next(Steps *steps);
 void steps_free(Steps *steps);
 

@@ -184,7 +184,7 @@ const livePage = (() => {
     for (const { sentence } of results) waiting.delete(sentence);
     for (const { sentence } of results) for (const span of spans.get(sentence) || []) fill(span, kept.get(keyOf(sentence)));
     progress();
-    if (!isDone || id !== latest) return;
+    if (!isDone || id !== latest || isStale) return;
     output.setAttribute("aria-busy", "false");
     if (kept.size > MAX_KEPT) for (const key of [...kept.keys()].slice(0, kept.size - MAX_KEPT)) if (!spans.has(key.slice(key.indexOf("\n") + 1))) kept.delete(key);
     on.settled();

@@ -2,8 +2,20 @@
 const modelCard = (() => {
   const { element } = explanationPage;
   const METADATA = /^---\n[^]*?\n---\n/; // of a card for Hugging Face
-  const BLOCK = /^```\w*\n(?<code>[^]*?)\n```$|^#(?<hashes>#{0,5}) (?<heading>.+)|^(?<rows>\|.*(?:\n\|.*)*)|^(?<items>- .*(?:\n(?:- | {2}).*)*)|^(?<indented> {4}.*(?:\n {4}.*)*)|^(?<text>.+(?:\n(?!- |#{1,6} |```|\|).+)*)/gm;
-  const INLINE = /(?<fence>`+)(?<code>.+?)\k<fence>(?!`)|\[(?<label>[^\]\\]+)\]\((?<address>[^\s()]+)\)|\*\*(?<strong>[^*\\]+)\*\*|\\(?<literal>[^\p{L}\p{N}\s])/gu;
+  const BLOCK = new RegExp([
+    /^`{3}\w*\n(?<code>[^]*?)\n`{3}$/,
+    /^#(?<hashes>#{0,5}) (?<heading>.+)/,
+    /^(?<rows>\|.*(?:\n\|.*)*)/,
+    /^(?<items>- .*(?:\n(?:- | {2}).*)*)/,
+    /^(?<indented> {4}.*(?:\n {4}.*)*)/,
+    /^(?<text>.+(?:\n(?!- |#{1,6} |\x60{3}|\|).+)*)/,
+  ].map(({ source }) => source).join("|"), "gm");
+  const INLINE = new RegExp([
+    /(?<fence>\x60+)(?<code>.+?)\k<fence>(?!\x60)/u,
+    /\[(?<label>[^\]\\]+)\]\((?<address>[^\s()]+)\)/u,
+    /\*\*(?<strong>[^*\\]+)\*\*/u,
+    /\\(?<literal>[^\p{L}\p{N}\s])/u,
+  ].map(({ source }) => source).join("|"), "gu");
   const ESCAPED_BAR = "\\|", NO_BAR = "\0";
 
   /** Return the nodes of a line of Markdown; only addresses of the web become links. */

@@ -1,5 +1,6 @@
 """Live pages in headless Chromium: size, seconds until the first translation, milliseconds a
-sentence, memory.
+sentence, memory; and how soon a sentence is translated that is typed while 2,000 characters without
+punctuation are.
 
     regard export RUN --to page translator.html
     python benchmarks/live_page.py translator.html --text "A sentence."
@@ -11,6 +12,7 @@ clock. Each translation has 15 tokens.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import statistics
 from pathlib import Path
@@ -37,11 +39,24 @@ TIME = """async ([text, beam, rounds]) => {
     }
     return { times, tokens, memory: translator.memory };
 }"""
+TYPED = """([long, text, wait]) => new Promise((done) => {
+    const [input, output] = ["input", "translation"].map((id) => document.getElementById(id));
+    const type = (value) => { input.value = value; input.dispatchEvent(new Event("input")); };
+    const look = (start) => output.ariaBusy === "false"
+        ? done(performance.now() - start)
+        : setTimeout(look, 2, start);
+    type(long);
+    setTimeout(() => { type(text); look(performance.now()); }, wait);
+})"""
+LONG = 2000
+WAITS = (100, 200, 400, 800)
+"""Milliseconds after which a sentence follows the long text."""
 
 
 def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
     """Print what one page needs."""
     opened = []
+    typed = []
     results = {}
     for _ in range(rounds):
         page = browser.new_context(offline=True).new_page()
@@ -49,6 +64,11 @@ def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
         opened.append(page.evaluate(FIRST) / 1000)
         for beam in (1, 5):
             results[beam] = page.workers[0].evaluate(TIME, [text, beam, 60])
+        words = re.sub(r"[^\w\s]", "", text)
+        long = f"{words} " * (LONG // len(words) + 1)
+        for number, wait in enumerate(WAITS):
+            given = [f"{number} {long}"[:LONG], f"{text} {number}.", wait]
+            typed.append(page.evaluate(TYPED, given))
         heap = page.evaluate(
             "performance.memory ? performance.memory.usedJSHeapSize : 0"
         )
@@ -64,6 +84,10 @@ def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
             f"{result['times'][0]:.0f})"
         )
         print(f"  beam {beam}: {result['tokens']} tokens in {times}")
+    print(
+        f"  a sentence after {LONG:,} characters without punctuation: "
+        f"{statistics.median(typed):.0f} ms (most {max(typed):.0f})"
+    )
     print(
         f"  memory of the model: {results[5]['memory'] / 1e6:.0f} MB; of the page's scripts: "
         f"{heap / 1e6:.0f} MB"

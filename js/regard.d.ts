@@ -177,6 +177,11 @@ export class Translator {
   options(): Required<Options>;
   /** Translate a line or several. Throws an Error if a line cannot be translated. */
   translate(text: string | string[], options?: TranslateOptions): Translation[];
+  /**
+   * Translate as `translate` does, and yield after each step of the decoder how many parts of the lines are not done: a page answers
+   * in between. To give the rest up, call `return` of the generator.
+   */
+  translateInSteps(text: string | string[], options?: TranslateOptions): Generator<number, Translation[], void>;
   /** Yield the translation of a line as it is decoded, greedily, word by word: the first reading, of which nothing is tried again. */
   stream(text: string, options?: Options & { keep?: boolean }): Generator<string, void, void>;
   /** Token ids of a line as the model reads it, end of sentence last. */

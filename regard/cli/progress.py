@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from regard.cli.app import is_quiet, say, warn
+from regard.common.counting import counted
 
 EVERY = 30.0
 """Seconds between two plain lines about the translation of a file."""
@@ -23,7 +24,7 @@ _LINES = {
     "halved": "out of memory at update {update}: each batch is split into {parts} parts from now "
     "on",
     "stopping": "stopping after this update or validation; a second signal stops at once",
-    "end": "training ended after {update} updates and {duration}: {reason}",
+    "end": "training ended after {updates} and {duration}: {reason}",
 }
 """Messages for the events of training other than progress and validation."""
 
@@ -70,7 +71,9 @@ class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
             line = formatters[event](values)
         else:
             duration = format_duration(values.get("seconds", 0.0))
-            line = _LINES[event].format(duration=duration, **values)
+            updates = counted(values.get("update", 0), "update")
+            values = {"duration": duration, "updates": updates} | values
+            line = _LINES[event].format(**values)
         if not line:
             return
 

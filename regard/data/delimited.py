@@ -100,7 +100,7 @@ class Dialect:
             wanted = f"{self.width} fields"
         else:
             wanted = "one tab between source and target"
-        return f"do not hold exactly {wanted}; correct them, or give two files"
+        return f"do not hold exactly {wanted}; correct the file, or give two files"
 
     def notes(self) -> list[str]:
         """Return a sentence on the quotes that were removed from TSV."""

@@ -162,9 +162,9 @@ class PairReader:
         DataError.raise_all(source.causes + target.causes)
         if source.count != target.count:
             raise DataError(
-                f"{self.files.source} has {source.count:,} lines but {self.files.target} has "
-                f"{target.count:,}; line n of one must translate line n of the other: check for a "
-                "stray line break or a missing line"
+                f"{self.files.source} has {counted(source.count, 'line')} but "
+                f"{self.files.target} has {target.count:,}; line n of one must translate "
+                "line n of the other: check for a stray line break or a missing line"
             )
 
     def _read_table(self, name: str) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.file_formats import PairFiles, PairReader, Row
 from regard.data.pairs import Pair
@@ -35,7 +36,8 @@ class FilePairs:
             yield Pair.read(*self.repairs.get(line, row), line)
         deque(rows, maxlen=0)  # up to the end, where the reader knows its count
         if reader.count != len(self.keep):
+            names = " and ".join(self.files.names)
             raise DataError(
-                f"{' and '.join(self.files.names)}: had {len(self.keep):,} lines a moment ago and "
+                f"{names}: had {counted(len(self.keep), 'line')} a moment ago and "
                 f"{reader.count:,} now; do not change the files while training starts"
             )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import cache, lru_cache
 
+from regard.common.counting import counted
 from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
 
 MINUTE = 60.0  # seconds
@@ -51,9 +52,10 @@ class TokenBucket:
         self._time = now
         missing = min(count, self.size) - self._left
         if missing > 0 and self.size:
-            wait = str(max(math.ceil(missing * MINUTE / self.size), 1))
-            limit = f"more than {self.size:,} {self.unit} a minute; try again in {wait} seconds"
-            raise HttpError(429, limit, headers={"Retry-After": wait})
+            wait = max(math.ceil(missing * MINUTE / self.size), 1)
+            limit = f"more than {counted(self.size, self.unit)} a minute"
+            message = f"{limit}; try again in {counted(wait, 'second')}"
+            raise HttpError(429, message, headers={"Retry-After": str(wait)})
         self._left -= count
         self.taken += count
 
@@ -70,8 +72,8 @@ class Limits:
     ) -> None:
         def new_buckets(_: str) -> tuple[TokenBucket, TokenBucket]:
             return (
-                TokenBucket(requests, "requests", clock()),
-                TokenBucket(characters, "characters", clock()),
+                TokenBucket(requests, "request", clock()),
+                TokenBucket(characters, "character", clock()),
             )
 
         self.quota = quota

@@ -19,6 +19,7 @@ from typing import Any
 
 import uvicorn
 
+from regard.common.counting import counted
 from regard.common.errors import RegardError, UsageError
 from regard.requests.server_settings import ServerSettings
 from regard.serving.application import create_app
@@ -182,7 +183,8 @@ def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list
 
     if len(languages) > models:
         raise UsageError(
-            f"--languages: given {len(languages)} times, for {models} models; give it once for each"
+            f"--languages: given {len(languages)} times, for {counted(models, 'model')}; "
+            "give it once for each"
         )
     pairs = list[Pair]()
     notes = list[str]()

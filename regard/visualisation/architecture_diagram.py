@@ -381,7 +381,7 @@ def _connection(
             name = words(decoder[end.part].source)
             x, high = path[2]
             size = _fitting(name, SMALL, BETWEEN - 10)
-            yield Text(x + 4, high - 6, name, size, "link")
+            yield Text(x + 4, high - 6, name, size, "s1")
 
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:

@@ -89,7 +89,7 @@ def layout_linear_map(
     map_marks: tuple[Mark, ...] = (
         Text(MARGIN, top - 10, "h", SIZE, "muted"),
         Text(right_edge, top - 10, "W · h", SIZE, "muted"),
-        Text(x, y - 12, "W", 18.0, "link", "middle"),
+        Text(x, y - 12, "W", 18.0, "s1", "middle"),
         *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0),
     )
     groups = [

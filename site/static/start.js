@@ -7,8 +7,8 @@
     ["input", "output", "figure", "source", "target", "lines", "hint", "message"].map(part);
   const folder = new URL("translator/", document.currentScript.src);
   const korean = document.documentElement.lang === "ko";
-  const FAINT = 0.04, WAIT = 60;
-  let translator, shown, timer, chosen; // chosen: the word of the translation whose lines stay
+  const FAINT = 0.04, WAIT = 60, SLICE = 30; // SLICE: milliseconds of work between two looks at the keyboard
+  let translator, shown, timer, chosen, latest = 0; // chosen: the word of the translation whose lines stay
 
   const script = (name) => new Promise((done, failed) => {
     const node = document.createElement("script");
@@ -34,24 +34,38 @@
     delete window.regardFiles;
     message.hidden = true;
     message.setAttribute("role", "status");
-    translate();
+    await translate();
     root.dataset.loaded = "";
   }
 
-  function translate() {
+  /** Translate step by step. Returns null once there is a newer text. */
+  async function translated(text, options) {
+    const own = ++latest, steps = translator.translateInSteps(text, options);
+    for (let start = performance.now(); ;) {
+      const { done, value } = steps.next();
+      if (done) return value[0];
+      if (value > 1 && options.alignments) { steps.return(); return translated(text, {}); } // of several parts there is no figure
+      if (performance.now() - start < SLICE) continue;
+      await new Promise((resume) => { setTimeout(resume); });
+      if (own !== latest) { steps.return(); return null; }
+      start = performance.now();
+    }
+  }
+
+  async function translate() {
     const text = input.value.trim();
     input.style.height = "auto";
     input.style.height = `${input.scrollHeight + 2}px`;
-    figure.hidden = !text || !translator;
-    hint.hidden = true;
-    if (figure.hidden) {
+    figure.hidden = hint.hidden = true;
+    if (!text || !translator) {
       output.textContent = "";
       root.removeAttribute("data-unlearnt");
       message.hidden = false; // without a translator it says that the model is being loaded
       if (translator) message.textContent = korean ? "한국어 문장을 입력하면 여기에서 번역합니다." : "Type a Korean sentence, and its translation appears here.";
       return;
     }
-    const [translation] = translator.translate(text, { attention: "cross", alignments: true });
+    const translation = await translated(text, { attention: "cross", alignments: true });
+    if (!translation) return;
     output.textContent = translation.text;
     message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful);
     message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
@@ -121,7 +135,12 @@
     [...target.children].forEach((node, row) => node.setAttribute("aria-pressed", row === chosen));
   }
 
-  input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(translate, WAIT); });
+  input.addEventListener("input", () => {
+    latest++; // what is being translated is given up, and its figure goes
+    figure.hidden = hint.hidden = true;
+    clearTimeout(timer);
+    timer = setTimeout(translate, WAIT);
+  });
   window.addEventListener("resize", () => { if (shown && !figure.hidden) connect(chosen); });
   for (const chip of root.querySelectorAll("button[data-text]")) {
     chip.addEventListener("click", () => { input.value = chip.textContent; translate(); });

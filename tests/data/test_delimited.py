@@ -269,7 +269,7 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, table: str) -> None:
         (
             "a.tsv",
             ["a\tb\tc", "a\tb\tc", "a\tb", "a"],
-            "2 lines do not hold exactly 3 fields; correct them, or give two files (lines 3, 4)",
+            "2 lines do not hold exactly 3 fields; correct the file, or give two files (lines 3, 4)",
         ),
         (
             "a.csv",
@@ -280,7 +280,7 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, table: str) -> None:
         (
             "a.tsv",
             [*['"a ""b"""\tc'] * (HEAD + 1), '"d" e\tf'],
-            f"quoted as a whole or not at all; correct them, or give two files (line {HEAD + 2})",
+            f"quoted as a whole or not at all; correct the file, or give two files (line {HEAD + 2})",
         ),
     ],
 )

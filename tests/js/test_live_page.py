@@ -24,6 +24,28 @@ TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
 LINE = "you read a book"  # of several words with the random weights
 FIRST = "I go home."
 SECOND = "나는 집에 간다."
+CARD = r"""---
+license: mit
+---
+# A *card* <img src=x onerror=alert(1)>
+
+Some **bold `code`**, [site](https://example.org/a), [trap](javascript:alert`1`), \*literal\*.
+
+## <b>Data</b>
+
+- one
+- `two`
+
+| set | lines |
+|---|--:|
+| a \| b | 7 |
+
+    regard sample .
+
+```sh
+# no heading
+```
+"""
 PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
 Make = Callable[..., Path]
@@ -39,7 +61,7 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
         ("en", "ko"),
         {**ALIGNMENT, "symmetry": None},
         PROPOSED,
-        "# A card",
+        CARD,
         facts,
         TRUST,
     )
@@ -174,6 +196,38 @@ def test_languages_whose_codes_are_none_are_translated_all_the_same(
     page = open_page(path, f"html[data-loaded] {DONE}", offline=True)
 
     assert shown(page) == [expected(translated, FIRST)]
+
+
+def test_a_card_is_readable_and_nothing_of_it_is_markup(
+    open_live: Callable[..., Any],
+) -> None:
+    page = open_live()
+    page.click("summary[data-text=about]")
+    nodes = page.locator("#readme").evaluate(
+        "card => [...card.children].map(node => [node.localName, node.innerText])"
+    )
+    names = [name for name, _ in nodes]
+
+    assert names == ["h3", "p", "details"]
+    assert nodes[0][1] == "A *card* <img src=x onerror=alert(1)>"
+    assert nodes[1][1] == "Some bold code, site, trap, *literal*."
+
+    links = page.locator("#readme a").evaluate_all("all => all.map(link => link.href)")
+
+    assert links == ["https://example.org/a"]
+
+    page.click("#readme summary")
+
+    assert page.inner_text("#readme summary") == "<b>Data</b>"
+    assert page.locator("#readme li").all_inner_texts() == ["one", "two"]
+
+    cells = page.locator("#readme :is(th, td)")
+
+    assert cells.all_inner_texts() == ["set", "lines", "a | b", "7"]
+
+    code = page.locator("#readme pre").all_inner_texts()
+
+    assert code == ["regard sample .", "# no heading"]
 
 
 def continuations(model: Any, best: Any, first: int) -> list[str]:
@@ -336,6 +390,38 @@ def test_doubtful_translations_and_unsure_words_are_marked(
     page.uncheck("#unsure")
 
     assert spans.count() == 0
+
+
+UNPUNCTUATED = " ".join(["you read a book 나는 집에 간다"] * 60)
+TYPE = """text => {
+  const input = document.getElementById("input");
+  input.value = text;
+  input.dispatchEvent(new Event("input"));
+  return document.getElementById("attention").hidden;
+}"""
+"""Returns whether the figure has gone with the keystroke."""
+
+
+def test_what_is_typed_after_a_text_without_punctuation_is_translated_alone(
+    open_live: Callable[..., Any],
+    make: Make,
+) -> None:
+    page = open_live()
+    page.wait_for_selector("#attention:not([hidden])")
+
+    assert page.evaluate(TYPE, UNPUNCTUATED)
+    assert page.evaluate(TYPE, LINE)
+
+    page.wait_for_selector("#attention:not([hidden])")
+
+    assert shown(page) == [expected(make(precision="int8"), LINE)]
+
+    put(page, UNPUNCTUATED)
+    page.wait_for_selector("#notes:not(:empty)")
+
+    assert len(shown(page)) == 1
+    assert "translated in parts" in page.inner_text("#notes")
+    assert not page.is_visible("#attention"), "of parts there is no figure"
 
 
 WATCH = """text => {

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from helpers.small_models import SENTENCES
 
+from regard.common.errors import LineWarning
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.engine import pack_model
@@ -222,6 +223,54 @@ def test_errors_are_sentences(
 
     with pytest.raises(AssertionError, match=message):
         run(node, wasm, damaged, lines=[])
+
+
+IN_STEPS = """
+const [file, wasm] = await Promise.all(PATHS.map((path) => readFile(path)));
+const translator = await load({ model: file, wasm });
+const giveUp = () => { const steps = translator.translateInSteps(TEXT); steps.next(); steps.next(); steps.return(); };
+const counts = [], steps = translator.translateInSteps(TEXT);
+let step;
+while (!(step = steps.next()).done) counts.push(step.value);
+const { memory } = translator;
+for (let i = 0; i < 100; i++) giveUp();
+const [{ text, tokens, parts }] = step.value;
+console.log(JSON.stringify({ counts, text, tokens: tokens.length, parts: parts.length, grown: translator.memory - memory }));
+"""
+
+
+def test_a_text_without_punctuation_is_translated_in_steps_and_given_up(
+    node: str,
+    wasm: Path,
+    make: Callable[..., Path],
+) -> None:
+    model = make()
+    text = " ".join(["you read a book", "나는 집에 간다"] * 60)
+    translator = RuntimeTranslator(model, threads=1)
+    with pytest.warns(LineWarning):
+        (expected,) = translator.translate([text], nbest=1)
+
+    given = f"""
+import {{ readFile }} from "node:fs/promises";
+import {{ load }} from {json.dumps((ROOT / "regard" / "runtime" / "js" / "regard.js").as_uri())};
+const PATHS = {json.dumps([str(model), str(wasm)])}, TEXT = {json.dumps(text)};
+"""
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", f"{given}{IN_STEPS}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    result = json.loads(done.stdout)
+    counts = result["counts"]
+
+    assert result["text"] == expected.text
+    assert counts[0] == result["parts"] == len(expected.parts) > 10
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] > 0
+    assert len(counts) >= result["tokens"] / len(expected.parts), "one of each part"
+    assert result["grown"] == 0, "what was given up has left the memory"
 
 
 @pytest.mark.slow

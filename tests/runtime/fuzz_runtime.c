@@ -101,6 +101,9 @@ static void use_prefix(RegardModel *model, const char *const *lines, const size_
     for (int j = 0; j < 16; j++) ids[i][j] = draw(4) ? (int32_t)draw(300) : (int32_t)draw(UINT32_MAX);
   RegardResult *r = regard_translate(model, lines, sizes, 3, prefixes, &o, error, sizeof error);
   regard_free(r);
+  r = regard_begin(model, lines, sizes, 3, prefixes, &o, error, sizeof error);
+  for (uint64_t left = draw(40); r && left && regard_step(r) > 0; left--) { /* given up, or done */ }
+  regard_free(r);
   o.trace = 1, o.beam = 1 + (int32_t)draw(12), o.nbest = 1;
   r = regard_translate(model, lines, sizes, 1, prefixes, &o, error, sizeof error);
   if (r) read_all(r);

@@ -1,6 +1,6 @@
 """Diagrams of every preset and kind: all weights are in a part, and nothing overlaps."""
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from regard.visualisation.architecture_diagram import (
     connections,
     layout_architecture,
 )
+from regard.visualisation.colours import THEMES, colour, contrast
 from regard.visualisation.figure import Figure
 
 MODELS: dict[str, Any] = {name: preset(name)["model"] for name in presets()}
@@ -144,6 +145,11 @@ def test_the_published_transformer_can_be_read_at_its_own_size() -> None:
 def test_what_the_encoder_hands_over_is_said(name: str, sources: set[str]) -> None:
     parts = parts_of(described(name), "decoder")
     assert {part.source for part in parts} - {""} == sources
+
+    texts = texts_of(layout_architecture(described(name)))
+    paints = {text.paint for text in texts if text.text in sources}
+    for theme, paint in product(THEMES, paints):
+        assert contrast(colour(paint, theme), colour("paper", theme)) >= 4.5
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,15 @@ REGARD_API RegardResult *regard_translate_encoded(
     const RegardOptions *options, char *error, size_t error_size);
 REGARD_API void regard_free(RegardResult *result);
 
+/* The same as regard_translate, step by step, for a caller who may give it up by freeing the result. Everything is copied,
+   and nothing is decoded yet. */
+REGARD_API RegardResult *regard_begin(
+    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardConstraints *constraints,
+    const RegardOptions *options, char *error, size_t error_size);
+/* Begins a few more parts of the lines, and decodes a token of each that is begun, on the thread that calls. Returns how many
+   parts are not done; 0: the result is there; -1: there is no memory, and the result can only be freed. */
+REGARD_API int64_t regard_step(RegardResult *result);
+
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */
 /* A line and its hypothesis of a rank, best first; valid until the result is freed. */
 REGARD_API const RegardLine *regard_line(const RegardResult *result, size_t line);

@@ -733,15 +733,27 @@ int team_size(const RegardModel *model, int threads) {
   return threads < panels ? threads : (int)(panels < MOST_THREADS ? panels : MOST_THREADS);
 }
 
+/* Sorts requests into a queue. Returns 0, or -1 if there is no memory. */
+static int open_queue(Queue *q, RegardModel *model, Request *requests, int64_t count) {
+  *q = (Queue){.model = model, .count = count, .threads = 1, .team = 1};
+  q->requests = malloc((size_t)(count + 1) * sizeof *q->requests);
+  if (!q->requests) return -1;
+  for (int64_t i = 0; i < count; i++) q->requests[i] = requests + i;
+  qsort(q->requests, (size_t)count, sizeof *q->requests, by_length);
+  lock_open(&q->lock);
+  return 0;
+}
+
+static void close_queue(Queue *q) {
+  lock_close(&q->lock);
+  free(q->requests);
+}
+
 int search_all(RegardModel *model, Request *requests, int64_t count, int threads) {
-  Queue q = {.model = model, .count = count, .team = 1};
+  Queue q;
   threads = threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : threads;
   if (!count) return 0;
-  q.requests = malloc((size_t)count * sizeof *q.requests);
-  if (!q.requests) return -1;
-  for (int64_t i = 0; i < count; i++) q.requests[i] = requests + i;
-  qsort(q.requests, (size_t)count, sizeof *q.requests, by_length);
-  lock_open(&q.lock);
+  if (open_queue(&q, model, requests, count)) return -1;
   if (count == 1) q.team = team_size(model, threads), threads = 1;
   if (threads > count) threads = (int)count;
   q.threads = threads;
@@ -754,9 +766,44 @@ int search_all(RegardModel *model, Request *requests, int64_t count, int threads
 #else
   work(&q);
 #endif
-  lock_close(&q.lock);
-  free(q.requests);
+  close_queue(&q);
   if (!q.failed) return 0;
   for (int64_t i = 0; i < count; i++) free_hypotheses(requests + i);
   return -1;
+}
+
+struct Steps {
+  Queue queue;
+  Search search;
+};
+
+Steps *steps_open(RegardModel *model, Request *requests, int64_t count) {
+  Steps *s = calloc(1, sizeof *s);
+  if (!s) return NULL;
+  if (!open_queue(&s->queue, model, requests, count)) {
+    if ((s->search.decoder = take_decoder(model, 1))) return s;
+    close_queue(&s->queue);
+  }
+  free(s);
+  return NULL;
+}
+
+#define STEP_TOKENS 128 /* source tokens that are encoded before a step, or one source: so that it takes not much longer than others */
+
+int64_t steps_next(Steps *s) {
+  Queue *q = &s->queue;
+  Room room = room_of(&s->search);
+  Request **joining = q->requests + q->next;
+  while (q->next < q->count && (!room.joining || room.encoded + q->requests[q->next]->count <= STEP_TOKENS) && room_takes(&room, q->requests[q->next])) q->next++;
+  if (room.joining && search_begin(&s->search, joining, room.joining)) return -1;
+  if (search_step(&s->search)) return -1;
+  return s->search.count + q->count - q->next;
+}
+
+void steps_free(Steps *s) {
+  if (!s) return;
+  search_free(&s->search);
+  give_decoder(s->queue.model, s->search.decoder);
+  close_queue(&s->queue);
+  free(s);
 }

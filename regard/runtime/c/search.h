@@ -99,6 +99,14 @@ int team_size(const RegardModel *model, int threads);
 /* Searches all requests on several threads. Returns 0, or -1 if there is no memory. */
 int search_all(RegardModel *model, Request *requests, int64_t count, int threads);
 
+typedef struct Steps Steps; /* a search of many requests on the thread of a caller who may give it up after each step */
+/* NULL: there is no memory. The requests stay where they are until it is freed. */
+Steps *steps_open(RegardModel *model, Request *requests, int64_t count);
+/* Decodes one more token of the requests that are begun, and begins others that fit. Returns how many are not done, or -1
+   if there is no memory. */
+int64_t steps_next(Steps *steps);
+void steps_free(Steps *steps);
+
 typedef struct { /* room in a search: hypotheses and source tokens of its open sentences, and of requests that join them */
   int64_t rows, tokens, encoded, joining;
   int is_idle, is_full, takes_encoded; /* those that join are all encoded already, or none is */

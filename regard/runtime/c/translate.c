@@ -62,6 +62,7 @@ struct RegardResult {
   Banned *banned;    /* a list of all tables */
   Trace *trace;      /* of the only line; NULL: not asked for */
   Block *copies;     /* of what was the caller's */
+  Steps *steps;      /* of the search that is going on; NULL: the lines are there */
 };
 
 static const RegardLink NO_LINKS[1];
@@ -553,6 +554,7 @@ static int make_all_lines(RegardResult *r) {
 
 REGARD_API void regard_free(RegardResult *r) {
   if (!r) return;
+  steps_free(r->steps);
   for (size_t i = 0; i < r->count && r->lines; i++) {
     Line *line = r->lines + i;
     for (int32_t rank = 0; rank < line->shown.hypotheses && line->hypotheses; rank++) {
@@ -671,6 +673,20 @@ REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const 
 
 REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
   return translate(model, (Sources){.ids = ids, .sizes = counts}, count, constraints, options, error, error_size);
+}
+
+REGARD_API RegardResult *regard_begin(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *r = result_open(model, (Sources){.lines = lines, .sizes = sizes}, count, constraints, options, error, error_size);
+  if (!r) return NULL;
+  int failed = result_copy(r) || !(r->steps = steps_open(model, r->requests, (int64_t)r->request_count));
+  return failed && result_failed(r, count, error, error_size) ? NULL : r;
+}
+
+REGARD_API int64_t regard_step(RegardResult *r) {
+  int64_t open = r->steps ? steps_next(r->steps) : 0;
+  if (open || !r->steps) return open;
+  steps_free(r->steps), r->steps = NULL;
+  return make_all_lines(r);
 }
 
 /* No sources are one that fits no model. */

@@ -215,7 +215,16 @@ export class Translator {
    * mnemonics; a line with a prefix of text is read as it is, and so are all with `keep: false`. With token ids, which come from
    * a hypothesis, and in figures a line has copy tokens alone.
    */
-  translate(text, { prefix, prefixes, keep = true, ...options } = {}) {
+  translate(text, options) {
+    const steps = this.translateInSteps(text, options);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done) return value;
+    }
+  }
+
+  /** Return a generator that translates as `translate` does: after each step of the decoder it yields how many parts of the lines are not done. Whoever gives the rest up calls `return`. */
+  *translateInSteps(text, { prefix, prefixes, keep = true, ...options } = {}) {
     const lines = Array.isArray(text) ? text : [text];
     lines.forEach(encoded); // what is no text is refused
     const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);
@@ -226,28 +235,34 @@ export class Translator {
       const isBegun = beginnings?.[n].length > 0, isOfText = typeof given?.[n] === "string";
       return linePath(line, { ...rules, isRaw: !keep || (isBegun && isOfText), isShown: isFigure || isBegun });
     });
-    return translateAlong(paths, (texts, owners, links) => {
-      const chosen = links && this.layers.some(({ role }) => role === "cross") ? { ...options, alignments: true } : options;
-      const translations = this.#decode(texts, beginnings && owners.map((n) => beginnings[n]), chosen, owners);
+    const decode = this.#decode.bind(this), hasCrossAttention = this.layers.some(({ role }) => role === "cross");
+    return yield* translateAlong(paths, function* translateTexts(texts, owners, links) {
+      const chosen = links && hasCrossAttention ? { ...options, alignments: true } : options;
+      const translations = yield* decode(texts, beginnings && owners.map((n) => beginnings[n]), chosen, owners);
       return isFigure ? translations : translations.map((translation, i) => withGivenWords(translation, texts[i]));
     });
   }
 
   /** Translate lines as they are; `owners`: the numbers by which an error names them. */
-  #decode(texts, beginnings, options, owners) {
+  *#decode(texts, beginnings, options, owners) {
     const lines = texts.map(encoded), { exports } = this.#library;
-    return this.#library.scoped((allocate) => {
+    const result = this.#library.scoped((allocate) => {
       const given = [...this.#library.arrays(lines, allocate, 1), lines.length, this.#library.constraints(beginnings, allocate)];
       const chosen = this.#options(options, allocate);
-      const result = this.#succeed(allocate, (error) => exports.regard_translate(this.#open(), ...given, chosen, error, ERROR_SIZE), owners);
-      try {
-        const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
-        const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
-        return lines.map((_, line) => this.#translation(result, line, threshold));
-      } finally {
-        exports.regard_free(result);
-      }
+      return this.#succeed(allocate, (error) => exports.regard_begin(this.#open(), ...given, chosen, error, ERROR_SIZE), owners);
     });
+    try {
+      for (let open; (open = Number(exports.regard_step(result)));) {
+        if (open < 0) throw new Error(NO_MEMORY);
+        yield open;
+        this.#open();
+      }
+      const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
+      const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
+      return lines.map((_, line) => this.#translation(result, line, threshold));
+    } finally {
+      if (this.#model) exports.regard_free(result); // of a model that was closed nothing is there
+    }
   }
 
   #succeed(allocate, call, owners) {

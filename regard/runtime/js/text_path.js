@@ -236,8 +236,8 @@ function withMnemonic(result, line, mnemonic, rules) {
   return { ...marked(result), nbest: result.nbest.map(marked), parts };
 }
 
-/** Translate lines along their paths, those of each round in one call of `translate(texts, owners, links)`. */
-export function translateAlong(paths, translate) {
+/** Translate lines along their paths, those of each round in one call of the generator `translate(texts, owners, links)`. */
+export function* translateAlong(paths, translate) {
   const steps = paths.map((path) => path.next());
   for (;;) {
     const waiting = [...steps.keys()].filter((n) => !steps[n].done);
@@ -246,7 +246,7 @@ export function translateAlong(paths, translate) {
     const group = waiting.filter((n) => steps[n].value.links === links);
     const texts = group.flatMap((n) => steps[n].value.texts);
     const owners = group.flatMap((n) => steps[n].value.texts.map(() => n));
-    const translations = translate(texts, owners, links);
+    const translations = yield* translate(texts, owners, links);
     for (const n of group) steps[n] = paths[n].next(translations.splice(0, steps[n].value.texts.length));
   }
 }

@@ -49,7 +49,7 @@ const livePage = (() => {
   const kept = new Map(); // translations by direction and sentence
   const spans = new Map(); // where each sentence is shown
   let waiting = new Set(); // sentences that are not translated yet
-  let direction = 0, latest = 0, worker, isPaused = false, paragraphs = [], current = null, pinned = false, shownLanguage;
+  let direction = 0, latest = 0, worker, isPaused = false, isStale = false, paragraphs = [], current = null, pinned = false, shownLanguage;
   let pending = { typing: 0, hover: 0, quiet: 0 };
   let wanted = null; // the sentence's element whose words are opened once they are there: {span, hasFocus}
   let opened = null; // the pinned sentence's element, and its words as buttons: {span, sentence, buttons}
@@ -96,6 +96,7 @@ const livePage = (() => {
       else spans.set(sentences[i], [span]);
     });
     if (!await place(paragraphs.map(({ node }) => node), own)) return;
+    isStale = false;
     waiting = new Set([...spans.keys()].filter((sentence) => !kept.has(keyOf(sentence))));
     const wanted = [...waiting], caret = sentenceAtCaret();
     if (wanted.includes(caret)) wanted.unshift(...wanted.splice(wanted.indexOf(caret), 1));
@@ -183,7 +184,7 @@ const livePage = (() => {
     for (const { sentence } of results) waiting.delete(sentence);
     for (const { sentence } of results) for (const span of spans.get(sentence) || []) fill(span, kept.get(keyOf(sentence)));
     progress();
-    if (!isDone || id !== latest) return;
+    if (!isDone || id !== latest || isStale) return;
     output.setAttribute("aria-busy", "false");
     if (kept.size > MAX_KEPT) for (const key of [...kept.keys()].slice(0, kept.size - MAX_KEPT)) if (!spans.has(key.slice(key.indexOf("\n") + 1))) kept.delete(key);
     on.settled();
@@ -224,8 +225,14 @@ const livePage = (() => {
     if (opened && opened.sentence !== sentence) closeWords();
     current = sentence;
     mark();
-    if (!sentence) return showNothing();
+    if (!sentence) showNothing();
     askExplanation();
+  }
+
+  function leaveText() { // it is another one from now on: of the old one nothing is shown
+    unpin();
+    select(null);
+    isStale = true; // until the new one is laid out
   }
 
   const askExplanation = () => worker.postMessage({ kind: "explain", direction, sentence: current, prefix: kept.get(keyOf(current))?.choice?.prefix, trace: isTraced });
@@ -429,12 +436,14 @@ const livePage = (() => {
   // --- what the reader does
 
   input.addEventListener("input", () => {
-    unpin();
-    if (!isPaused && models.length) output.setAttribute("aria-busy", "true"); // from now on it is the translation of another text
+    if (!isPaused && models.length) {
+      leaveText();
+      output.setAttribute("aria-busy", "true");
+    }
     later("typing", TYPING, update);
   });
   document.addEventListener("selectionchange", () => {
-    if (document.activeElement !== input || pinned || isPaused) return;
+    if (document.activeElement !== input || pinned || isPaused || isStale) return;
     const sentence = sentenceAtCaret();
     if (sentence !== current && spans.has(sentence)) select(sentence);
   });
@@ -498,6 +507,7 @@ const livePage = (() => {
 
   function put(text) {
     input.value = text;
+    leaveText();
     update();
   }
 
@@ -544,7 +554,7 @@ const livePage = (() => {
     find("examples").hidden = proposed.length < 2;
     find("examples").replaceChildren(find("examples").firstElementChild, ...proposed.map((text) => {
       const chip = element("button", text, { type: "button", class: "chip", dir: "auto", lang: from });
-      chip.onclick = () => { unpin(); put(text); };
+      chip.onclick = () => put(text);
       return chip;
     }));
     find("undo").setAttribute("aria-label", words().undo);
@@ -559,12 +569,7 @@ const livePage = (() => {
 
   function showAbout({ facts, readme }) { // at the foot of the page
     find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
-    const [summary, ...sections] = readme.replace(/^#+ /, "").split("\n## ");
-    find("readme").replaceChildren(summary.trim(), ...sections.map((section) => {
-      const [title, ...lines] = section.split("\n"), more = element("details");
-      more.append(element("summary", title), element("div", lines.join("\n")));
-      return more;
-    }));
+    find("readme").replaceChildren(...modelCard(readme));
     find("readme").setAttribute("aria-label", words().about);
     find("readme").hidden = !readme;
   }

@@ -130,9 +130,9 @@ const serverClient = (() => {
         if (!signal.aborted) send({ kind: "translated", id, direction, results: [], isDone: true });
       },
 
-      async explain({ sentence, direction, prefix = [], trace }, signal) {
+      async explain({ sentence, direction, prefix = [], trace }, signal) { // null: no sentence any more
         await pause(EXPLAIN, signal);
-        if (signal.aborted) return;
+        if (signal.aborted || sentence === null) return;
         try {
           const { explanation } = await request("v1/explain", { text: sentence, ...languages(direction), prefix, trace, packed: true }, signal, 0);
           const translation = await unpacked(explanation);

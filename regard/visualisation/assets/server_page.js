@@ -1,12 +1,12 @@
 // The page of the server: its models to choose from, what is wrong with it, keys, images that are dropped, and the history.
 (() => {
-  const host = location.host;
+  const host = location.host, counted = (seconds) => `${seconds} second${seconds === 1 ? "" : "s"}`;
   const ENGLISH = {
     private: `Texts and images go to this server, ${host}, and nowhere else. The page stores nothing unless you switch its history on.`,
     model: "Model", translations: "Translation", captionModels: "Captions", captionsIn: (language) => (language ? `Captions in ${language}` : "Captions"),
     asking: "Asking the server for its models …", noModels: "This server has no model that is ready.",
-    away: "The server cannot be reached. The page tries again by itself.", busy: (seconds) => `The server has too much to do. The page tries again in ${seconds} seconds.`,
-    many: (seconds) => `These were too many requests. The page tries again in ${seconds} seconds.`, late: "The server was not done in time. The page tries again.",
+    away: "The server cannot be reached. The page tries again by itself.", busy: (seconds) => `The server has too much to do. The page tries again in ${counted(seconds)}.`,
+    many: (seconds) => `These were too many requests. The page tries again in ${counted(seconds)}.`, late: "The server was not done in time. The page tries again.",
     tooLate: "The server was not done with this in time.", tooMuch: "This is more than the server takes at once.", answered: (detail) => `The server refuses this: ${detail}`,
     keyName: "API key", useKey: "Use this key", needsKey: "This server wants an API key.", wrongKey: "The server does not know this key.", keyNote: "The page keeps the key in memory, until it is closed.",
     history: "History", historyNote: "The history is off until you switch it on. It stays in this browser; the server is not told of it. Others who use this browser can read it.",

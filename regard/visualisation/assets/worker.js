@@ -1,6 +1,7 @@
 // Worker of the live page, behind the module of the runtime (regard.js) in one script: the page never waits for it.
 "use strict";
-let packed, library, latest = 0;
+let packed, library, translating; // translating: settled once the newest text is translated, or given up
+const latest = { translate: 0, explain: 0 }; // numbers of the newest messages
 const translators = [];
 const SLICE = 40; // milliseconds between two looks at what the page asks for
 
@@ -18,7 +19,27 @@ async function opened(direction) {
 const translatorOf = (direction) => (translators[direction] ??= opened(direction));
 
 const others = new MessageChannel();
-const breathe = () => new Promise((done) => { others.port1.onmessage = done; others.port2.postMessage(0); });
+others.port1.start();
+const breathe = () => new Promise((done) => { others.port1.addEventListener("message", done, { once: true }); others.port2.postMessage(0); });
+
+/** Number a message, and return a function that says whether it is still the newest of its kind. */
+function numbered(kind) {
+  const own = ++latest[kind];
+  return () => own === latest[kind];
+}
+
+/** Take the steps of a translation, and look at messages between slices of them. Returns null once it is not wanted any more. */
+async function inSlices(steps, isWanted) {
+  let start = performance.now();
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value[0];
+    if (performance.now() - start < SLICE) continue;
+    await breathe();
+    if (!isWanted()) { steps.return(); return null; }
+    start = performance.now();
+  }
+}
 
 const answers = {
   async start({ wasm, models }) {
@@ -29,12 +50,12 @@ const answers = {
   },
 
   async translate({ id, direction, sentences }) { // the newest text is the one that counts
-    latest = id;
-    const translator = await translatorOf(direction);
+    const isWanted = numbered("translate"), translator = await translatorOf(direction);
     let results = [], start = performance.now();
     for (const sentence of sentences) {
-      if (latest !== id) return;
-      results.push({ sentence, ...translated(translator, sentence) });
+      const result = isWanted() && await translated(translator, sentence, isWanted);
+      if (!result) return;
+      results.push({ sentence, ...result });
       if (performance.now() - start < SLICE) continue;
       postMessage({ kind: "translated", id, direction, results });
       await breathe();
@@ -43,11 +64,13 @@ const answers = {
     postMessage({ kind: "translated", id, direction, results, isDone: true });
   },
 
-  async explain({ sentence, direction, prefix, trace }) {
-    const translator = await translatorOf(direction), beam = translator.options().beam, attends = translator.layers.some(({ role }) => role === "cross");
+  async explain({ sentence, direction, prefix, trace }) { // null: no sentence any more
+    const isWanted = numbered("explain");
+    if (sentence === null) return;
+    const translator = await translatorOf(direction);
     try {
-      const [translation] = translator.translate(sentence, { nbest: Math.min(5, beam), attention: "all", alignments: attends, states: translator.recurrent.encoder, trace, prefix });
-      postMessage({ kind: "explained", direction, sentence, translation, memory: translator.memory });
+      const translation = isWanted() && await explained(translator, sentence, { trace, prefix }, isWanted);
+      if (translation) postMessage({ kind: "explained", direction, sentence, translation, memory: translator.memory });
     } catch (problem) {
       postMessage({ kind: "explained", direction, sentence, error: problem.message });
     }
@@ -70,13 +93,27 @@ const answers = {
 
 const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, notes: translation.notes, ...explanationData.words(translation) });
 
-function translated(translator, sentence) {
+async function explained(translator, sentence, options, isWanted) {
+  const attends = translator.layers.some(({ role }) => role === "cross"), nbest = Math.min(5, translator.options().beam);
+  const steps = translator.translateInSteps(sentence, { nbest, attention: "all", alignments: attends, states: translator.recurrent.encoder, ...options });
+  const first = steps.next();
+  if (first.done) return first.value[0];
+  if (first.value === 1) return inSlices(steps, isWanted);
+  steps.return(); // of a sentence in parts no attention is shown
+  await translating;
+  return isWanted() && inSlices(translator.translateInSteps(sentence, { nbest, attention: "none", alignments: false }), isWanted);
+}
+
+async function translated(translator, sentence, isWanted) {
   try {
-    const [translation] = translator.translate(sentence, { nbest: 1, attention: "none", alignments: false });
-    return shown(translation);
+    const translation = await inSlices(translator.translateInSteps(sentence, { nbest: 1, attention: "none", alignments: false }), isWanted);
+    return translation && shown(translation);
   } catch (problem) {
     return { error: problem.message };
   }
 }
 
-onmessage = ({ data }) => answers[data.kind](data).catch((problem) => postMessage({ kind: "failed", message: problem.message }));
+onmessage = ({ data }) => {
+  const answered = answers[data.kind](data).catch((problem) => postMessage({ kind: "failed", message: problem.message }));
+  if (data.kind === "translate") translating = answered;
+};

@@ -50,6 +50,10 @@ OTHER_CERTAINTY = -2.0
 """Certainty below which a text is in no language of the corpus; see `LanguageId.detect`."""
 FEWEST_LETTERS = 9
 """Letters below which no language is told."""
+LONGEST_WORD = 20
+"""Characters of the longest text that counts as a single word."""
+WORDS_FOR_ONE = 5
+"""Words that may translate a single one, at most."""
 ODD_DEVIATIONS = 4.0
 """Deviations from the usual length of a translation."""
 SEVERAL = 5
@@ -173,7 +177,8 @@ class PairChecker:
         """Yield pairs that are unusual in other respects."""
         deviations = self.lengths.deviations(pairs)
         for pair, deviation in zip(pairs, deviations.tolist(), strict=True):
-            if abs(deviation) > ODD_DEVIATIONS:
+            is_odd = abs(deviation) > ODD_DEVIATIONS
+            if is_odd and not (_is_word(pair.source) and _is_term(pair.target)):
                 yield _suspect(pair, "odd length", "long" if deviation > 0 else "short")
             if pair.target in self.boilerplate:
                 yield _suspect(pair, "boilerplate")
@@ -292,6 +297,15 @@ def _main_script(texts: Sequence[str]) -> str:
     return counts.most_common(1)[0][0]
 
 
+def _is_word(text: str) -> bool:
+    return " " not in text and len(text) <= LONGEST_WORD
+
+
+def _is_term(text: str) -> bool:
+    """Return whether a text may stand for a single word."""
+    return text.count(" ") < WORDS_FOR_ONE
+
+
 def _own_words(pair: Pair) -> tuple[str, str]:
     """Return the words of each side that the other lacks, without placeholders: names and code are
     in no language.
@@ -320,18 +334,19 @@ def _difference(pair: Pair) -> tuple[list[str], list[str]]:
 
 
 def _is_copy(pair: Pair) -> bool:
-    """Return whether both sides have the same letters, in more than two words that are no
-    placeholders.
+    """Return whether both sides have the same letters, in more than two words, of which two at
+    least are language.
     """
     if pair.source.count(" ") < 2 or letters_of(pair.source) != letters_of(pair.target):
         return False
-    return sum(map(_has_letters, _language(pair.source).split())) > 2
+    return sum(map(_has_letters, _language(pair.source).split())) > 1
 
 
 def _boilerplate(pairs: Sequence[Pair]) -> frozenset[str]:
-    """Return the targets that many different sources have."""
+    """Return the targets that many different sources have; single words have synonyms."""
     sources = defaultdict[str, set[str]](set)
     for pair in pairs:
-        sources[pair.target].add(letters_of(pair.source))
+        if not _is_word(pair.source):
+            sources[pair.target].add(letters_of(pair.source))
     fewest = max(SEVERAL, BOILERPLATE_SHARE * len(pairs))
     return frozenset(target for target, own in sources.items() if len(own) >= fewest)

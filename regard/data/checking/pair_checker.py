@@ -334,12 +334,12 @@ def _difference(pair: Pair) -> tuple[list[str], list[str]]:
 
 
 def _is_copy(pair: Pair) -> bool:
-    """Return whether both sides have the same letters, in more than two words, of which two at
-    least are language.
+    """Return whether both sides have the same letters, in more than two words, one of which
+    at least is language.
     """
     if pair.source.count(" ") < 2 or letters_of(pair.source) != letters_of(pair.target):
         return False
-    return sum(map(_has_letters, _language(pair.source).split())) > 1
+    return sum(map(_has_letters, _language(pair.source).split())) > 0
 
 
 def _boilerplate(pairs: Sequence[Pair]) -> frozenset[str]:

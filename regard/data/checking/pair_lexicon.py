@@ -20,7 +20,7 @@ SCORED = 8_000
 """Pairs from which the score of unrelated sides is told."""
 SCORED_AT_ONCE = 1_024
 """Pairs whose arrays fit the cache of a processor."""
-FEWEST_STEMS = 4
+FEWEST_STEMS = 2
 """Known stems below which the lexicon does not judge."""
 
 

@@ -1,0 +1,179 @@
+"""Faults of spans: lost, doubled, invented, altered, glued, out of their pair or place."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+
+from regard.contracts.dialects import table
+from regard.contracts.faults import Fault
+from regard.contracts.messages import Part
+from regard.contracts.spans import Span
+
+_GLUED = {"placeholder", "tag", "address", "mail", "path", "code", "identifier", "link"}
+"""Kinds of spans that no letter may stand beside, unless one does so in the source."""
+_HALF_DAY = re.compile(r"[0-9] ?[ap]\.?m\b|오전|오후", re.IGNORECASE)
+_SMALL = 12
+"""Hours of half a day."""
+_LARGEST = 100
+"""Largest number that may be written as a word."""
+Keys = Counter[tuple[str, str]]
+
+
+def code_faults(source: Part, target: Part) -> Iterator[Fault]:
+    """Yield the faults of the spans of a part."""
+    yield from _count_faults(source, target)
+    yield from _pair_faults(source, target)
+    yield from _glue_faults(source, target)
+    yield from _place_faults(source, target)
+    yield from _raw_faults(source, target)
+
+
+def _count(part: Part) -> Keys:
+    return Keys((span.kind, span.key) for span in part.spans if not span.rule.is_free)
+
+
+def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
+    wanted = _count(source)
+    given = _count(target)
+    if wanted == given:
+        return
+    lost = wanted - given
+    extra = given - wanted
+    _excuse_numbers(source, target, lost, extra)
+    _excuse_numbers(target, source, extra, lost)
+    texts = {(span.kind, span.key): span.text for span in target.spans + source.spans}
+    replaced = defaultdict[str, list[str]](list)
+    for kind, key in lost.elements():
+        replaced[kind].append(texts[kind, key])
+    for kind, key in extra.elements():
+        text = texts[kind, key]
+        if wanted[kind, key]:
+            yield Fault("doubled", text, "occurs more often than in the source")
+        elif not replaced[kind]:
+            yield Fault("invented", text, "does not occur in the source")
+        elif text in replaced[kind]:
+            replaced[kind].remove(text)
+            yield Fault("moved", text, "stands for another argument than in the source")
+        else:
+            former = replaced[kind].pop(0)
+            yield Fault("altered", former, f"has become {text}")
+    for text in (text for texts_of_kind in replaced.values() for text in texts_of_kind):
+        yield Fault("lost", text, "occurs less often than in the source")
+
+
+@cache
+def _words(number: str) -> re.Pattern[str]:
+    words = table()["number_words"].get(number, ())
+    latin = [
+        rf"\b{re.escape(word)}\b" for word in words if word.isascii() or word < "가"
+    ]
+    other = [re.escape(word) for word in words if word >= "가"]
+    return re.compile("|".join((*latin, *other)) or r"(?!)", re.IGNORECASE)
+
+
+def _excuse_numbers(one: Part, other: Part, missing: Keys, given: Keys) -> None:
+    """Take out the numbers of one part that the other has as words, or by another clock."""
+    is_clock = _HALF_DAY.search(one.text) or _HALF_DAY.search(other.text)
+    for kind, number in list(missing):
+        if kind != "number" or not number.isdecimal() or int(number) > _LARGEST:
+            continue
+        later = (kind, str((int(number) + _SMALL) % (2 * _SMALL)))
+        if _words(number).search(other.prose):
+            del missing[kind, number]
+        elif is_clock and given[later]:
+            del missing[kind, number], given[later]
+
+
+def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
+    """Return spans with the pair that encloses each, those without a partner, and empty pairs."""
+    enclosing = Counter[tuple[str, str]]()
+    unpaired = []
+    empty = set()
+    opened: list[Span] = []
+    for span in part.spans:
+        closes = opened and opened[-1].name == span.name
+        role = span.rule.role
+        if role == "close" or (
+            role == "toggle" and closes and opened[-1].key == span.key
+        ):
+            if not closes:
+                unpaired.append(span)
+                continue
+            start = opened.pop()
+            if not part.text[start.end : span.start].strip():
+                empty.add(start.key)
+            continue
+        if span.kind != "number" and not span.rule.is_free:
+            enclosing[span.key, opened[-1].key if opened else ""] += 1
+        if role:
+            opened.append(span)
+    return enclosing, unpaired + opened, empty
+
+
+def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
+    wanted, unpaired, empty = _nest(source)
+    if unpaired:
+        return
+    given, unpaired, target_empty = _nest(target)
+    for span in unpaired:
+        yield Fault("unpaired", span.text, "has no partner, or crosses another pair")
+    for key in target_empty - empty:
+        yield Fault("unpaired", key, "has nothing between it and its partner")
+    moved = () if unpaired else given - wanted
+    lost = {key for key, _ in wanted - given}
+    for key, pair in moved:
+        if key in lost:
+            place = f"stands inside {pair}" if pair else "stands outside its pair"
+            yield Fault("moved", key, f"{place}, unlike in the source")
+
+
+@cache
+def _joined() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    joined = table()["joined"]
+    return re.compile(joined["before"]), re.compile(joined["after"])
+
+
+def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
+    """Yield key, text, side and letter of each span beside a letter that needs a space there."""
+    before, after = _joined()
+    for span in part.spans:
+        if span.kind not in _GLUED or span.rule.role == "toggle":
+            continue
+        left = part.prose[span.start - 1 : span.start]
+        right = part.prose[span.end : span.end + 1]
+        if left.isalnum() and span.rule.role != "close" and not before.match(left):
+            yield span.key, span.text, "before", left
+        if right.isalnum() and span.rule.role != "open" and not after.match(right):
+            yield span.key, span.text, "after", right
+
+
+def _glue_faults(source: Part, target: Part) -> Iterator[Fault]:
+    usual = {(key, side) for key, _, side, _ in _glue(source)}
+    keys = {span.key for span in source.spans}
+    for key, text, side, letter in _glue(target):
+        if key in keys and (key, side) not in usual:
+            yield Fault("glued", text, f"has {letter!r} directly {side} it")
+
+
+def _place_faults(source: Part, target: Part) -> Iterator[Fault]:
+    firsts = {
+        span.key
+        for span in source.spans
+        if span.rule.place and not source.text[: span.start].strip()
+    }
+    for span in target.spans:
+        if span.key in firsts and target.text[: span.start].strip():
+            yield Fault("moved", span.text, "has to stand at the beginning")
+
+
+def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
+    for escaped, raw in target.dialect.raw:
+        match = raw.search(target.prose)
+        if match and escaped in source.text and not raw.search(source.prose):
+            remedy = f"; write {escaped}" if escaped else ""
+            yield Fault(
+                "escape", match[0], f"needs an escape, as in the source{remedy}"
+            )

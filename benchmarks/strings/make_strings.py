@@ -217,7 +217,7 @@ def fill(
         elif letter == "^":
             code = rest_of_pair.pop(0)
             spans.append(code)
-        text += code.removeprefix("~")
+        text += code[1:] if code[1:2].isdigit() and code[0] == "~" else code
     spans = [span for span in spans if span != "["]
     return {"dialect": dialect, "text": text, "spans": spans}
 

@@ -12,7 +12,10 @@ from regard.contracts.faults import Fault
 from regard.contracts.messages import Part
 from regard.contracts.spans import Span
 
-_GLUED = {"placeholder", "tag", "address", "mail", "path", "code", "identifier", "link"}
+_GLUED = {
+    *("placeholder", "tag", "marker", "link", "code", "command", "math", "entity"),
+    *("address", "mail", "path", "identifier", "emoji"),
+}
 """Kinds of spans that no letter may stand beside, unless one does so in the source."""
 _HALF_DAY = re.compile(r"[0-9] ?[ap]\.?m\b|오전|오후", re.IGNORECASE)
 _SMALL = 12
@@ -139,14 +142,19 @@ def _joined() -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
     """Yield key, text, side and letter of each span beside a letter that needs a space there."""
     before, after = _joined()
+    opened = set[str]()
     for span in part.spans:
-        if span.kind not in _GLUED or span.rule.role == "toggle":
-            continue
+        role = span.rule.role
+        if role == "toggle":
+            role = "close" if span.key in opened else "open"
+            opened ^= {span.key}
         left = part.prose[span.start - 1 : span.start]
         right = part.prose[span.end : span.end + 1]
-        if left.isalnum() and span.rule.role != "close" and not before.match(left):
+        if span.kind not in _GLUED or span.rule.is_free:
+            continue
+        if left.isalnum() and role != "close" and not before.match(left):
             yield span.key, span.text, "before", left
-        if right.isalnum() and span.rule.role != "open" and not after.match(right):
+        if right.isalnum() and role != "open" and not after.match(right):
             yield span.key, span.text, "after", right
 
 

@@ -44,6 +44,8 @@ def _sign_faults(source: str, target: str) -> Iterator[Fault]:
         wanted = source.count(sign)
         if wanted and target.count(sign) + sum(map(target.count, words)) < wanted:
             yield Fault("lost", sign, "is a sign that the source has")
+        elif 0 < wanted < target.count(sign):
+            yield Fault("doubled", sign, "is a sign that occurs more often than there")
 
 
 def _copy_faults(source: str, target: str) -> Iterator[Fault]:

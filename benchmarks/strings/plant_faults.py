@@ -214,6 +214,7 @@ def double_space(_draw: random.Random, text: str, _line: dict[str, Any]) -> str:
     """Write a space twice."""
     place = text.find(" ", len(text) // 2)
     is_inner = place > 0 and text[place - 1].isalpha() and text[place + 1].isalpha()
+    is_inner = is_inner and text.count("<", 0, place) == text.count(">", 0, place)
     return f"{text[:place]} {text[place:]}" if is_inner and "{" not in text else text
 
 

@@ -13,8 +13,18 @@ from regard.contracts.messages import Part
 from regard.contracts.spans import Span
 
 _GLUED = {
-    *("placeholder", "tag", "marker", "link", "code", "command", "math", "entity"),
-    *("address", "mail", "path", "identifier", "emoji"),
+    *(
+        "placeholder",
+        "tag",
+        "block",
+        "marker",
+        "link",
+        "code",
+        "command",
+        "math",
+        "entity",
+    ),
+    *("address", "mail", "path", "identifier", "emoji", "date", "version", "phone"),
 }
 """Kinds of spans that no letter may stand beside, unless one does so in the source."""
 _HALF_DAY = re.compile(r"[0-9] ?[ap]\.?m\b|오전|오후", re.IGNORECASE)
@@ -48,12 +58,13 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
     _excuse_numbers(source, target, lost, extra)
     _excuse_numbers(target, source, extra, lost)
     texts = {(span.kind, span.key): span.text for span in target.spans + source.spans}
+    known = {span.text for span in source.spans}
     replaced = defaultdict[str, list[str]](list)
     for kind, key in lost.elements():
         replaced[kind].append(texts[kind, key])
     for kind, key in extra.elements():
         text = texts[kind, key]
-        if wanted[kind, key]:
+        if wanted[kind, key] or (text in known and not replaced[kind]):
             yield Fault("doubled", text, "occurs more often than in the source")
         elif not replaced[kind]:
             yield Fault("invented", text, "does not occur in the source")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from regard.contracts.codes import code_faults
@@ -39,11 +40,12 @@ def _part_faults(source: Part, target: Part) -> list[Fault]:
 
 def _selectors(source: Part, target: Part) -> Iterator[tuple[Selector, Selector]]:
     """Yield the selectors of equal heads; what lacks a partner is a fault of spans."""
-    heads = {selector.head for selector in source.selectors}
-    for head in heads & {selector.head for selector in target.selectors}:
-        one = (selector for selector in source.selectors if selector.head == head)
-        other = (selector for selector in target.selectors if selector.head == head)
-        yield from zip(one, other, strict=False)
+    ours = defaultdict[str, list[Selector]](list)
+    for selector in reversed(target.selectors):
+        ours[selector.head].append(selector)
+    for selector in source.selectors:
+        if ours[selector.head]:
+            yield selector, ours[selector.head].pop()
 
 
 def _branch_faults(source: Selector, target: Selector, pairs: Pairs) -> Iterator[Fault]:

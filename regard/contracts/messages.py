@@ -48,10 +48,6 @@ class Selector:
     branches: list[tuple[str, Part]] = field(default_factory=list)
     default: str = ""
 
-    def branch(self, key: str) -> Part | None:
-        """Return the branch of a key."""
-        return dict(self.branches).get(key)
-
 
 def read(text: str, dialect: Dialect) -> Part:
     """Return the parts of a string; one that is malformed is plain text, with its `problem`."""
@@ -117,8 +113,6 @@ class _Parser:
             self._read_argument(grammar, match.start())
         elif token == "}" and frame.selector:
             self._close_branch(grammar)
-        elif token == "}":
-            raise MalformedMessage(f"}} at {match.start()} closes nothing")
         elif token == "''":
             frame.add_object(DOUBLED_QUOTE, token)
         elif token[0] == "'":

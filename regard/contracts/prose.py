@@ -13,6 +13,7 @@ from regard.contracts.messages import Part
 from regard.contracts.spans import MASK
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_ANY_WORD = re.compile(r"[^\W_]")
 _DENSE = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3]|([\u3400-\u9fff])")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "《》")
 _STOP_SPACE = re.compile(rf"[^\W{MASK}] [.,](?:\s|$)")
@@ -20,6 +21,8 @@ _LONGEST = 8
 """Words of the longest phrase whose repetition is looked for, and letters of the longest sound."""
 _COPIED = 5
 """Words in a row that make a translation of a part of the source a copy of it."""
+_SHORTEST = 4
+"""Letters of the shortest text that has to have a word in its translation."""
 _LEAST = 24
 """Letters of the shortest text whose length is compared."""
 _RATIOS = (0.3, 3.2)
@@ -46,6 +49,11 @@ def _sign_faults(source: str, target: str) -> Iterator[Fault]:
             yield Fault("lost", sign, "is a sign that the source has")
         elif 0 < wanted < target.count(sign):
             yield Fault("doubled", sign, "is a sign that occurs more often than there")
+    for sign in table()["code_signs"]:
+        if source.count(sign) != target.count(sign):
+            yield Fault(
+                "altered", sign, "is a sign of code that the source has otherwise"
+            )
 
 
 def _copy_faults(source: str, target: str) -> Iterator[Fault]:
@@ -116,7 +124,7 @@ def _length_faults(source: str, target: str) -> Iterator[Fault]:
     given = _weight(target)
     least, most = _RATIOS
     sentences = _sentences(source)
-    if wanted and not given:
+    if wanted >= _SHORTEST and not _ANY_WORD.search(target):
         yield Fault("length", target, "has no words")
     elif sentences > max(1, _sentences(target)) and given < _SHORT * wanted:
         detail = f"has {_sentences(target)} of {sentences} sentences"

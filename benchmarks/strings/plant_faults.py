@@ -40,11 +40,16 @@ WORD = re.compile(r"[A-Za-z]{2,}")
 Plant = Callable[[random.Random, str, dict[str, Any]], str]
 
 
+def bare(span: str) -> str:
+    """Return a span without the mark of a number."""
+    return span[1:] if span[0] == "~" and span[1:2].isdigit() else span
+
+
 def change_words(text: str, spans: list[str]) -> str:
     """Return a text with other words in place of its own, its spans and keys as they are."""
     kept = [False] * len(text)
     for span in [*spans, "{count", "plural", "select", "choice"]:
-        for match in re.finditer(re.escape(span.removeprefix("~")), text):
+        for match in re.finditer(re.escape(bare(span)), text):
             kept[match.start() : match.end()] = [True] * len(match[0])
 
     def change(match: re.Match[str]) -> str:
@@ -70,7 +75,7 @@ def _place(draw: random.Random, text: str, span: str) -> int:
 
 def _span(draw: random.Random, text: str, line: dict[str, Any]) -> str:
     """Return one of the spans that the text has, or nothing."""
-    spans = (span.removeprefix("~") for span in line["spans"] if span not in FREE)
+    spans = (bare(span) for span in line["spans"] if span not in FREE)
     return draw.choice([span for span in spans if span in text] or [""])
 
 

@@ -171,10 +171,8 @@ def test_each_planted_fault_is_spoken_of(dialect: str) -> None:
             if broken == text:
                 continue
             count += 1
-            is_harmless = any(
-                (plant.__name__, span.removeprefix("~")) in HARMLESS
-                for span in [*line["spans"], "~~" if "~~" in text else ""]
-            )
+            kinds = ((plant.__name__, FAULTS.bare(span)) for span in line["spans"])
+            is_harmless = not HARMLESS.isdisjoint(kinds)
             if not is_harmless and not judge(line["text"], broken, dialect):
                 missed.append((plant.__name__, line["text"], broken))
     assert count > 3 * len(own)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import cache
 
-from regard.contracts.dialects import table
+from regard.contracts.dialects import compiled, table
 from regard.contracts.faults import Fault
 from regard.contracts.messages import Part
 from regard.contracts.spans import Span
@@ -45,7 +44,7 @@ def code_faults(source: Part, target: Part) -> Iterator[Fault]:
 
 
 def _count(part: Part) -> Keys:
-    return Keys((span.kind, span.key) for span in part.spans if not span.rule.is_free)
+    return Keys((span.kind, span.key) for span in part.spans if not span.rule.free)
 
 
 def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
@@ -78,14 +77,11 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
         yield Fault("lost", text, "occurs less often than in the source")
 
 
-@cache
-def _words(number: str) -> re.Pattern[str]:
-    words = table()["number_words"].get(number, ())
-    latin = [
-        rf"\b{re.escape(word)}\b" for word in words if word.isascii() or word < "가"
-    ]
-    other = [re.escape(word) for word in words if word >= "가"]
-    return re.compile("|".join((*latin, *other)) or r"(?!)", re.IGNORECASE)
+def _has_word(text: str, number: str) -> bool:
+    """Return whether a text has one of the words of a number."""
+    words = "|".join(table()["number_words"].get(number, ["(?!)"]))
+    pattern = compiled(rf"(?i)(?<![A-Za-z])(?:{words})(?![A-Za-z])")
+    return bool(pattern.search(text))
 
 
 def _excuse_numbers(one: Part, other: Part, missing: Keys, given: Keys) -> None:
@@ -95,7 +91,7 @@ def _excuse_numbers(one: Part, other: Part, missing: Keys, given: Keys) -> None:
         if kind != "number" or not number.isdecimal() or int(number) > _LARGEST:
             continue
         later = (kind, str((int(number) + _SMALL) % (2 * _SMALL)))
-        if _words(number).search(other.prose):
+        if _has_word(other.prose, number):
             del missing[kind, number]
         elif is_clock and given[later]:
             del missing[kind, number], given[later]
@@ -120,7 +116,7 @@ def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
             if not part.text[start.end : span.start].strip():
                 empty.add(start.key)
             continue
-        if span.kind != "number" and not span.rule.is_free:
+        if span.kind != "number" and not span.rule.free:
             enclosing[span.key, opened[-1].key if opened else ""] += 1
         if role:
             opened.append(span)
@@ -144,15 +140,10 @@ def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
             yield Fault("moved", key, f"{place}, unlike in the source")
 
 
-@cache
-def _joined() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    joined = table()["joined"]
-    return re.compile(joined["before"]), re.compile(joined["after"])
-
-
 def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
     """Yield key, text, side and letter of each span beside a letter that needs a space there."""
-    before, after = _joined()
+    joined = table()["joined"]
+    before, after = compiled(joined["before"]), compiled(joined["after"])
     opened = set[str]()
     for span in part.spans:
         role = span.rule.role
@@ -161,7 +152,7 @@ def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
             opened ^= {span.key}
         left = part.prose[span.start - 1 : span.start]
         right = part.prose[span.end : span.end + 1]
-        if span.kind not in _GLUED or span.rule.is_free:
+        if span.kind not in _GLUED or span.rule.free:
             continue
         if left.isalnum() and role != "close" and not before.match(left):
             yield span.key, span.text, "before", left
@@ -177,21 +168,27 @@ def _glue_faults(source: Part, target: Part) -> Iterator[Fault]:
             yield Fault("glued", text, f"has {letter!r} directly {side} it")
 
 
-def _place_faults(source: Part, target: Part) -> Iterator[Fault]:
-    firsts = {
-        span.key
-        for span in source.spans
-        if span.rule.place and not source.text[: span.start].strip()
+def _firsts(part: Part) -> dict[str, str]:
+    """Return the texts, by their keys, of the marks at the beginning that have to stand there."""
+    return {
+        span.key: span.text
+        for span in part.spans
+        if span.rule.place and not part.text[: span.start].strip()
     }
-    for span in target.spans:
-        if span.key in firsts and target.text[: span.start].strip():
-            yield Fault("moved", span.text, "has to stand at the beginning")
+
+
+def _place_faults(source: Part, target: Part) -> Iterator[Fault]:
+    firsts = _firsts(target)
+    for key, text in _firsts(source).items():
+        if key not in firsts:
+            yield Fault("moved", text, "has to stand at the beginning")
 
 
 def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
     for escaped, raw in target.dialect.raw:
-        match = raw.search(target.prose)
-        if match and escaped in source.text and not raw.search(source.prose):
+        match = compiled(raw).search(target.prose)
+        is_raw = compiled(raw).search(source.prose)
+        if match and escaped in source.text and not is_raw:
             remedy = f"; write {escaped}" if escaped else ""
             yield Fault(
                 "escape", match[0], f"needs an escape, as in the source{remedy}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,58 +15,62 @@ from regard.common.errors import UsageError
 PLAIN = "plain"
 """The dialect of strings that no other is known for: the unambiguous codes of all."""
 
+compiled: Callable[[str], re.Pattern[str]] = cache(re.compile)
+"""Compile a pattern of the table, once."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True)
 class Rule:
     """Kind of span: its pattern, and when two of its spans are equal."""
 
     kind: str
-    pattern: re.Pattern[str]
+    pattern: str = ""
     identity: tuple[int, ...] = ()
-    ignore: re.Pattern[str] | None = None
-    keyed: re.Pattern[str] | None = None
+    ignore: str = ""
     position: int | None = None
     role: str = ""
     name: int = 0
-    is_free: bool = False
+    free: bool = False
     place: str = ""
 
-    def key(self, match: re.Match[str], text: str, number: int) -> str:
+    def key(self, match: re.Match[str], number: int) -> str:
         """Return what is equal of equal spans; `number` counts arguments without a number."""
-        if self.keyed:
-            text = "".join(self.keyed.findall(text))
-        elif self.identity:
-            text = "".join(match[group] or "" for group in self.identity)
+        groups = (match[group] or "" for group in self.identity)
+        text = "".join(groups) if self.identity else match[0]
         if self.ignore:
-            text = self.ignore.sub("", text)
+            text = compiled(self.ignore).sub("", text)
         if self.position is None:
             return text
         given = match[self.position] if self.position else None
         return f"{text} of argument {given or number}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Grammar:
-    """Form of nested messages: the tokens of a text, of an argument and of a branch."""
+    """Form of nested messages: the tokens of a text, of an argument and of a branch.
 
-    special: re.Pattern[str]
-    argument: re.Pattern[str]
-    selector: re.Pattern[str]
-    key: re.Pattern[str]
+    `default` is the key, or the mark, of a branch that has to be there; in the branches of
+    `counted` selectors # is an argument; branches that are `closed` end with a brace of their own.
+    """
+
+    special: str
+    argument: str
+    selector: str
+    key: str
     default: str
-    counted: tuple[str, ...]
-    is_closed: bool
+    counted: list[str]
+    closed: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Dialect:
-    """Rules of a dialect, first those of its own, and their patterns as one."""
+    """Rules of a dialect, its own before those of all dialects, and their patterns as one."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: list[Rule]
     pattern: re.Pattern[str]
     grammar: Grammar | None
-    raw: tuple[tuple[str, re.Pattern[str]], ...]
+    raw: list[tuple[str, str]]
 
 
 @cache
@@ -86,30 +91,13 @@ def get_dialect(name: str) -> Dialect:
         raise UsageError(f"dialect {name!r} is not known; use one of {known}")
     entry = dialects[name]
     groups = [*entry["rules"], "shared"]
-    rules = [_rule(**rule) for group in groups for rule in table()["rules"][group]]
-    patterns = (f"(?P<r{i}>{rule.pattern.pattern})" for i, rule in enumerate(rules))
-    grammar = entry.get("grammar")
+    rules = [Rule(**rule) for group in groups for rule in table()["rules"][group]]
+    patterns = (f"(?P<r{i}>{rule.pattern})" for i, rule in enumerate(rules))
+    grammar = table()["grammars"].get(entry.get("grammar"))
     return Dialect(
         name,
-        tuple(rules),
+        rules,
         re.compile("|".join(patterns)),
-        _grammar(**table()["grammars"][grammar]) if grammar else None,
-        tuple((escaped, re.compile(raw)) for escaped, raw in entry.get("raw", ())),
-    )
-
-
-def _rule(kind: str, pattern: str, **more: Any) -> Rule:
-    for name in more.keys() & {"ignore", "keyed"}:
-        more[name] = re.compile(more[name])
-    more["identity"] = tuple(more.get("identity", ()))
-    more["is_free"] = more.pop("free", False)
-    return Rule(kind, re.compile(pattern), **more)
-
-
-def _grammar(
-    default: str, counted: list[str], closed: bool, **patterns: str
-) -> Grammar:
-    compiled = {name: re.compile(pattern) for name, pattern in patterns.items()}
-    return Grammar(
-        **compiled, default=default, counted=tuple(counted), is_closed=closed
+        Grammar(**grammar) if grammar else None,
+        entry.get("raw", []),
     )

@@ -8,15 +8,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from regard.contracts.dialects import PLAIN, Dialect, Grammar, Rule, get_dialect
+from regard.contracts.dialects import (
+    PLAIN,
+    Dialect,
+    Grammar,
+    Rule,
+    compiled,
+    get_dialect,
+)
 from regard.contracts.numbers import to_ascii_digits
 from regard.contracts.spans import STAND_IN, Span, mask, scan
 
-_ANY = re.compile("")
-ARGUMENT = Rule("placeholder", _ANY)
-SELECTOR = Rule("selector", _ANY)
-QUOTED = Rule("escape", _ANY)
-DOUBLED_QUOTE = Rule("quote", _ANY, is_free=True)
+ARGUMENT = Rule("placeholder")
+SELECTOR = Rule("selector")
+QUOTED = Rule("escape")
+DOUBLED_QUOTE = Rule("quote", free=True)
 _SPACE = re.compile(r"\s+")
 _END = re.compile(r"\s*\}")
 
@@ -56,7 +62,7 @@ def read(text: str, dialect: Dialect) -> Part:
         return _Parser(text, dialect).parse()
     except MalformedMessage as error:
         plain = get_dialect(PLAIN)
-        return Part(text, plain, scan(text, plain, {}), [], str(error))
+        return Part(text, plain, scan(text, plain), [], str(error))
 
 
 class _Frame:
@@ -67,7 +73,7 @@ class _Frame:
         self.key = key
         self.pieces: list[str] = []
         self.length = 0
-        self.objects: dict[int, Span] = {}
+        self.objects: list[Span] = []
         self.selectors: list[Selector] = []
 
     def add_text(self, text: str) -> None:
@@ -77,7 +83,7 @@ class _Frame:
     def add_object(self, rule: Rule, text: str, key: str = "") -> None:
         place = self.length
         self.add_text(STAND_IN)
-        self.objects[place] = Span(rule, key or text, text, place, place + 1)
+        self.objects.append(Span(rule, key or text, text, place, place + 1))
 
     def to_part(self, dialect: Dialect) -> Part:
         text = "".join(self.pieces)
@@ -96,7 +102,9 @@ class _Parser:
     def parse(self) -> Part:
         """Return the parts of the message."""
         grammar = self.dialect.grammar
-        while grammar and (match := grammar.special.search(self.text, self.position)):
+        while grammar and (
+            match := compiled(grammar.special).search(self.text, self.position)
+        ):
             self.frames[-1].add_text(self.text[self.position : match.start()])
             self.position = match.end()
             self._read_token(grammar, match)
@@ -108,7 +116,7 @@ class _Parser:
     def _read_token(self, grammar: Grammar, match: re.Match[str]) -> None:
         token = match[0]
         frame = self.frames[-1]
-        is_inner = frame.selector and not grammar.is_closed
+        is_inner = frame.selector and not grammar.closed
         if token == "{":
             self._read_argument(grammar, match.start())
         elif token == "}" and frame.selector:
@@ -127,13 +135,13 @@ class _Parser:
             frame.add_text(token)
 
     def _read_argument(self, grammar: Grammar, start: int) -> None:
-        if match := grammar.selector.match(self.text, start):
+        if match := compiled(grammar.selector).match(self.text, start):
             head = ", ".join(filter(None, match.groups()))
             selector = Selector(head, match[2] in grammar.counted)
             self.frames[-1].selectors.append(selector)
             self.frames[-1].add_object(SELECTOR, head)
             self._open_branch(grammar, selector, match.end())
-        elif match := grammar.argument.match(self.text, start):
+        elif match := compiled(grammar.argument).match(self.text, start):
             key = _SPACE.sub("", match[0])
             self.frames[-1].add_object(ARGUMENT, match[0], key)
             self.position = match.end()
@@ -144,7 +152,7 @@ class _Parser:
     def _open_branch(
         self, grammar: Grammar, selector: Selector | None, start: int
     ) -> None:
-        match = grammar.key.match(self.text, start)
+        match = compiled(grammar.key).match(self.text, start)
         if not match or not selector:
             raise MalformedMessage(f"no branch begins at {start}")
         if grammar.default and grammar.default in (match[1], match[0].strip()[0]):
@@ -160,8 +168,8 @@ class _Parser:
 
     def _close_branch(self, grammar: Grammar) -> None:
         selector = self._end_branch()
-        end = _END.match(self.text, self.position) if grammar.is_closed else None
-        if grammar.is_closed and not end:
+        end = _END.match(self.text, self.position) if grammar.closed else None
+        if grammar.closed and not end:
             self._open_branch(grammar, selector, self.position)
             return
         self.position = end.end() if end else self.position

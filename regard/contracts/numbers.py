@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from decimal import Decimal
-from functools import cache
 
-from regard.contracts.dialects import table
+from regard.contracts.dialects import compiled, table
 
 _GROUP = re.compile(r"[.,'’\u00a0\u202f ]")
 _DIGIT = re.compile(r"\d")
@@ -18,19 +17,14 @@ def to_ascii_digits(text: str) -> str:
     return _DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
 
 
-@cache
-def _multiplier() -> re.Pattern[str]:
-    return re.compile(rf"\s?({'|'.join(table()['multipliers'])})")
-
-
 def number_value(number: str, text: str, end: int) -> str:
     """Return the value of a number that ends in a text at `end`: 1,000 = 1.000 = 1 000 = 1천."""
     *whole, last = _GROUP.split(number)
     is_grouped = len(last) == 3 and (len(number) < 8 or len(whole) > 1)
-    if whole and not is_grouped:
-        value = Decimal(f"{''.join(whole)}.{last}")
-    else:
-        value = Decimal("".join((*whole, last)))
-    if factor := _multiplier().match(text, end):
-        value = value.scaleb(table()["multipliers"][factor[1]])
+    mark = "." if whole and not is_grouped else ""
+    value = Decimal("".join((*whole, mark, last)))
+    multipliers = table()["multipliers"]
+    factor = compiled(rf"\s?({'|'.join(multipliers)})").match(text, end)
+    if factor:
+        value = value.scaleb(multipliers[factor[1]])
     return f"{value.normalize():f}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 
-from regard.contracts.dialects import table
+from regard.contracts.dialects import compiled, table
 from regard.contracts.faults import Fault
 from regard.contracts.messages import Part
 from regard.contracts.spans import MASK
@@ -16,6 +15,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ANY_WORD = re.compile(r"[^\W_]")
 _DENSE = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3]|([\u3400-\u9fff])")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "《》")
+_DOUBLED_SPACE = re.compile(r"\S  +(?=\S)")
+_EDGES = re.compile(r"^\s*|\s*$")
 _STOP_SPACE = re.compile(rf"[^\W{MASK}] [.,](?:\s|$)")
 _LONGEST = 8
 """Words of the longest phrase whose repetition is looked for, and letters of the longest sound."""
@@ -102,14 +103,10 @@ def _run(items: list[str] | str, size: int, times: int) -> int:
     return 0
 
 
-@cache
-def _sentence_end() -> re.Pattern[str]:
-    return re.compile(table()["sentence_end"])
-
-
 def _sentences(text: str) -> int:
     """Count the sentences that have letters."""
-    ends = [0, *(match.end() for match in _sentence_end().finditer(text)), len(text)]
+    marks = compiled(table()["sentence_end"]).finditer(text)
+    ends = [0, *(match.end() for match in marks), len(text)]
     return sum(bool(_WORD.search(text, start, end)) for start, end in pairwise(ends))
 
 
@@ -137,15 +134,12 @@ def _length_faults(source: str, target: str) -> Iterator[Fault]:
 
 
 def _space_faults(source: Part, target: Part) -> Iterator[Fault]:
-    if "  " in target.prose.strip() and "  " not in source.prose.strip():
-        yield Fault("space", "  ", "stands for one space of the source")
-    match = _STOP_SPACE.search(target.prose)
-    if match and not _STOP_SPACE.search(source.prose):
-        yield Fault("space", match[0], "has a space that the source does not have")
-    for side in (str.lstrip, str.rstrip):
-        wanted = len(source.text) - len(side(source.text))
-        if wanted != len(target.text) - len(side(target.text)):
-            yield Fault("space", target.text, "begins or ends unlike the source")
+    for pattern in (_DOUBLED_SPACE, _STOP_SPACE):
+        match = pattern.search(target.prose)
+        if match and not pattern.search(source.prose):
+            yield Fault("space", match[0], "has a space that the source does not have")
+    if _EDGES.findall(source.text) != _EDGES.findall(target.text):
+        yield Fault("space", target.text, "begins or ends unlike the source")
 
 
 def _balances(text: str, pair: str) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from regard.contracts.dialects import Dialect, Rule
+from regard.contracts.dialects import Dialect, Rule, compiled
 from regard.contracts.numbers import number_value
 
 STAND_IN = "\ue000"
@@ -32,39 +31,29 @@ class Span:
         return self.rule.kind
 
 
-def scan(text: str, dialect: Dialect, objects: Mapping[int, Span]) -> list[Span]:
-    """Return the spans of a text in their order; `objects` stand in it for one character each."""
-    spans = []
-    places = sorted(objects)
-    used = 0
+def scan(text: str, dialect: Dialect, objects: Iterable[Span] = ()) -> list[Span]:
+    """Return the spans of a text in their order, and with them `objects`, which are in it."""
+    spans = [*objects]
     arguments = 0
     for match in dialect.pattern.finditer(text):
-        while used < len(places) and places[used] < match.start():
-            spans.append(objects[places[used]])
-            used += 1
-        inner = bisect_right(places, match.end() - 1)
-        content = match[0]
-        for place in places[used:inner]:
-            content = content.replace(STAND_IN, objects[place].text, 1)
-        used = inner
+        start, end = match.span()
         rule = dialect.rules[int(str(match.lastgroup)[1:])]
-        own = rule.pattern.match(text, match.start())
+        own = compiled(rule.pattern).match(text, start)
         assert own, "a rule matches alone where it matches among others"
         arguments += rule.position is not None
-        key = rule.key(own, content, arguments)
+        key = rule.key(own, arguments)
         if rule.kind == "number":
-            key = number_value(content, text, match.end())
+            key = number_value(key, text, end)
         name = own[rule.name] if rule.name else ""
-        spans.append(Span(rule, key, content, match.start(), match.end(), name))
-    return [*spans, *(objects[place] for place in places[used:])]
+        shown = match[0].replace(STAND_IN, "{…}")
+        spans.append(Span(rule, key, shown, start, end, name))
+    return sorted(spans, key=lambda span: span.start)
 
 
 def mask(text: str, spans: list[Span]) -> str:
     """Return a text of the same length without its spans; numbers stay."""
-    pieces = []
-    end = 0
+    letters = list(text)
     for span in spans:
         if span.kind != "number":
-            pieces += [text[end : span.start], MASK * (span.end - span.start)]
-            end = span.end
-    return "".join((*pieces, text[end:]))
+            letters[span.start : span.end] = MASK * (span.end - span.start)
+    return "".join(letters)

@@ -44,7 +44,7 @@ def patterns() -> Iterator[str]:
     for rules in table()["rules"].values():
         for rule in rules:
             yield from (
-                rule[name] for name in ("pattern", "ignore", "keyed") if name in rule
+                rule[name] for name in ("pattern", "ignore") if name in rule
             )
     for dialect in table()["dialects"].values():
         yield from (pattern for _, pattern in dialect.get("raw", ()))
@@ -92,7 +92,7 @@ def test_python_and_javascript_read_the_same_spans(node: str) -> None:
     )
     for line, spans in zip(lines(), json.loads(done.stdout), strict=True):
         dialect = get_dialect(line["dialect"])
-        assert [span.text for span in scan(line["text"], dialect, {})] == spans, line
+        assert [span.text for span in scan(line["text"], dialect)] == spans, line
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -112,7 +112,7 @@ def test_hostile_texts_are_read_to_their_end(dialect: str) -> None:
         "{a, plural, other{",
     ):
         text = unit * 1000
-        spans = scan(text, get_dialect(dialect), {})
+        spans = scan(text, get_dialect(dialect))
         assert all(text[span.start : span.end] == span.text for span in spans)
 
 

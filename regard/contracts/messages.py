@@ -23,7 +23,7 @@ ARGUMENT = Rule("placeholder")
 SELECTOR = Rule("selector")
 QUOTED = Rule("escape")
 DOUBLED_QUOTE = Rule("quote", free=True)
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"(?<=[{,:(|])\s+|\s+(?=[},:|)])")
 _END = re.compile(r"\s*\}")
 
 

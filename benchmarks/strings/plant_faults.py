@@ -1,11 +1,12 @@
 """Plant faults into translations, and count those that the judge speaks of.
 
-    python benchmarks/strings/plant_faults.py [--faults 1000] [--seed 1] [--missed]
+    python benchmarks/strings/plant_faults.py [--faults 1000] [--seed 1] [--edits] [--missed]
 
 The translations are those by hand, and for all other strings the text itself with its words
 changed. A fault is planted by its characters, from the spans that strings.jsonl lists: nothing is
 shared with the judge. Printed are the faults planted and found, by kind; `--missed` prints the
-others, and translations without a fault of which the judge speaks all the same.
+others, and translations without a fault of which the judge speaks all the same. `--edits` plants
+edits of one character in a span instead, of which some are harmless (a space behind a brace).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,23 @@ def double_space(_draw: random.Random, text: str, _line: dict[str, Any]) -> str:
     return f"{text[:place]} {text[place:]}" if is_inner and "{" not in text else text
 
 
+def edit(draw: random.Random, text: str, line: dict[str, Any]) -> str:
+    """Leave out, write, replace or exchange any one character of a span, or before it."""
+    if not (span := _span(draw, text, line)):
+        return text
+    place = draw.randrange(len(span))
+    letter = draw.choice("abkxZ019 {}%$<>/.:#_-")
+    before, after = span[:place], span[place + 1 :]
+    changes = (
+        before + after,
+        before + letter + span[place:],
+        before + letter + after,
+        before + after[:1] + span[place] + after[1:],
+    )
+    start = _place(draw, text, span)
+    return text[:start] + draw.choice(changes) + text[start + len(span) :]
+
+
 PLANTS: tuple[Plant, ...] = (
     drop,
     double,
@@ -256,12 +274,12 @@ def right_translations(
 
 
 def planted(
-    lines: list[dict[str, Any]], seed: int
+    lines: list[dict[str, Any]], seed: int, plants: Iterable[Plant] = PLANTS
 ) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield kinds of faults in turns, with a line and a translation with such a fault."""
     draw = random.Random(seed)
     cases = list(right_translations(lines))
-    for plant in cycle(PLANTS):
+    for plant in cycle(plants):
         while True:
             line, text = draw.choice(cases)
             broken = plant(draw, text, line)
@@ -277,6 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--edits", action="store_true")
     parser.add_argument("--missed", action="store_true")
     options = parser.parse_args()
     lines = [
@@ -289,7 +308,8 @@ def main() -> None:
         if faults and options.missed:
             print("alarm", line["dialect"], line["text"], "|", text, faults)
     counts, hits = Counter[str](), Counter[str]()
-    cases = planted(lines, options.seed)
+    plants = (edit,) if options.edits else PLANTS
+    cases = planted(lines, options.seed, plants)
     for _ in range(options.faults):
         kind, line, text = next(cases)
         counts[kind] += 1

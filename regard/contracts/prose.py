@@ -12,7 +12,7 @@ from regard.contracts.messages import Part
 from regard.contracts.spans import MASK
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_ANY_WORD = re.compile(r"[^\W_]")
+_ANY_WORD = re.compile(rf"[^\W_]|[^\x00-\x7f{MASK}]")
 _DENSE = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3]|([\u3400-\u9fff])")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "《》")
 _DOUBLED_SPACE = re.compile(r"\S  +(?=\S)")
@@ -44,17 +44,14 @@ def prose_faults(source: Part, target: Part) -> Iterator[Fault]:
 
 
 def _sign_faults(source: str, target: str) -> Iterator[Fault]:
+    code_signs = table()["code_signs"]
     for sign, words in table()["signs"].items():
-        wanted = source.count(sign)
-        if wanted and target.count(sign) + sum(map(target.count, words)) < wanted:
+        wanted, given = source.count(sign), target.count(sign)
+        if given + sum(map(target.count, words)) < wanted:
             yield Fault("lost", sign, "is a sign that the source has")
-        elif 0 < wanted < target.count(sign):
-            yield Fault("doubled", sign, "is a sign that occurs more often than there")
-    for sign in table()["code_signs"]:
-        if source.count(sign) != target.count(sign):
-            yield Fault(
-                "altered", sign, "is a sign of code that the source has otherwise"
-            )
+        is_counted = wanted or sign in code_signs
+        if is_counted and given > wanted + sum(map(source.count, words)):
+            yield Fault("invented", sign, "is a sign that the source has not")
 
 
 def _copy_faults(source: str, target: str) -> Iterator[Fault]:
@@ -121,7 +118,8 @@ def _length_faults(source: str, target: str) -> Iterator[Fault]:
     given = _weight(target)
     least, most = _RATIOS
     sentences = _sentences(source)
-    if wanted >= _SHORTEST and not _ANY_WORD.search(target):
+    words = "".join(_WORD.findall(source))
+    if len(words) >= _SHORTEST and not _ANY_WORD.search(target):
         yield Fault("length", target, "has no words")
     elif sentences > max(1, _sentences(target)) and given < _SHORT * wanted:
         detail = f"has {_sentences(target)} of {sentences} sentences"

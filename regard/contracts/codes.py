@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from regard.contracts.dialects import compiled, table
 from regard.contracts.faults import Fault
@@ -12,18 +13,9 @@ from regard.contracts.messages import Part
 from regard.contracts.spans import Span
 
 _GLUED = {
-    *(
-        "placeholder",
-        "tag",
-        "block",
-        "marker",
-        "link",
-        "code",
-        "command",
-        "math",
-        "entity",
-    ),
-    *("address", "mail", "path", "identifier", "emoji", "date", "version", "phone"),
+    *("placeholder", "tag", "block", "marker", "link", "code", "command", "math"),
+    *("entity", "address", "mail", "path", "identifier", "emoji", "date", "version"),
+    "phone",
 }
 """Kinds of spans that no letter may stand beside, unless one does so in the source."""
 _HALF_DAY = re.compile(r"[0-9] ?[ap]\.?m\b|오전|오후", re.IGNORECASE)
@@ -56,25 +48,32 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
     extra = given - wanted
     _excuse_numbers(source, target, lost, extra)
     _excuse_numbers(target, source, extra, lost)
-    texts = {(span.kind, span.key): span.text for span in target.spans + source.spans}
+    gone, come = _texts(source, lost), _texts(target, extra)
+    for _, text in gone & come:
+        yield Fault("moved", text, "stands for another argument than in the source")
     known = {span.text for span in source.spans}
-    replaced = defaultdict[str, list[str]](list)
-    for kind, key in lost.elements():
-        replaced[kind].append(texts[kind, key])
-    for kind, key in extra.elements():
-        text = texts[kind, key]
-        if wanted[kind, key] or (text in known and not replaced[kind]):
-            yield Fault("doubled", text, "occurs more often than in the source")
-        elif not replaced[kind]:
-            yield Fault("invented", text, "does not occur in the source")
-        elif text in replaced[kind]:
-            replaced[kind].remove(text)
-            yield Fault("moved", text, "stands for another argument than in the source")
-        else:
-            former = replaced[kind].pop(0)
-            yield Fault("altered", former, f"has become {text}")
-    for text in (text for texts_of_kind in replaced.values() for text in texts_of_kind):
-        yield Fault("lost", text, "occurs less often than in the source")
+    for kind in dict.fromkeys(kind for kind, _ in gone | come):
+        former = [
+            text for text_kind, text in (gone - come).elements() if text_kind == kind
+        ]
+        later = [
+            text for text_kind, text in (come - gone).elements() if text_kind == kind
+        ]
+        for one, other in zip_longest(former, later):
+            if one and other:
+                yield Fault("altered", one, f"has become {other}")
+            elif one:
+                yield Fault("lost", one, "occurs less often than in the source")
+            elif other in known:
+                yield Fault("doubled", other, "occurs more often than in the source")
+            else:
+                yield Fault("invented", str(other), "does not occur in the source")
+
+
+def _texts(part: Part, keys: Keys) -> Keys:
+    """Count the kinds and texts of the spans with some keys."""
+    texts = {(span.kind, span.key): span.text for span in part.spans}
+    return Keys((kind, texts[kind, key]) for kind, key in keys.elements())
 
 
 def _has_word(text: str, number: str) -> bool:
@@ -106,9 +105,7 @@ def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
     for span in part.spans:
         closes = opened and opened[-1].name == span.name
         role = span.rule.role
-        if role == "close" or (
-            role == "toggle" and closes and opened[-1].key == span.key
-        ):
+        if role == "close" or (role == "toggle" and closes):
             if not closes:
                 unpaired.append(span)
                 continue
@@ -130,7 +127,7 @@ def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
     given, unpaired, target_empty = _nest(target)
     for span in unpaired:
         yield Fault("unpaired", span.text, "has no partner, or crosses another pair")
-    for key in target_empty - empty:
+    for key in sorted(target_empty - empty):
         yield Fault("unpaired", key, "has nothing between it and its partner")
     moved = () if unpaired else given - wanted
     lost = {key for key, _ in wanted - given}

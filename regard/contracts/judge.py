@@ -53,7 +53,7 @@ def _branch_faults(source: Selector, target: Selector, pairs: Pairs) -> Iterator
     categories = {*table()["categories"]} - {source.default}
     wanted = dict(source.branches)
     given = dict(target.branches)
-    for key in wanted.keys() - given.keys() - categories:
+    for key in (key for key in wanted if key not in given.keys() | categories):
         yield Fault("branch", key, f"is a branch of {source.head} that is lost")
     for key, part in given.items():
         if key in wanted and key not in categories:

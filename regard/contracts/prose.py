@@ -16,7 +16,7 @@ _ANY_WORD = re.compile(rf"[^\W_]|[^\x00-\x7f{MASK}]")
 _DENSE = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3]|([\u3400-\u9fff])")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "《》")
 _DOUBLED_SPACE = re.compile(r"\S  +(?=\S)")
-_EDGES = re.compile(r"^\s*|\s*$")
+_MASKED = re.compile(f"{MASK}+")
 _STOP_SPACE = re.compile(rf"[^\W{MASK}] [.,](?:\s|$)")
 _LONGEST = 8
 """Words of the longest phrase whose repetition is looked for, and letters of the longest sound."""
@@ -41,6 +41,11 @@ def prose_faults(source: Part, target: Part) -> Iterator[Fault]:
     for pair in _BRACKETS:
         if _balances(source.prose, pair) and not _balances(target.prose, pair):
             yield Fault("bracket", pair, "are balanced in the source, and not here")
+
+
+def _shown(text: str) -> str:
+    """Return a text as messages have it: with … for spans."""
+    return _MASKED.sub("…", text)
 
 
 def _sign_faults(source: str, target: str) -> Iterator[Fault]:
@@ -86,7 +91,7 @@ def _repetition_faults(source: str, target: str) -> Iterator[Fault]:
         end = _run(target, size, 4 if size > 1 else 5)
         sound = target[end - size : end] if end else ""
         if sound.strip(f"{MASK} ") and sound * 4 not in source:
-            yield Fault("repeated", sound, "stands several times in a row")
+            yield Fault("repeated", _shown(sound), "stands several times in a row")
             return
 
 
@@ -118,26 +123,35 @@ def _length_faults(source: str, target: str) -> Iterator[Fault]:
     given = _weight(target)
     least, most = _RATIOS
     sentences = _sentences(source)
-    words = "".join(_WORD.findall(source))
-    if len(words) >= _SHORTEST and not _ANY_WORD.search(target):
-        yield Fault("length", target, "has no words")
+    shown = _shown(target)
+    letters = len("".join(_WORD.findall(source)))
+    enough = _SHORTEST if target.strip() else 1
+    if letters >= enough and not _ANY_WORD.search(target):
+        yield Fault("length", shown, "has no words")
     elif sentences > max(1, _sentences(target)) and given < _SHORT * wanted:
         detail = f"has {_sentences(target)} of {sentences} sentences"
-        yield Fault("segment", target, detail)
+        yield Fault("segment", shown, detail)
     elif wanted < _LEAST and given < _LEAST * most:
         return
     elif not least * wanted <= given <= most * max(wanted, _LEAST / 2):
         detail = f"has {given / max(wanted, 1):.1f} times the length of the source"
-        yield Fault("length", target, detail)
+        yield Fault("length", shown, detail)
 
 
 def _space_faults(source: Part, target: Part) -> Iterator[Fault]:
     for pattern in (_DOUBLED_SPACE, _STOP_SPACE):
         match = pattern.search(target.prose)
         if match and not pattern.search(source.prose):
-            yield Fault("space", match[0], "has a space that the source does not have")
-    if _EDGES.findall(source.text) != _EDGES.findall(target.text):
-        yield Fault("space", target.text, "begins or ends unlike the source")
+            yield Fault(
+                "space", _shown(match[0]), "has a space that the source does not have"
+            )
+    if _edges(source.text) != _edges(target.text):
+        yield Fault("space", _shown(target.prose), "begins or ends unlike the source")
+
+
+def _edges(text: str) -> tuple[str, str]:
+    """Return the white space at the beginning and at the end of a text."""
+    return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
 
 
 def _balances(text: str, pair: str) -> bool:

@@ -44,7 +44,7 @@ def scan(text: str, dialect: Dialect, objects: Iterable[Span] = ()) -> list[Span
         key = rule.key(own, arguments)
         if rule.kind == "number":
             key = number_value(key, text, end)
-        name = own[rule.name] if rule.name else ""
+        name = own[rule.name] if rule.name else key if rule.role == "toggle" else ""
         shown = match[0].replace(STAND_IN, "{…}")
         spans.append(Span(rule, key, shown, start, end, name))
     return sorted(spans, key=lambda span: span.start)

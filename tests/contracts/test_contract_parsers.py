@@ -24,6 +24,8 @@ from regard.contracts.dialects import get_dialect
 from regard.contracts.judge import judge
 from regard.contracts.messages import Part, read
 
+pytestmark = pytest.mark.system  # other programs, or servers
+
 ICU_READER = """
 const { parse } = require("@formatjs/icu-messageformat-parser");
 const names = (elements) => elements.flatMap((e) => [

@@ -43,9 +43,7 @@ def patterns() -> Iterator[str]:
     """Yield all patterns of the table."""
     for rules in table()["rules"].values():
         for rule in rules:
-            yield from (
-                rule[name] for name in ("pattern", "ignore") if name in rule
-            )
+            yield from (rule[name] for name in ("pattern", "ignore") if name in rule)
     for dialect in table()["dialects"].values():
         yield from (pattern for _, pattern in dialect.get("raw", ()))
         yield from (pattern for pattern, _ in dialect.get("evidence", ()))

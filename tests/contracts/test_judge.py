@@ -13,7 +13,7 @@ from helpers.text_table import blocks
 
 from regard.common.errors import UsageError
 from regard.contracts.judge import judge
-from regard.contracts.spans import STAND_IN
+from regard.contracts.spans import MASK, STAND_IN
 
 FAULTS = benchmark("plant_faults")
 HARMLESS = {
@@ -133,12 +133,18 @@ def test_speaks_where_the_contract_is_broken(case: str) -> None:
 
     for fault in faults:
         assert fault.detail
-        assert STAND_IN not in fault.what
+        assert not {STAND_IN, MASK} & {*fault.what}
 
 
 def test_spaces_at_the_ends_are_part_of_the_contract() -> None:
     assert [fault.kind for fault in judge("Name: ", "Nom :")] == ["space"]
     assert judge("  Name: ", "  Nom: ") == []
+
+
+def test_an_empty_translation_is_one_of_the_faults() -> None:
+    assert [fault.kind for fault in judge("OK", "")] == ["length"]
+    assert judge("", "") == judge("%s", "%s", "c") == []
+    assert {fault.kind for fault in judge("%s", "", "c")} == {"lost"}
 
 
 def test_unknown_dialects_are_refused_by_name() -> None:

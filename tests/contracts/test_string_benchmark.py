@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from contracts.string_cases import benchmark, lines
 
+pytestmark = pytest.mark.system  # other programs, or servers
+
 RUN = benchmark("run")
 
 

@@ -17,6 +17,7 @@ _DENSE = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3]|([\u3400-\u9fff])")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "《》")
 _DOUBLED_SPACE = re.compile(r"\S  +(?=\S)")
 _MASKED = re.compile(f"{MASK}+")
+_GLUED_NUMBER = re.compile(r"[a-zß-öø-ɏ]{3}[0-9]|[0-9%][A-Za-zÀ-ɏ]{4}")
 _STOP_SPACE = re.compile(rf"[^\W{MASK}] [.,](?:\s|$)")
 _LONGEST = 8
 """Words of the longest phrase whose repetition is looked for, and letters of the longest sound."""
@@ -139,12 +140,10 @@ def _length_faults(source: str, target: str) -> Iterator[Fault]:
 
 
 def _space_faults(source: Part, target: Part) -> Iterator[Fault]:
-    for pattern in (_DOUBLED_SPACE, _STOP_SPACE):
+    for pattern in (_DOUBLED_SPACE, _STOP_SPACE, _GLUED_NUMBER):
         match = pattern.search(target.prose)
         if match and not pattern.search(source.prose):
-            yield Fault(
-                "space", _shown(match[0]), "has a space that the source does not have"
-            )
+            yield Fault("space", _shown(match[0]), "has other spaces than the source")
     if _edges(source.text) != _edges(target.text):
         yield Fault("space", _shown(target.prose), "begins or ends unlike the source")
 

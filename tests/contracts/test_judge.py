@@ -20,16 +20,13 @@ HARMLESS = {
     ("glue", "{{"),
     ("glue", "}}"),
     ("glue", "%%"),
+    ("glue", "17"),
+    ("glue", "25"),
     ("glue", "{'@'}"),
     ("glue", "20\\%"),
     ("glue", "{% for cup in cups %}"),
     ("glue", "{{#if guest}}"),
     ("repeat", "|town|"),
-    ("glue", "17"),
-    ("glue", "20"),
-    ("glue", "25"),
-    ("glue", "3,500"),
-    ("glue", "1,250"),
     ("double", "## "),
     ("double", "# "),
     ("double", "~~"),
@@ -37,7 +34,7 @@ HARMLESS = {
     ("double", "- [ ] "),
 }
 """Faults with the spans concerned that are none, or that the judge does not know: a number beside
-its unit, an escape beside a word, a mark of a line twice, an empty pair.
+a short word, as of a unit, an escape beside a word, a mark of a line twice, an empty pair.
 """
 
 SILENT = """
@@ -111,6 +108,9 @@ untranslated | plain | The cat is asleep on the warm roof again. | Die Katze is 
 repeated | plain | The cat is asleep. | Die Katze Katze Katze schläft.
 repeated | plain | A red shirt | Ein kommuniziziziziz Hemd
 segment | plain | The cat is asleep. The dog is awake. | Die Katze schläft.
+space | plain | A hat for €20 or more | Ein Hut auf einem20 € oder mehr
+space | plain | It costs 20 dollars. | Es kostet 20Dollar.
+space | plain | We have 20% wool. | Wir haben 20%wolle.
 space | plain | The cat is asleep. | Die  Katze schläft.
 space | plain | The cat is asleep. | Die Katze schläft .
 bracket | plain | The cat (a grey one) sleeps. | Die Katze (eine graue schläft.

@@ -20,7 +20,7 @@ LAYERS = {
     for number, names in enumerate(
         rows("""
         common
-        attention | layers | data
+        attention | contracts | layers | data
         models | visualisation | text | requests
         search
         model_folder

@@ -1,0 +1,192 @@
+"""Faults of spans: lost, doubled, invented, altered, glued, out of their pair or place."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from regard.contracts.dialects import compiled, table
+from regard.contracts.faults import Fault
+from regard.contracts.messages import Part
+from regard.contracts.spans import Span
+
+_GLUED = {
+    *("placeholder", "tag", "block", "marker", "link", "code", "command", "math"),
+    *("entity", "address", "mail", "path", "identifier", "emoji", "date", "version"),
+    "phone",
+}
+"""Kinds of spans that no letter may stand beside, unless one does so in the source."""
+_HALF_DAY = re.compile(r"[0-9] ?[ap]\.?m\b|오전|오후", re.IGNORECASE)
+_SMALL = 12
+"""Hours of half a day."""
+_LARGEST = 100
+"""Largest number that may be written as a word."""
+Keys = Counter[tuple[str, str]]
+
+
+def code_faults(source: Part, target: Part) -> Iterator[Fault]:
+    """Yield the faults of the spans of a part."""
+    yield from _count_faults(source, target)
+    yield from _pair_faults(source, target)
+    yield from _glue_faults(source, target)
+    yield from _place_faults(source, target)
+    yield from _raw_faults(source, target)
+
+
+def _count(part: Part) -> Keys:
+    return Keys((span.kind, span.key) for span in part.spans if not span.rule.free)
+
+
+def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
+    wanted = _count(source)
+    given = _count(target)
+    if wanted == given:
+        return
+    lost = wanted - given
+    extra = given - wanted
+    _excuse_numbers(source, target, lost, extra)
+    _excuse_numbers(target, source, extra, lost)
+    gone, come = _texts(source, lost), _texts(target, extra)
+    for _, text in gone & come:
+        yield Fault("moved", text, "stands for another argument than in the source")
+    known = {span.text for span in source.spans}
+    for kind in dict.fromkeys(kind for kind, _ in gone | come):
+        former = [
+            text for text_kind, text in (gone - come).elements() if text_kind == kind
+        ]
+        later = [
+            text for text_kind, text in (come - gone).elements() if text_kind == kind
+        ]
+        for one, other in zip_longest(former, later):
+            if one and other:
+                yield Fault("altered", one, f"has become {other}")
+            elif one:
+                yield Fault("lost", one, "occurs less often than in the source")
+            elif other in known:
+                yield Fault("doubled", other, "occurs more often than in the source")
+            else:
+                yield Fault("invented", str(other), "does not occur in the source")
+
+
+def _texts(part: Part, keys: Keys) -> Keys:
+    """Count the kinds and texts of the spans with some keys."""
+    texts = {(span.kind, span.key): span.text for span in part.spans}
+    return Keys((kind, texts[kind, key]) for kind, key in keys.elements())
+
+
+def _has_word(text: str, number: str) -> bool:
+    """Return whether a text has one of the words of a number."""
+    words = "|".join(table()["number_words"].get(number, ["(?!)"]))
+    pattern = compiled(rf"(?i)(?<![A-Za-z])(?:{words})(?![A-Za-z])")
+    return bool(pattern.search(text))
+
+
+def _excuse_numbers(one: Part, other: Part, missing: Keys, given: Keys) -> None:
+    """Take out the numbers of one part that the other has as words, or by another clock."""
+    is_clock = _HALF_DAY.search(one.text) or _HALF_DAY.search(other.text)
+    for kind, number in list(missing):
+        if kind != "number" or not number.isdecimal() or int(number) > _LARGEST:
+            continue
+        later = (kind, str((int(number) + _SMALL) % (2 * _SMALL)))
+        if _has_word(other.prose, number):
+            del missing[kind, number]
+        elif is_clock and given[later]:
+            del missing[kind, number], given[later]
+
+
+def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
+    """Return spans with the pair that encloses each, those without a partner, and empty pairs."""
+    enclosing = Counter[tuple[str, str]]()
+    unpaired = []
+    empty = set()
+    opened: list[Span] = []
+    for span in part.spans:
+        closes = opened and opened[-1].name == span.name
+        role = span.rule.role
+        if role == "close" or (role == "toggle" and closes):
+            if not closes:
+                unpaired.append(span)
+                continue
+            start = opened.pop()
+            if not part.text[start.end : span.start].strip():
+                empty.add(start.key)
+            continue
+        if span.kind != "number" and not span.rule.free:
+            enclosing[span.key, opened[-1].key if opened else ""] += 1
+        if role:
+            opened.append(span)
+    return enclosing, unpaired + opened, empty
+
+
+def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
+    wanted, unpaired, empty = _nest(source)
+    if unpaired:
+        return
+    given, unpaired, target_empty = _nest(target)
+    for span in unpaired:
+        yield Fault("unpaired", span.text, "has no partner, or crosses another pair")
+    for key in sorted(target_empty - empty):
+        yield Fault("unpaired", key, "has nothing between it and its partner")
+    moved = () if unpaired else given - wanted
+    lost = {key for key, _ in wanted - given}
+    for key, pair in moved:
+        if key in lost:
+            place = f"stands inside {pair}" if pair else "stands outside its pair"
+            yield Fault("moved", key, f"{place}, unlike in the source")
+
+
+def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
+    """Yield key, text, side and letter of each span beside a letter that needs a space there."""
+    joined = table()["joined"]
+    before, after = compiled(joined["before"]), compiled(joined["after"])
+    opened = set[str]()
+    for span in part.spans:
+        role = span.rule.role
+        if role == "toggle":
+            role = "close" if span.key in opened else "open"
+            opened ^= {span.key}
+        left = part.prose[span.start - 1 : span.start]
+        right = part.prose[span.end : span.end + 1]
+        if span.kind not in _GLUED or span.rule.free:
+            continue
+        if left.isalnum() and role != "close" and not before.match(left):
+            yield span.key, span.text, "before", left
+        if right.isalnum() and role != "open" and not after.match(right):
+            yield span.key, span.text, "after", right
+
+
+def _glue_faults(source: Part, target: Part) -> Iterator[Fault]:
+    usual = {(key, side) for key, _, side, _ in _glue(source)}
+    keys = {span.key for span in source.spans}
+    for key, text, side, letter in _glue(target):
+        if key in keys and (key, side) not in usual:
+            yield Fault("glued", text, f"has {letter!r} directly {side} it")
+
+
+def _firsts(part: Part) -> dict[str, str]:
+    """Return the texts, by their keys, of the marks at the beginning that have to stand there."""
+    return {
+        span.key: span.text
+        for span in part.spans
+        if span.rule.place and not part.text[: span.start].strip()
+    }
+
+
+def _place_faults(source: Part, target: Part) -> Iterator[Fault]:
+    firsts = _firsts(target)
+    for key, text in _firsts(source).items():
+        if key not in firsts:
+            yield Fault("moved", text, "has to stand at the beginning")
+
+
+def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
+    for escaped, raw in target.dialect.raw:
+        match = compiled(raw).search(target.prose)
+        is_raw = compiled(raw).search(source.prose)
+        if match and escaped in source.text and not is_raw:
+            remedy = f"; write {escaped}" if escaped else ""
+            yield Fault(
+                "escape", match[0], f"needs an escape, as in the source{remedy}"
+            )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,6 +16,8 @@ from regard.requests.check_request import CheckCommand
 
 if TYPE_CHECKING:
     from regard.data.checking.check import Judge
+    from regard.data.checking.suspects import Suspect
+    from regard.data.pairs import Pair
 
 TABLES = (".tsv", ".csv")
 """Endings of tables of suspects."""
@@ -29,7 +31,9 @@ def check(command: CheckCommand) -> None:
     are of it, three of them, and what training does with such pairs; this command changes nothing.
     """
     from regard.data.checking.check import check_files
+    from regard.data.checking.suspects import HARMLESS
     from regard.data.file_formats import PairFiles
+    from regard.evaluation.suspect_formats import FORMATS
 
     table = command.suspects
     names = command.pairs, command.target, command.corrections
@@ -45,23 +49,34 @@ def check(command: CheckCommand) -> None:
         files = PairFiles(command.pairs, command.target, max_line=command.max_line)
     files = replace(files, corrections=command.corrections)
     say(f"checking the pairs of {' and '.join(files.names)}")
-    report = check_files(files, _model_judges(command))
+    report = check_files(files, [*_string_judges(command), *_model_judges(command)])
     if table is not None:
         report.write(table)
         say(f"wrote {table} ({counted(len(report.by_line), 'suspect pair')})")
-    if not command.json:
-        for line in report.lines():
-            typer.echo(line)
-        if report.suspects or report.shifts:
-            say(
-                "`regard train` does so, unless data.check = false; this changed nothing"
-            )
+    for line in FORMATS[command.format](report, files.names[-1]):
+        typer.echo(line)
+    if command.format == "text" and report.suspects:
+        say("`regard train` does so, unless data.check = false; this changed nothing")
+    if command.strict and any(s.kind not in HARMLESS for s in report.suspects):
+        raise typer.Exit(1)
+
+
+def _string_judges(command: CheckCommand) -> Iterator[Judge]:
+    """Yield the judge of strings of programs, if it is wanted."""
+    name = command.dialect
+    if name is None:
         return
-    for shift in report.shifts:
-        typer.echo(json.dumps({"kind": "shifted", **asdict(shift)}))
-    for suspect in report.suspects:
-        values = {**asdict(suspect), "action": suspect.action}
-        typer.echo(json.dumps(values, ensure_ascii=False))
+    from regard.evaluation.broken_strings import AUTO, broken_strings, dialect_of
+
+    if name != AUTO:
+        dialect_of(name, ())  # refused before the pairs are read
+
+    def judge(pairs: Sequence[Pair]) -> list[Suspect]:
+        dialect = dialect_of(name, pairs)
+        say(f"strings are judged as {dialect}")
+        return broken_strings(pairs, dialect)
+
+    yield judge
 
 
 def _model_judges(command: CheckCommand) -> list[Judge]:

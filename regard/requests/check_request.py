@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic.dataclasses import dataclass
 
@@ -64,9 +64,17 @@ class CheckCommand:
         ),
     ] = None
     device: Device = "auto"
-    json: Annotated[
-        bool, Option("Print the suspects as JSON, one a line, instead of the report.")
-    ] = False
+    dialect: Annotated[
+        str | None,
+        Option(
+            "Also judge translated strings of programs: auto, or c, python, icu, fluent, html …"
+        ),
+    ] = None
+    format: Annotated[
+        Literal["text", "json", "sarif", "github"],
+        Option("How the report is printed; json is one suspect a line."),
+    ] = "text"
+    strict: Annotated[bool, Option("End with status 1 if a pair is suspect.")] = False
     max_line: Annotated[
         int, Option("Most characters of a line; longer ones are skipped.", least=1)
     ] = MAX_LINE

@@ -47,7 +47,9 @@ def test_suspects_are_told_with_lines_and_proposals(
     assert (swapped["proposed source"], swapped["proposed target"]) == damaged
     assert rows["spreadsheet error"]["line"] == "200"
 
-    values = [json.loads(line) for line in regard("check pairs.tsv --json").lines]
+    values = [
+        json.loads(line) for line in regard("check pairs.tsv --format json").lines
+    ]
     by_kind = {value["kind"]: value for value in values}
     assert by_kind["swapped"]["proposal"] == list(damaged)
     assert by_kind["swapped"]["action"] == "repaired"
@@ -74,6 +76,40 @@ def test_a_model_that_has_learnt_nothing_does_not_judge(
     call = f"check {data}/train.ko {data}/train.en --model {transformer}"
     regard.fails(call, because="hardly trained", status=1)
     regard.fails("check pairs.tsv --reverse run", because="only with --model")
+
+
+STRINGS = (
+    ("Delete %s?", "Smazać %s?"),
+    ("%1$d of %2$d files", "%1$d z %1$d dataj"),
+    ("100%% of it", "100 % z toho"),
+)
+
+
+def test_strings_of_programs_are_judged(regard: Command) -> None:
+    write_lines("de.c,1.tsv", map("\t".join, STRINGS))
+    call = "check de.c,1.tsv --dialect c"
+    values = [*map(json.loads, regard(f"{call} --format json").lines)]
+    broken = {v["line"]: v["detail"] for v in values if v["kind"] == "broken string"}
+    assert "%2$d" in broken[2]
+    assert "%%" in broken[3]
+    assert 1 not in broken
+
+    (run,) = json.loads(regard(f"{call} --format sarif").out)["runs"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert {place["region"]["startLine"] for place in places} == {2, 3}
+    assert {place["artifactLocation"]["uri"] for place in places} == {"de.c,1.tsv"}
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} == rules
+
+    line = regard(f"{call} --format github").lines[-1]
+    head, _, message = line.partition("::")[2].partition("::")
+    assert head.startswith("warning file=de.c%2C1.tsv,line=3,title=")
+    assert "%25%25" in message
+    assert "%%" not in line
+
+    assert regard.ended(f"{call} --strict").status == 1
+    assert "judged as c" in regard(call.replace("--dialect c", "--dialect auto")).err
+    regard.fails("check de.c,1.tsv --dialect d", because="dialect 'd' is not known")
 
 
 MOMENTS = [
@@ -123,8 +159,8 @@ def test_a_killed_check_leaves_no_half_file_and_begins_again(
     table = Path("suspects.tsv").read_bytes()
     assert regard(f"{command} --threads 2").out == report
     assert Path("suspects.tsv").read_bytes() == table
-    values = regard("check pairs.tsv --json").out
-    assert regard("check pairs.tsv --json --threads 1").out == values
+    values = regard("check pairs.tsv --format json").out
+    assert regard("check pairs.tsv --format json --threads 1").out == values
 
     for call in MOMENTS if stage != "amid" else ["pathlib.Path.write_bytes"]:
         Path("suspects.tsv").write_bytes(b"earlier")
@@ -133,4 +169,4 @@ def test_a_killed_check_leaves_no_half_file_and_begins_again(
         assert regard(command).out == report, call
         assert Path("suspects.tsv").read_bytes() == table, call
         assert sorted(os.listdir()) == ["pairs.tsv", "suspects.tsv"], call
-    assert regard("check pairs.tsv --json").out == values
+    assert regard("check pairs.tsv --format json").out == values

@@ -21,7 +21,7 @@ NAMES = {
     ),
     *items("load presets publish train watch __version__"),
 }
-REMOVED: dict[str, str] = {}
+REMOVED = {"regard check --json": "--format json, beside sarif and github"}
 """Recorded names that there are no longer, each with the reason."""
 
 

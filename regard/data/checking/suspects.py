@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[Action, str]] = {
         "kept",
         "a placeholder, tag or address is lost or invented",
     ),
+    "broken string": ("kept", "what a program needs is lost, altered or invented"),
     "several variants": ("kept", "several translations in one cell"),
     "improbable": ("kept", "a model finds it hardly likelier than unrelated sides"),
     "uncovered": ("kept", "a model's attention leaves words of the source out"),

@@ -5,7 +5,7 @@ translation.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
+from regard.text.contracts import CodeSpan, code_spans
 
 if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
@@ -37,6 +38,8 @@ class ProtectedLine:
     spans: tuple[str, ...]
     copied: Copies = field(default_factory=Copies)
     """The spans that copy characters stand for."""
+    pairs: Mapping[str, str] = field(default_factory=dict)
+    """The spans that tags of XML stand for."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -58,7 +61,9 @@ class ProtectedLine:
         end = 0
         for match in _MARK.finditer(text):
             parts.append(_unescaped(text[end : match.start()]))
-            parts.append(match[2] or self.spans[int(match[1])])
+            tag = match[2]
+            kept = self.pairs.get(tag, tag) if tag else self.spans[int(match[1])]
+            parts.append(kept)
             end = match.end()
         return "".join([*parts, _unescaped(text[end:])])
 
@@ -90,18 +95,39 @@ def protect_line(
         layout = split_text(with_tokens, sentences=sentences)
         return ProtectedLine(layout, texts, Copies.of(line, ranges, copies))
 
+    return _in_markup(line, [CodeSpan(span) for span in spans], sentences)
+
+
+def protect_code(line: str, own: object = None) -> ProtectedLine | None:
+    """Replace all code of a line, by the contracts of its dialect, by tags in XML; return None if
+    it has none.
+    """
+    line = INVISIBLE.sub("", line)
+    spans = code_spans(line, own)
+    return _in_markup(line, spans, sentences=False) if spans else None
+
+
+def _in_markup(line: str, spans: Sequence[CodeSpan], sentences: bool) -> ProtectedLine:
+    """Replace spans by tags in XML."""
     # Imported late, since few lines have such spans.
     from regard.text.markup.document import parse_markup
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
 
+    texts = tuple(line[span.start : span.end] for span, _, _ in spans)
     parts = list[str]()
+    pairs = dict[str, str]()
     end = 0
-    for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
+    for number, ((span, pair, closes), text) in enumerate(
+        zip(spans, texts, strict=True)
+    ):
         name = tag_name(text) if span.kind == "tag" else ""
         # The texts before and after a `kept-part` are translated separately.
         if span.kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
+        elif pair is not None:
+            mark = f"<{'/' * closes}pair-{pair}>"
+            pairs[mark] = text
         elif name and not name.startswith("kept-"):
             mark = text
         else:
@@ -112,7 +138,8 @@ def protect_line(
     options = MarkupOptions(
         sentences=sentences, splitting_tags=frozenset({"kept-part"})
     )
-    return ProtectedLine(parse_markup("".join(parts), "xml", options), texts)
+    document = parse_markup("".join(parts), "xml", options)
+    return ProtectedLine(document, texts, pairs=pairs)
 
 
 def _escaped(text: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice, product
 from typing import NamedTuple, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
+from regard.contracts.faults import Fault
 from regard.data.copy_tokens import Copies
 from regard.data.spans import (
     KEPT,
@@ -21,8 +23,9 @@ from regard.data.spans import (
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
+from regard.text.contracts import breaches, describe_breaches
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
-from regard.text.protected_line import ProtectedLine, protect_line
+from regard.text.protected_line import ProtectedLine, protect_code, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts
 
 Keep = bool | Sequence[str]
@@ -253,11 +256,14 @@ def _is_plain(line: str, reader: CaseReader) -> bool:
 
 
 class _Outcome(NamedTuple):
-    """A translation with the number of its faults, such as lost spans, and the note on them."""
+    """A translation with the number of its faults, such as lost spans, the note on them, and those
+    that break the line.
+    """
 
     result: Translation
     faults: int
     note: str | None
+    breaches: list[Fault]
 
 
 def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
@@ -276,9 +282,9 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     best = yield from _try(label, protected, rules.reader, patterns, is_retry=False)
     assert best is not None, "the first try has translations"
 
-    for copies, kinds in _further_tries(label, rules, best):
+    for protect in _further_tries(label, rules, best):
         previous = protected
-        protected = _protected(label, copies, patterns, kinds)
+        protected = protect()
         if not best.faults or protected == previous:  # the result would be the same
             continue
         outcome = yield from _try(
@@ -292,18 +298,37 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     result = best.result
     if mnemonic:
         result = _with_mnemonic(result, line, mnemonic, rules.reader)
+    if best.breaches and rules.wanted.is_text:
+        return _left_as_it_was(result, line, best.breaches)
     return _with_notes(result, best.note)
+
+
+def _left_as_it_was(result: Translation, line: str, faults: list[Fault]) -> Translation:
+    """Return the line in place of a translation that would break it."""
+    text = line.strip()
+    part = TranslatedPart(text, text, result.score)
+    notes = (*result.notes, f"{describe_breaches(faults)}; it is left as it was")
+    return replace(
+        result, text=text, tokens=(), parts=(part,), broken=True, notes=notes
+    )
 
 
 def _further_tries(
     line: str, rules: PathRules, first: _Outcome
-) -> list[tuple[str, Collection[str]]]:
-    """Return the copy characters and the kinds of protected spans of each retry."""
+) -> list[Callable[[], ProtectedLine | None]]:
+    """Return what protects the line in each retry."""
     if not rules.wanted.is_text or not first.faults:
         return []
+    patterns = rules.user_patterns
     if len(line) <= LONG:
-        return [(rules.copies, KEPT_ON_RETRY), ("", KEPT_ON_RETRY)]
-    return [] if first.result.is_complete else [("", KEPT)]
+        return [
+            partial(_protected, line, rules.copies, patterns, KEPT_ON_RETRY),
+            partial(_protected, line, "", patterns, KEPT_ON_RETRY),
+            partial(_protected_code, line, patterns),
+        ]
+    if first.result.is_complete:
+        return []
+    return [partial(_protected, line, "", patterns, KEPT)]
 
 
 def _try(
@@ -331,12 +356,15 @@ def _try(
     ]
     result = parts[0] if protected is None else _joined(protected, parts)
     note = _note(line, result, patterns)
-    faults = 0
+    broken = list[Fault]()
+    if may_have_spans(line) or may_have_spans(result.text):
+        broken = breaches(line, result.text)
+    faults = 2 * len(broken)
     if note:
         faults += 2 * sum(map(len, differing_spans(line, result.text, patterns)))
     if not all(part.is_complete for part in parts):
         faults += 1
-    return _Outcome(result, faults, note)
+    return _Outcome(result, faults, note, broken)
 
 
 def first_reading(
@@ -374,6 +402,14 @@ def _protected(
     if protected is None:
         return None
     if len(protected.lines) > 1 and LANGUAGE_CODE.match(line):
+        return None
+    return protected
+
+
+def _protected_code(line: str, patterns: object) -> ProtectedLine | None:
+    """Replace all code of a line, as `_protected` does with spans."""
+    protected = protect_code(line, patterns)
+    if protected is None or (len(protected.lines) > 1 and LANGUAGE_CODE.match(line)):
         return None
     return protected
 

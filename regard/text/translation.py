@@ -53,6 +53,8 @@ class Translation:
     - `nbest`: the hypotheses, best first, if more than one was asked for.
     - `repetition`: a text that the translation keeps repeating, and how often, which indicates
       failure.
+    - `broken`: the translation would break the line, as a string of a program, and the line itself
+      stands in its place.
     - `notes`: remarks in sentences, such as that the line was split or has lost a placeholder.
     - `ids`, `log_probs`: the token ids of the model's output and their log-probabilities, if
       available.
@@ -74,6 +76,7 @@ class Translation:
     ids: tuple[int, ...] = field(default=(), repr=False)
     log_probs: tuple[float, ...] = field(default=(), repr=False)
     source_tokens: tuple[str, ...] = field(default=(), repr=False)
+    broken: bool = False
 
     def with_given_words(self, words: GivenWords) -> Translation:
         """Return the translation with links to the words of the line as it was given."""

@@ -60,6 +60,8 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
         values["repetition"] = {"text": text, "times": times}
     if isinstance(result, Translation):
         values["doubtful"] = result.doubtful
+        values["broken"] = result.broken
+        values["warnings"] = result.notes
         values["parts"] = [
             {**part._asdict(), "score": round(part.score, 6)} for part in result.parts
         ]

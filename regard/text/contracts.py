@@ -1,0 +1,109 @@
+"""Contracts of lines: the code that a translation has to keep, and what it has broken of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from regard.contracts.dialects import get_dialect
+from regard.contracts.faults import Fault
+from regard.contracts.judge import judge
+from regard.contracts.recognise import recognise
+from regard.contracts.spans import Span as ContractSpan
+from regard.contracts.spans import scan
+from regard.data.spans import Span, find_spans
+
+BREACHES = frozenset(
+    {
+        "lost",
+        "doubled",
+        "invented",
+        "altered",
+        "moved",
+        "glued",
+        "unpaired",
+        "branch",
+        "malformed",
+        "escape",
+    }
+)
+"""Kinds of faults that break a string; other faults are of its words."""
+SHOWN = 3
+"""Faults that a note names."""
+
+
+class CodeSpan(NamedTuple):
+    """A span of code; `pair` numbers the pair that it opens or closes, if it does."""
+
+    span: Span
+    pair: int | None = None
+    closes: bool = False
+
+
+@lru_cache(maxsize=256)
+def dialect_of(line: str) -> str:
+    """Return the dialect that a line by itself speaks for."""
+    return recognise([line])
+
+
+def breaches(line: str, translation: str) -> list[Fault]:
+    """Return the faults by which a translation breaks the contract of its line."""
+    faults = judge(line, translation, dialect_of(line))
+    return [fault for fault in faults if fault.kind in BREACHES]
+
+
+def describe_breaches(faults: list[Fault]) -> str:
+    """Say in a note what is broken."""
+    shown = "; ".join(f"{fault.what} {fault.detail}" for fault in faults[:SHOWN])
+    rest = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+    return f"the translation would break the line: {shown}{rest}"
+
+
+def code_spans(line: str, own: object = None) -> list[CodeSpan]:
+    """Return the code of a line in order: what the contracts of its dialect know, and where they
+    know nothing, the spans that `find_spans` finds.
+    """
+    dialect = get_dialect(dialect_of(line))
+    contract = [
+        span
+        for span in scan(line, dialect)
+        if span.end > span.start and not span.rule.free
+    ]
+    taken = [False] * (len(line) + 1)
+    spans = [*_paired(contract)]
+    for code, _, _ in spans:
+        taken[code.start : code.end] = [True] * (code.end - code.start)
+    for span in find_spans(line, own):
+        if not any(taken[span.start : span.end]):
+            spans.append(CodeSpan(span))
+            taken[span.start : span.end] = [True] * (span.end - span.start)
+    if dialect.grammar and dialect.grammar.counted:
+        spans += (
+            CodeSpan(Span(place, place + 1, "placeholder"))
+            for place, letter in enumerate(line)
+            if letter == "#" and not taken[place]
+        )
+    return sorted(spans, key=lambda code: code.span.start)
+
+
+def _paired(spans: list[ContractSpan]) -> Iterator[CodeSpan]:
+    """Yield spans with the number of the pair that each opens or closes."""
+    partners = dict[int, tuple[int, bool]]()
+    opened = list[int]()
+    for number, span in enumerate(spans):
+        is_open = opened and spans[opened[-1]].name == span.name
+        role = span.rule.role
+        if role == "close" or (role == "toggle" and is_open):
+            if is_open:
+                first = opened.pop()
+                partners[first] = (first, False)
+                partners[number] = (first, True)
+        elif role:
+            opened.append(number)
+    for number, span in enumerate(spans):
+        kind = "message" if span.kind == "block" else span.kind
+        pair, closes = partners.get(number, (None, False))
+        if kind == "message":
+            pair = None
+        yield CodeSpan(Span(span.start, span.end, kind), pair, closes)

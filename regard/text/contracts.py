@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from regard.contracts.dialects import get_dialect
+from regard.contracts.dialects import get_dialect, table
 from regard.contracts.faults import Fault
 from regard.contracts.judge import judge
 from regard.contracts.recognise import recognise
@@ -29,6 +29,9 @@ BREACHES = frozenset(
     }
 )
 """Kinds of faults that break a string; other faults are of its words."""
+NUMBER, SIGN = "number", "symbol"
+JOINED = frozenset({NUMBER, SIGN, "unit"})
+"""Kinds of spans that are one if they stand beside a number."""
 SHOWN = 3
 """Faults that a note names."""
 
@@ -61,8 +64,8 @@ def describe_breaches(faults: list[Fault]) -> str:
 
 
 def code_spans(line: str, own: object = None) -> list[CodeSpan]:
-    """Return the code of a line in order: what the contracts of its dialect know, and where they
-    know nothing, the spans that `find_spans` finds.
+    """Return the code of a line in order: what the contracts of its dialect know, then what
+    `find_spans` finds, then single signs. Signs beside a number are part of it.
     """
     dialect = get_dialect(dialect_of(line))
     contract = [
@@ -70,21 +73,35 @@ def code_spans(line: str, own: object = None) -> list[CodeSpan]:
         for span in scan(line, dialect)
         if span.end > span.start and not span.rule.free
     ]
-    taken = [False] * (len(line) + 1)
-    spans = [*_paired(contract)]
-    for code, _, _ in spans:
-        taken[code.start : code.end] = [True] * (code.end - code.start)
-    for span in find_spans(line, own):
-        if not any(taken[span.start : span.end]):
-            spans.append(CodeSpan(span))
-            taken[span.start : span.end] = [True] * (span.end - span.start)
-    if dialect.grammar and dialect.grammar.counted:
-        spans += (
-            CodeSpan(Span(place, place + 1, "placeholder"))
-            for place, letter in enumerate(line)
-            if letter == "#" and not taken[place]
-        )
-    return sorted(spans, key=lambda code: code.span.start)
+    spans = [*_paired(contract), *map(CodeSpan, find_spans(line, own))]
+    is_counted = bool(dialect.grammar and dialect.grammar.counted)
+    signs = {*table()["signs"]} - {"#"} | ({"#"} if is_counted else set())
+    spans += (
+        CodeSpan(Span(place, place + 1, SIGN))
+        for place, letter in enumerate(line)
+        if letter in signs
+    )
+    taken = [False] * len(line)
+    free = list[CodeSpan]()
+    for code in spans:
+        start, end, _ = code.span
+        if not any(taken[start:end]):
+            taken[start:end] = [True] * (end - start)
+            free.append(code)
+    return _with_signs(sorted(free, key=lambda code: code.span.start))
+
+
+def _with_signs(spans: list[CodeSpan]) -> list[CodeSpan]:
+    """Join signs and units with the number beside them."""
+    joined = list[CodeSpan]()
+    for code in spans:
+        last = joined[-1].span if joined else None
+        kinds = {code.span.kind, last.kind} if last else set[str]()
+        if last and last.end == code.span.start and NUMBER in kinds <= JOINED:
+            joined[-1] = CodeSpan(Span(last.start, code.span.end, NUMBER))
+        else:
+            joined.append(code)
+    return joined
 
 
 def _paired(spans: list[ContractSpan]) -> Iterator[CodeSpan]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -30,6 +31,8 @@ BREACHES = frozenset(
 )
 """Kinds of faults that break a string; other faults are of its words."""
 NUMBER, SIGN = "number", "symbol"
+CODE = re.compile(r"[^\d\s.,'’:/-]")
+"""A sign that numbers do not have."""
 JOINED = frozenset({NUMBER, SIGN, "unit"})
 """Kinds of spans that are one if they stand beside a number."""
 SHOWN = 3
@@ -51,16 +54,30 @@ def dialect_of(line: str) -> str:
 
 
 def breaches(line: str, translation: str) -> list[Fault]:
-    """Return the faults by which a translation breaks the contract of its line."""
+    """Return the faults by which a translation breaks the contract of its line; none if the line
+    has no code.
+    """
+    if not code_spans(line):
+        return []
     faults = judge(line, translation, dialect_of(line))
     return [fault for fault in faults if fault.kind in BREACHES]
+
+
+def is_of_number(fault: Fault) -> bool:
+    """Return whether a fault is of a number, and not of code."""
+    return not CODE.search(fault.what)
+
+
+def breaks_code(line: str, translation: str) -> bool:
+    """Return whether a translation breaks code of its line, and not only numbers."""
+    return not all(map(is_of_number, breaches(line, translation)))
 
 
 def describe_breaches(faults: list[Fault]) -> str:
     """Say in a note what is broken."""
     shown = "; ".join(f"{fault.what} {fault.detail}" for fault in faults[:SHOWN])
     rest = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
-    return f"the translation would break the line: {shown}{rest}"
+    return f"the translation does not keep what its line has: {shown}{rest}"
 
 
 def code_spans(line: str, own: object = None) -> list[CodeSpan]:

@@ -23,7 +23,7 @@ from regard.data.spans import (
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
-from regard.text.contracts import breaches, describe_breaches
+from regard.text.contracts import breaches, breaks_code, describe_breaches, is_of_number
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_code, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts
@@ -299,18 +299,48 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     if mnemonic:
         result = _with_mnemonic(result, line, mnemonic, rules.reader)
     if best.breaches and rules.wanted.is_text:
-        return _left_as_it_was(result, line, best.breaches)
+        return _marked_broken(result, line, best.breaches)
     return _with_notes(result, best.note)
 
 
-def _left_as_it_was(result: Translation, line: str, faults: list[Fault]) -> Translation:
-    """Return the line in place of a translation that would break it."""
-    text = line.strip()
-    part = TranslatedPart(text, text, result.score)
-    notes = (*result.notes, f"{describe_breaches(faults)}; it is left as it was")
-    return replace(
-        result, text=text, tokens=(), parts=(part,), broken=True, notes=notes
-    )
+def _marked_broken(result: Translation, line: str, faults: list[Fault]) -> Translation:
+    """Return a translation that breaks the contract of its line, marked; the parts whose code it
+    would break stand as they were. Where numbers alone differ, the translation stands, since it
+    breaks no program.
+    """
+    notes = (*result.notes, describe_breaches(faults))
+    result = replace(result, broken=True, notes=notes)
+    if all(is_of_number(fault) for fault in faults):
+        return result
+    whole = line.strip()
+    parts = [_unbroken(part) for part in result.parts]
+    text = _with_texts(result, parts)
+    if text is None or breaks_code(whole, text):
+        text = whole
+        parts = [TranslatedPart(whole, whole, result.score)]
+    return replace(result, text=text, tokens=(), parts=tuple(parts))
+
+
+def _unbroken(part: TranslatedPart) -> TranslatedPart:
+    """Return a part as it was if its translation would break its code."""
+    if breaks_code(part.source, part.text):
+        return part._replace(text=part.source.strip())
+    return part
+
+
+def _with_texts(result: Translation, parts: Sequence[TranslatedPart]) -> str | None:
+    """Return the text of a translation with other texts of its parts; None if these do not follow
+    each other in it.
+    """
+    text = ""
+    end = 0
+    for old, new in zip(result.parts, parts, strict=True):
+        place = result.text.find(old.text, end)
+        if place < 0:
+            return None
+        text += result.text[end:place] + new.text
+        end = place + len(old.text)
+    return text + result.text[end:]
 
 
 def _further_tries(
@@ -357,7 +387,7 @@ def _try(
     result = parts[0] if protected is None else _joined(protected, parts)
     note = _note(line, result, patterns)
     broken = list[Fault]()
-    if may_have_spans(line) or may_have_spans(result.text):
+    if may_have_spans(line):
         broken = breaches(line, result.text)
     faults = 2 * len(broken)
     if note:

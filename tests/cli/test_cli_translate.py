@@ -86,7 +86,8 @@ def test_json_equals_text(regard: Command, translate: str) -> None:
         assert row["score"] < 0 or not row["text"]
 
     empty = {"line": 4, "text": "", "score": 0.0, "tokens": [], "alignments": []}
-    empty |= {"nbest": [], "repetition": None, "doubtful": False, "parts": []}
+    empty |= {"nbest": [], "repetition": None, "doubtful": False, "broken": False}
+    empty |= {"warnings": [], "parts": []}
     assert list(rows[0]) == list(empty)
     assert rows[3] == empty
 

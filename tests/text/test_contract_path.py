@@ -1,0 +1,128 @@
+"""A line whose code a translation would break is left as it was, and marked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from string import Formatter
+
+import pytest
+
+from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.text.aligned_line import AlignedLine
+from regard.text.casing import CaseReader
+from regard.text.contracts import code_spans
+from regard.text.protected_line import protect_code
+from regard.text.text_path import PathRules, Request, lines_path, run_path
+from regard.text.translation import TranslatedPart, Translation
+
+
+def translated(line: str, change: Callable[[str], str]) -> tuple[Translation, int]:
+    """Translate a line by changing each text, and count the tries."""
+    tries = 0
+
+    def decode(request: Request) -> list[Translation]:
+        nonlocal tries
+        tries += 1
+        texts = [change(text) for text in request.lines]
+        parts = [
+            TranslatedPart(*pair, 0.0)
+            for pair in zip(request.lines, texts, strict=True)
+        ]
+        return [Translation(part.text, (), 0.0, parts=(part,)) for part in parts]
+
+    rules = PathRules(CaseReader(("", ""), lambda text: [*map(ord, text)]))
+    (result,) = run_path(lines_path([line], rules, [True]), decode)
+    return result, tries
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Delete %1$s and {name} now",
+        "A [b]red[/b] dog",
+        "Go <0>home</0> now",
+        "{{#if x}}A dog{{/if}} is here",
+        "$1,299.99 for 25 km",
+    ],
+)
+def test_code_that_no_try_keeps_is_left_as_it_was(line: str) -> None:
+    result, tries = translated(line, lambda _: "Xy")
+    same, one = translated(line, str)
+    assert (same.text, same.broken, one) == (line, False, 1)
+    if result.broken:
+        assert result.text == line
+        assert tries > 1
+    else:
+        assert [line[c.span.start : c.span.end] for c in code_spans(line)] == [
+            result.text[c.span.start : c.span.end] for c in code_spans(result.text)
+        ]
+
+
+def test_what_a_try_invents_is_never_given() -> None:
+    result, _ = translated("Open {file} now", lambda text: f"{text} {{path}} %s")
+    assert (result.text, result.broken) == ("Open {file} now", True)
+    assert "does not occur in the source" in result.notes[-1]
+    fields = [name for _, name, _, _ in Formatter().parse(result.text) if name]
+    assert fields == ["file"]
+
+
+def test_a_line_without_code_is_no_contract() -> None:
+    result, tries = translated("Open it now", lambda text: f"{text} {{path}}")
+    assert (result.text, result.broken, tries) == ("Open it now {path}", False, 1)
+
+
+def test_where_a_number_is_lost_the_translation_stands_marked() -> None:
+    result, _ = translated(
+        "There are 42 dogs", lambda text: text.replace("42", "4").replace("dogs", "Hd")
+    )
+    assert result.text.endswith("Hd")
+    assert result.broken == ("42" not in result.text)
+
+
+def test_only_the_sentence_that_breaks_is_left() -> None:
+    copy = COPY_CHARACTERS[0]
+
+    def decode(request: Request) -> list[Translation] | None:
+        if request.is_retry:
+            return None  # there is no time
+        parts = (
+            TranslatedPart("A dog.", "Ein Hund.", 0.0),
+            TranslatedPart(f"Open{copy}.", f"Öffne{copy} {{y}}.", 0.0),
+        )
+        text = " ".join(part.text for part in parts)
+        return [Translation(text, (), 0.0, parts=parts)]
+
+    reader = CaseReader(("", ""), lambda text: [*map(ord, text)])
+    rules = PathRules(reader, COPY_CHARACTERS)
+    (result,) = run_path(lines_path(["A dog. Open {x}."], rules, [True]), decode)
+    assert (result.text, result.broken) == ("Ein Hund. Open {x}.", True)
+    assert [part.text for part in result.parts] == ["Ein Hund.", "Open {x}."]
+
+
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        ("Pay $1,299.99 or 20 € for 25 km", ["$1,299.99", "20", "€", "25 km"]),
+        ("{{x}} a @ https://a.b/c", ["{{x}}", "https://a.b/c"]),
+        ("H₂O at 20 °C", ["H₂O", "20 °C"]),
+        ("plain words", []),
+    ],
+)
+def test_code_is_what_contracts_and_spans_know(line: str, codes: list[str]) -> None:
+    spans = [line[code.span.start : code.span.end] for code in code_spans(line)]
+    assert not Counter(codes) - Counter(spans)
+    assert bool(spans) == bool(codes)
+
+
+@pytest.mark.parametrize(
+    "line", ["A [b]red[/b] dog %s", "<1>a</1> {x} **b** $5", "{{#a}}x{{/a}} y"]
+)
+def test_protected_code_comes_back(line: str) -> None:
+    protected = protect_code(line)
+    assert protected is not None
+    lines = []
+    for text in protected.lines:
+        words = range(len(text.split()))
+        lines.append(AlignedLine(text, tuple((word, word) for word in words)))
+    assert protected.render(lines).replace(" ", "") == line.replace(" ", "")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -86,10 +85,10 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
         "123!",
         f"{SENTENCES[1]}.",
     ]
-    # Models with random weights break code, which would be left as it was.
-    free = partial(translator.translate, keep=False, alignments=has_alignments)
-    alone = free(sentences, **options)
-    (line,) = free(" ".join(sentences), **options)
+    alone = translator.translate(sentences, alignments=has_alignments, **options)
+    (line,) = translator.translate(
+        " ".join(sentences), alignments=has_alignments, **options
+    )
     words = 0
     targets = 0
     links = []

@@ -22,6 +22,7 @@ from regard.cli.request_options import given_flags
 from regard.cli.search_options import search_command
 from regard.cli.translate_input import InputKind, find_input, read_input
 from regard.cli.translate_model import TranslateModel, open_model
+from regard.common.counting import counted
 from regard.common.errors import LineError, UsageError
 from regard.requests.translate_request import TranslateCommand
 
@@ -37,7 +38,16 @@ if TYPE_CHECKING:
     )
     from regard.search import Constraints
 
-NOT_STREAMED = ("nbest", "alignments", "format", "keep", "output", "resume", "cluster")
+NOT_STREAMED = (
+    "nbest",
+    "alignments",
+    "format",
+    "keep",
+    "dialect",
+    "output",
+    "resume",
+    "cluster",
+)
 """Options that `--stream` does not support."""
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """Search options that need whole translations, and so do not support `--stream`."""
@@ -89,6 +99,7 @@ def translate(command: TranslateCommand) -> None:
         "nbest": command.nbest,
         "alignments": command.alignments or is_page,
         "keep": kept or not command.no_keep,
+        "dialect": command.dialect,
         **command.settings,
     }
     translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
@@ -99,6 +110,7 @@ def translate(command: TranslateCommand) -> None:
         "input": kind,
     }
     is_shown = command.output is None and sys.stdout.isatty()
+    broken = 0
     with (
         _open_output(command, conditions) as sink,
         _chunk_results(command, translate_chunk, model) as results,
@@ -108,6 +120,7 @@ def translate(command: TranslateCommand) -> None:
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         for done, result in results(new_chunks):
             report.warn(*result.notes)
+            broken += result.broken
             mark = sink.mark.after(
                 done.end, done.digest, result.known, result.unknown, result.doubtful
             )
@@ -115,6 +128,9 @@ def translate(command: TranslateCommand) -> None:
             report(done.end)
         _finish(sink, lines, command.run, report)
     model.keep_export()
+    if command.strict and broken:
+        say(f"{counted(broken, 'string')} would break, and stand as they were")
+        raise typer.Exit(1)
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:

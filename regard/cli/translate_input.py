@@ -22,6 +22,7 @@ NOT_FOR_PAGES = (
     "alignments",
     "format",
     "keep",
+    "dialect",
     "resume",
     "cluster",
     "column",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -88,7 +88,7 @@ class Translator(ABC):
     may call it at once.
     """
 
-    def translate(
+    def translate(  # noqa: PLR0913 - all by keyword
         self,
         texts: str | Sequence[str],
         *,
@@ -97,6 +97,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
+        dialect: str = "",
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay
@@ -109,6 +110,9 @@ class Translator(ABC):
           given RE2 patterns in lines without constraints, and lines in capitals are read in letters
           that the model knows. If nbest, alignments or readings are asked for, this holds for at
           most two placeholders of a line, by the model's copy tokens.
+        - `dialect`: keep the contracts of strings of programs in this dialect, such as c, icu or
+          html, or for auto in that of each line: a sentence whose code would be broken stands as it
+          was, and the translation is `broken`.
         - `search` overrides the model's search settings.
 
         Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
@@ -121,13 +125,14 @@ class Translator(ABC):
             readings=readings,
             constraints=constraints,
             keep=keep,
+            dialect=dialect,
             **search,
         )
         translations = call.run()
         self._warn(translations)
         return translations
 
-    def begin(
+    def begin(  # noqa: PLR0913 - those of `translate`
         self,
         texts: str | Sequence[str],
         *,
@@ -136,6 +141,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
+        dialect: str = "",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate lines as `translate` does, but without warnings of notes.
@@ -149,6 +155,11 @@ class Translator(ABC):
         wanted = Wanted(nbest, alignments, readings)
         decoder = self._decoder(len(lines), wanted, constraints, search)
         rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
+        if dialect:
+            # Imported late, since most texts are no strings of programs.
+            from regard.text.contracts import checked_dialect
+
+            rules = replace(rules, dialect=checked_dialect(dialect))
         return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
 
     def begin_texts(

@@ -51,6 +51,17 @@ class TranslateCommand:
             "Give placeholders and addresses to the model, as a line with a prefix or terms does.",
         ),
     ] = False
+    dialect: Annotated[
+        str,
+        Option(
+            "Keep the contracts of strings of programs: auto, or c, python, icu, html …; a string "
+            "that would break stays as it was.",
+        ),
+    ] = ""
+    strict: Annotated[
+        bool,
+        Option("With --dialect: end with status 1 if a string would break."),
+    ] = False
     with_: With = ()
     input: Annotated[
         Literal["auto", "text", "jsonl", "html", "xml"],

@@ -30,6 +30,8 @@ BREACHES = frozenset(
     }
 )
 """Kinds of faults that break a string; other faults are of its words."""
+AUTO = "auto"
+"""Stands for the dialect that each line speaks for by itself."""
 NUMBER, SIGN = "number", "symbol"
 CODE = re.compile(r"[^\d\s.,'’:/-]")
 """A sign that numbers do not have."""
@@ -48,18 +50,27 @@ class CodeSpan(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def dialect_of(line: str) -> str:
-    """Return the dialect that a line by itself speaks for."""
+def _recognised(line: str) -> str:
     return recognise([line])
 
 
-def breaches(line: str, translation: str) -> list[Fault]:
+def checked_dialect(dialect: str) -> str:
+    """Return the name of a dialect, `auto`, or nothing. Raises UsageError for other names."""
+    return get_dialect(dialect).name if dialect not in ("", AUTO) else dialect
+
+
+def dialect_of(line: str, dialect: str) -> str:
+    """Return the dialect of a line: the given one, or for `auto` what it speaks for by itself."""
+    return _recognised(line) if dialect == AUTO else dialect
+
+
+def breaches(line: str, translation: str, dialect: str = AUTO) -> list[Fault]:
     """Return the faults by which a translation breaks the contract of its line; none if the line
     has no code.
     """
-    if not code_spans(line):
+    if not code_spans(line, dialect):
         return []
-    faults = judge(line, translation, dialect_of(line))
+    faults = judge(line, translation, dialect_of(line, dialect))
     return [fault for fault in faults if fault.kind in BREACHES]
 
 
@@ -68,9 +79,9 @@ def is_of_number(fault: Fault) -> bool:
     return not CODE.search(fault.what)
 
 
-def breaks_code(line: str, translation: str) -> bool:
+def breaks_code(line: str, translation: str, dialect: str = AUTO) -> bool:
     """Return whether a translation breaks code of its line, and not only numbers."""
-    return not all(map(is_of_number, breaches(line, translation)))
+    return not all(map(is_of_number, breaches(line, translation, dialect)))
 
 
 def describe_breaches(faults: list[Fault]) -> str:
@@ -80,18 +91,18 @@ def describe_breaches(faults: list[Fault]) -> str:
     return f"the translation does not keep what its line has: {shown}{rest}"
 
 
-def code_spans(line: str, own: object = None) -> list[CodeSpan]:
+def code_spans(line: str, dialect: str = AUTO, own: object = None) -> list[CodeSpan]:
     """Return the code of a line in order: what the contracts of its dialect know, then what
     `find_spans` finds, then single signs. Signs beside a number are part of it.
     """
-    dialect = get_dialect(dialect_of(line))
+    rules = get_dialect(dialect_of(line, dialect))
     contract = [
         span
-        for span in scan(line, dialect)
+        for span in scan(line, rules)
         if span.end > span.start and not span.rule.free
     ]
     spans = [*_paired(contract), *map(CodeSpan, find_spans(line, own))]
-    is_counted = bool(dialect.grammar and dialect.grammar.counted)
+    is_counted = bool(rules.grammar and rules.grammar.counted)
     signs = {*table()["signs"]} - {"#"} | ({"#"} if is_counted else set())
     spans += (
         CodeSpan(Span(place, place + 1, SIGN))

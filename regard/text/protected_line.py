@@ -14,7 +14,7 @@ from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
-from regard.text.contracts import CodeSpan, code_spans
+from regard.text.contracts import AUTO, CodeSpan, code_spans
 
 if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
@@ -98,12 +98,14 @@ def protect_line(
     return _in_markup(line, [CodeSpan(span) for span in spans], sentences)
 
 
-def protect_code(line: str, own: object = None) -> ProtectedLine | None:
-    """Replace all code of a line, by the contracts of its dialect, by tags in XML; return None if
+def protect_code(
+    line: str, dialect: str = AUTO, own: object = None
+) -> ProtectedLine | None:
+    """Replace all code of a line, by the contract of its dialect, by tags in XML; return None if
     it has none.
     """
     line = INVISIBLE.sub("", line)
-    spans = code_spans(line, own)
+    spans = code_spans(line, dialect, own)
     return _in_markup(line, spans, sentences=False) if spans else None
 
 

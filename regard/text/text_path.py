@@ -81,13 +81,15 @@ class PathRules:
     """Rules for reading lines and correcting translations.
 
     `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
-    in the translation by itself.
+    in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
+    `auto`: that of each line; empty: no contract is.
     """
 
     reader: CaseReader
     copies: str = ""
     keep: Keep = True
     wanted: Wanted = BEST_TEXT
+    dialect: str = ""
 
     @property
     def user_patterns(self) -> object:
@@ -279,7 +281,7 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     protected = _protected(label, rules.copies, patterns, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
-    best = yield from _try(label, protected, rules.reader, patterns, is_retry=False)
+    best = yield from _try(label, protected, rules, patterns, is_retry=False)
     assert best is not None, "the first try has translations"
 
     for protect in _further_tries(label, rules, best):
@@ -287,9 +289,7 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
         protected = protect()
         if not best.faults or protected == previous:  # the result would be the same
             continue
-        outcome = yield from _try(
-            label, protected, rules.reader, patterns, is_retry=True
-        )
+        outcome = yield from _try(label, protected, rules, patterns, is_retry=True)
         if outcome is None:
             break
         if outcome.faults < best.faults:
@@ -299,11 +299,13 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     if mnemonic:
         result = _with_mnemonic(result, line, mnemonic, rules.reader)
     if best.breaches and rules.wanted.is_text:
-        return _marked_broken(result, line, best.breaches)
+        return _marked_broken(result, line, rules.dialect, best.breaches)
     return _with_notes(result, best.note)
 
 
-def _marked_broken(result: Translation, line: str, faults: list[Fault]) -> Translation:
+def _marked_broken(
+    result: Translation, line: str, dialect: str, faults: list[Fault]
+) -> Translation:
     """Return a translation that breaks the contract of its line, marked; the parts whose code it
     would break stand as they were. Where numbers alone differ, the translation stands, since it
     breaks no program.
@@ -313,17 +315,17 @@ def _marked_broken(result: Translation, line: str, faults: list[Fault]) -> Trans
     if all(is_of_number(fault) for fault in faults):
         return result
     whole = line.strip()
-    parts = [_unbroken(part) for part in result.parts]
+    parts = [_unbroken(part, dialect) for part in result.parts]
     text = _with_texts(result, parts)
-    if text is None or breaks_code(whole, text):
+    if text is None or breaks_code(whole, text, dialect):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score)]
     return replace(result, text=text, tokens=(), parts=tuple(parts))
 
 
-def _unbroken(part: TranslatedPart) -> TranslatedPart:
+def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
     """Return a part as it was if its translation would break its code."""
-    if breaks_code(part.source, part.text):
+    if breaks_code(part.source, part.text, dialect):
         return part._replace(text=part.source.strip())
     return part
 
@@ -351,11 +353,13 @@ def _further_tries(
         return []
     patterns = rules.user_patterns
     if len(line) <= LONG:
-        return [
+        tries: list[Callable[[], ProtectedLine | None]] = [
             partial(_protected, line, rules.copies, patterns, KEPT_ON_RETRY),
             partial(_protected, line, "", patterns, KEPT_ON_RETRY),
-            partial(_protected_code, line, patterns),
         ]
+        if rules.dialect:
+            tries.append(partial(_protected_code, line, rules.dialect, patterns))
+        return tries
     if first.result.is_complete:
         return []
     return [partial(_protected, line, "", patterns, KEPT)]
@@ -364,7 +368,7 @@ def _further_tries(
 def _try(
     line: str,
     protected: ProtectedLine | None,
-    reader: CaseReader,
+    rules: PathRules,
     patterns: object,
     is_retry: bool,
 ) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
@@ -372,7 +376,7 @@ def _try(
     time.
     """
     texts = (line,) if protected is None else protected.lines
-    cases = [reader.read(text) for text in texts]
+    cases = [rules.reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
         links = protected is not None and protected.needs_links
@@ -387,8 +391,8 @@ def _try(
     result = parts[0] if protected is None else _joined(protected, parts)
     note = _note(line, result, patterns)
     broken = list[Fault]()
-    if may_have_spans(line):
-        broken = breaches(line, result.text)
+    if rules.dialect and may_have_spans(line):
+        broken = breaches(line, result.text, rules.dialect)
     faults = 2 * len(broken)
     if note:
         faults += 2 * sum(map(len, differing_spans(line, result.text, patterns)))
@@ -436,9 +440,9 @@ def _protected(
     return protected
 
 
-def _protected_code(line: str, patterns: object) -> ProtectedLine | None:
+def _protected_code(line: str, dialect: str, patterns: object) -> ProtectedLine | None:
     """Replace all code of a line, as `_protected` does with spans."""
-    protected = protect_code(line, patterns)
+    protected = protect_code(line, dialect, patterns)
     if protected is None or (len(protected.lines) > 1 and LANGUAGE_CODE.match(line)):
         return None
     return protected

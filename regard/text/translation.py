@@ -53,8 +53,8 @@ class Translation:
     - `nbest`: the hypotheses, best first, if more than one was asked for.
     - `repetition`: a text that the translation keeps repeating, and how often, which indicates
       failure.
-    - `broken`: code or numbers of the line are lost or altered. Sentences whose code would be broken
-      stand as they were.
+    - `broken`: code or numbers of the line are lost or altered, where its contract is to be kept.
+      Sentences whose code would be broken stand as they were.
     - `notes`: remarks in sentences, such as that the line was split or has lost a placeholder.
     - `ids`, `log_probs`: the token ids of the model's output and their log-probabilities, if
       available.

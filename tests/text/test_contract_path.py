@@ -31,7 +31,8 @@ def translated(line: str, change: Callable[[str], str]) -> tuple[Translation, in
         ]
         return [Translation(part.text, (), 0.0, parts=(part,)) for part in parts]
 
-    rules = PathRules(CaseReader(("", ""), lambda text: [*map(ord, text)]))
+    reader = CaseReader(("", ""), lambda text: [*map(ord, text)])
+    rules = PathRules(reader, dialect="auto")
     (result,) = run_path(lines_path([line], rules, [True]), decode)
     return result, tries
 
@@ -94,7 +95,7 @@ def test_only_the_sentence_that_breaks_is_left() -> None:
         return [Translation(text, (), 0.0, parts=parts)]
 
     reader = CaseReader(("", ""), lambda text: [*map(ord, text)])
-    rules = PathRules(reader, COPY_CHARACTERS)
+    rules = PathRules(reader, COPY_CHARACTERS, dialect="auto")
     (result,) = run_path(lines_path(["A dog. Open {x}."], rules, [True]), decode)
     assert (result.text, result.broken) == ("Ein Hund. Open {x}.", True)
     assert [part.text for part in result.parts] == ["Ein Hund.", "Open {x}."]

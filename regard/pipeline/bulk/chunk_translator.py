@@ -23,7 +23,7 @@ UNLEARNT = "the model has not learnt such sentences, so what follows is probably
 @dataclass(frozen=True)
 class ChunkResult:
     """Formatted results and warnings of a chunk, and its numbers of lines in known script, in
-    unknown script, and doubtful.
+    unknown script, doubtful, and broken.
     """
 
     text: str
@@ -31,6 +31,7 @@ class ChunkResult:
     known: int
     unknown: int
     doubtful: int = 0
+    broken: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class ChunkTranslator:
         doubtful = sum(translation.doubtful for translation in translations)
         if note or (self.typed and doubtful):
             notes.append(note or UNLEARNT)
-        return ChunkResult(text, tuple(notes), known, unknown, doubtful)
+        broken = sum(translation.broken for translation in translations)
+        return ChunkResult(text, tuple(notes), known, unknown, doubtful, broken)
 
 
 def unknown_script(

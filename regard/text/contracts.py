@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from regard.contracts.dialects import get_dialect, table
 from regard.contracts.faults import Fault
@@ -14,6 +14,9 @@ from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
 from regard.data.spans import Span, find_spans
+from regard.data.text import INVISIBLE
+from regard.text.protected_line import CodeSpan, ProtectedLine, in_markup
+from regard.text.translation import TranslatedPart, Translation
 
 BREACHES = frozenset(
     {
@@ -39,14 +42,6 @@ JOINED = frozenset({NUMBER, SIGN, "unit"})
 """Kinds of spans that are one if they stand beside a number."""
 SHOWN = 3
 """Faults that a note names."""
-
-
-class CodeSpan(NamedTuple):
-    """A span of code; `pair` numbers the pair that it opens or closes, if it does."""
-
-    span: Span
-    pair: int | None = None
-    closes: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -152,3 +147,56 @@ def _paired(spans: list[ContractSpan]) -> Iterator[CodeSpan]:
         if kind == "message":
             pair = None
         yield CodeSpan(Span(span.start, span.end, kind), pair, closes)
+
+
+def protect_code(
+    line: str, dialect: str = AUTO, own: object = None
+) -> ProtectedLine | None:
+    """Replace all code of a line, by the contract of its dialect, by tags in XML; return None if
+    it has none.
+    """
+    line = INVISIBLE.sub("", line)
+    spans = code_spans(line, dialect, own)
+    return in_markup(line, spans, sentences=False) if spans else None
+
+
+def mark_broken(
+    result: Translation, line: str, dialect: str, faults: list[Fault]
+) -> Translation:
+    """Return a translation that breaks the contract of its line, marked; the parts whose code it
+    would break stand as they were. Where numbers alone differ, the translation stands, since it
+    breaks no program.
+    """
+    notes = (*result.notes, describe_breaches(faults))
+    result = replace(result, broken=True, notes=notes)
+    if all(is_of_number(fault) for fault in faults):
+        return result
+    whole = line.strip()
+    parts = [_unbroken(part, dialect) for part in result.parts]
+    text = _with_texts(result, parts)
+    if text is None or breaks_code(whole, text, dialect):
+        text = whole
+        parts = [TranslatedPart(whole, whole, result.score)]
+    return replace(result, text=text, tokens=(), parts=tuple(parts))
+
+
+def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
+    """Return a part as it was if its translation would break its code."""
+    if breaks_code(part.source, part.text, dialect):
+        return part._replace(text=part.source.strip())
+    return part
+
+
+def _with_texts(result: Translation, parts: Sequence[TranslatedPart]) -> str | None:
+    """Return the text of a translation with other texts of its parts; None if these do not follow
+    each other in it.
+    """
+    text = ""
+    end = 0
+    for old, new in zip(result.parts, parts, strict=True):
+        place = result.text.find(old.text, end)
+        if place < 0:
+            return None
+        text += result.text[end:place] + new.text
+        end = place + len(old.text)
+    return text + result.text[end:]

@@ -7,14 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
-from regard.data.spans import KEPT, find_spans
+from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
-from regard.text.contracts import AUTO, CodeSpan, code_spans
 
 if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
@@ -25,6 +24,14 @@ MOST_COPIED = 2
 If there are more, models leave out most of them, and translate the remaining text less well.
 """
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
+
+
+class CodeSpan(NamedTuple):
+    """A span of code; `pair` numbers the pair that it opens or closes, if it does."""
+
+    span: Span
+    pair: int | None = None
+    closes: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,21 +102,10 @@ def protect_line(
         layout = split_text(with_tokens, sentences=sentences)
         return ProtectedLine(layout, texts, Copies.of(line, ranges, copies))
 
-    return _in_markup(line, [CodeSpan(span) for span in spans], sentences)
+    return in_markup(line, [CodeSpan(span) for span in spans], sentences)
 
 
-def protect_code(
-    line: str, dialect: str = AUTO, own: object = None
-) -> ProtectedLine | None:
-    """Replace all code of a line, by the contract of its dialect, by tags in XML; return None if
-    it has none.
-    """
-    line = INVISIBLE.sub("", line)
-    spans = code_spans(line, dialect, own)
-    return _in_markup(line, spans, sentences=False) if spans else None
-
-
-def _in_markup(line: str, spans: Sequence[CodeSpan], sentences: bool) -> ProtectedLine:
+def in_markup(line: str, spans: Sequence[CodeSpan], sentences: bool) -> ProtectedLine:
     """Replace spans by tags in XML."""
     # Imported late, since few lines have such spans.
     from regard.text.markup.document import parse_markup

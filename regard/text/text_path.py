@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, product
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
-from regard.contracts.faults import Fault
 from regard.data.copy_tokens import Copies
 from regard.data.spans import (
     KEPT,
@@ -23,10 +22,12 @@ from regard.data.spans import (
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
-from regard.text.contracts import breaches, breaks_code, describe_breaches, is_of_number
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
-from regard.text.protected_line import ProtectedLine, protect_code, protect_line
+from regard.text.protected_line import ProtectedLine, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts
+
+if TYPE_CHECKING:
+    from regard.contracts.faults import Fault
 
 Keep = bool | Sequence[str]
 """True keeps spans that are not language, False keeps nothing; a list of patterns keeps their
@@ -299,50 +300,10 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     if mnemonic:
         result = _with_mnemonic(result, line, mnemonic, rules.reader)
     if best.breaches and rules.wanted.is_text:
-        return _marked_broken(result, line, rules.dialect, best.breaches)
+        from regard.text.contracts import mark_broken
+
+        return mark_broken(result, line, rules.dialect, best.breaches)
     return _with_notes(result, best.note)
-
-
-def _marked_broken(
-    result: Translation, line: str, dialect: str, faults: list[Fault]
-) -> Translation:
-    """Return a translation that breaks the contract of its line, marked; the parts whose code it
-    would break stand as they were. Where numbers alone differ, the translation stands, since it
-    breaks no program.
-    """
-    notes = (*result.notes, describe_breaches(faults))
-    result = replace(result, broken=True, notes=notes)
-    if all(is_of_number(fault) for fault in faults):
-        return result
-    whole = line.strip()
-    parts = [_unbroken(part, dialect) for part in result.parts]
-    text = _with_texts(result, parts)
-    if text is None or breaks_code(whole, text, dialect):
-        text = whole
-        parts = [TranslatedPart(whole, whole, result.score)]
-    return replace(result, text=text, tokens=(), parts=tuple(parts))
-
-
-def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
-    """Return a part as it was if its translation would break its code."""
-    if breaks_code(part.source, part.text, dialect):
-        return part._replace(text=part.source.strip())
-    return part
-
-
-def _with_texts(result: Translation, parts: Sequence[TranslatedPart]) -> str | None:
-    """Return the text of a translation with other texts of its parts; None if these do not follow
-    each other in it.
-    """
-    text = ""
-    end = 0
-    for old, new in zip(result.parts, parts, strict=True):
-        place = result.text.find(old.text, end)
-        if place < 0:
-            return None
-        text += result.text[end:place] + new.text
-        end = place + len(old.text)
-    return text + result.text[end:]
 
 
 def _further_tries(
@@ -392,6 +353,9 @@ def _try(
     note = _note(line, result, patterns)
     broken = list[Fault]()
     if rules.dialect and may_have_spans(line):
+        # Imported late, since most texts are no strings of programs.
+        from regard.text.contracts import breaches
+
         broken = breaches(line, result.text, rules.dialect)
     faults = 2 * len(broken)
     if note:
@@ -442,6 +406,8 @@ def _protected(
 
 def _protected_code(line: str, dialect: str, patterns: object) -> ProtectedLine | None:
     """Replace all code of a line, as `_protected` does with spans."""
+    from regard.text.contracts import protect_code
+
     protected = protect_code(line, dialect, patterns)
     if protected is None or (len(protected.lines) > 1 and LANGUAGE_CODE.match(line)):
         return None

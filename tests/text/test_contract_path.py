@@ -11,8 +11,7 @@ import pytest
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import CaseReader
-from regard.text.contracts import code_spans
-from regard.text.protected_line import protect_code
+from regard.text.contracts import code_spans, protect_code
 from regard.text.text_path import PathRules, Request, lines_path, run_path
 from regard.text.translation import TranslatedPart, Translation
 

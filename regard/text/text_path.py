@@ -351,7 +351,7 @@ def _try(
     ]
     result = parts[0] if protected is None else _joined(protected, parts)
     note = _note(line, result, patterns)
-    broken = list[Fault]()
+    broken: list[Fault] = []
     if rules.dialect and may_have_spans(line):
         # Imported late, since most texts are no strings of programs.
         from regard.text.contracts import breaches

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import unicodedata
 from pathlib import Path
 
@@ -247,3 +248,20 @@ def test_a_column_of_a_table_is_translated_as_lines_are(
         status=1,
         because="is a table (--column translates one of its columns)",
     )
+
+
+def test_strings_that_would_break_stay_and_are_marked(
+    regard: Command, translate: str
+) -> None:
+    lines = ["나는 {name} 집에 간다 %1$s [b]빵[/b] <0>을</0>", "Delete {file}?"]
+    write_lines("strings", lines)
+    call = f"{translate} strings --dialect auto"
+    rows = [json.loads(line) for line in regard(f"{call} --format jsonl").lines]
+    for line, row in zip(lines, rows, strict=True):
+        assert not row["broken"] or (row["text"] == line and row["warnings"])
+        assert sorted(re.findall(r"\{\w+\}|%\S+|\[.?b\]|<.?0>", row["text"])) == sorted(
+            re.findall(r"\{\w+\}|%\S+|\[.?b\]|<.?0>", line)
+        )
+    is_broken = any(row["broken"] for row in rows)
+    assert regard.ended(f"{call} --strict").status == int(is_broken)
+    regard.fails(f"{call} --dialect d", because="dialect 'd' is not known")

@@ -51,12 +51,19 @@ def check(command: CheckCommand) -> None:
     say(f"checking the pairs of {' and '.join(files.names)}")
     report = check_files(files, [*_string_judges(command), *_model_judges(command)])
     if table is not None:
-        report.write(table)
+        kept = report.write(table)
         say(f"wrote {table} ({counted(len(report.by_line), 'suspect pair')})")
+        if kept is not None:
+            say(f"another table was there, and is {kept} now")
     for line in FORMATS[command.format](report, files.names[-1]):
         typer.echo(line)
     if command.format == "text" and report.suspects:
-        say("`regard train` does so, unless data.check = false; this changed nothing")
+        say("nothing was changed: training does so (unless data.check = false)")
+        first = "" if table else "write a table by --suspects suspects.csv, "
+        say(
+            f"to correct pairs: {first}fill in its last two columns, and train with "
+            f"--corrections {table or 'suspects.csv'}"
+        )
     if command.strict and any(s.kind not in HARMLESS for s in report.suspects):
         raise typer.Exit(1)
 

@@ -80,7 +80,7 @@ class _Frame:
         self.pieces.append(text)
         self.length += len(text)
 
-    def add_object(self, rule: Rule, text: str, key: str = "") -> None:
+    def add_code(self, rule: Rule, text: str, key: str = "") -> None:
         place = self.length
         self.add_text(STAND_IN)
         self.objects.append(Span(rule, key or text, text, place, place + 1))
@@ -122,11 +122,11 @@ class _Parser:
         elif token == "}" and frame.selector:
             self._close_branch(grammar)
         elif token == "''":
-            frame.add_object(DOUBLED_QUOTE, token)
+            frame.add_code(DOUBLED_QUOTE, token)
         elif token[0] == "'":
-            frame.add_object(QUOTED, token)
+            frame.add_code(QUOTED, token)
         elif token == "#" and frame.selector and frame.selector.is_counted:
-            frame.add_object(ARGUMENT, token)
+            frame.add_code(ARGUMENT, token)
         elif token != "#" and is_inner:
             self._end_branch()
             start = match.end() if token == "|" else match.start()
@@ -139,11 +139,11 @@ class _Parser:
             head = ", ".join(filter(None, match.groups()))
             selector = Selector(head, match[2] in grammar.counted)
             self.frames[-1].selectors.append(selector)
-            self.frames[-1].add_object(SELECTOR, head)
+            self.frames[-1].add_code(SELECTOR, head)
             self._open_branch(grammar, selector, match.end())
         elif match := compiled(grammar.argument).match(self.text, start):
             key = _SPACE.sub("", match[0])
-            self.frames[-1].add_object(ARGUMENT, match[0], key)
+            self.frames[-1].add_code(ARGUMENT, match[0], key)
             self.position = match.end()
         else:
             beginning = self.text[start : start + 20]

@@ -29,6 +29,7 @@ class Corpus:
     pairs: tuple[Pair, ...] | FilePairs
     report: CorpusReport
     suspects: frozenset[int] = frozenset()  # lines of pairs that are not held out
+    reviewed: frozenset[int] = frozenset()  # lines of pairs that somebody has corrected
 
     @property
     def sources(self) -> list[str]:
@@ -124,5 +125,6 @@ def read_corpus(
             pairs += compress(chunk, keep)
     report = pair_filter.report(name, reader)
     if on_disk:
-        return Corpus(FilePairs(files, np.concatenate(masks)), report)
-    return Corpus(tuple(pairs), report)
+        pairs_on_disk = FilePairs(files, np.concatenate(masks))
+        return Corpus(pairs_on_disk, report, reviewed=frozenset(reader.corrected))
+    return Corpus(tuple(pairs), report, reviewed=frozenset(reader.corrected))

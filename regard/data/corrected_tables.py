@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.common.atomic import write_bytes
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes
 from regard.data.spreadsheets import read_spreadsheet
@@ -30,6 +31,26 @@ def named_cells(path: Path, columns: Sequence[str]) -> list[list[str]]:
             return [[row[place].strip() for place in places] for row in complete]
     first = ", ".join(rows[0]) if rows else "nothing"
     raise DataError(f"{path}: wanted the columns {', '.join(columns)}, got {first:.80}")
+
+
+def write_table(path: Path, content: bytes) -> Path | None:
+    """Write a table, and keep another one of that name, in which somebody may have written, under a
+    numbered name, which is returned.
+    """
+    kept = None
+    if path.is_file() and path.read_bytes() != content:
+        kept = numbered(path)
+        write_bytes(kept, path.read_bytes())
+    write_bytes(path, content)
+    return kept
+
+
+def numbered(path: Path) -> Path:
+    """Return the first name with a number that no file has."""
+    number = 1
+    while (name := path.with_stem(f"{path.stem}-{number}")).exists():
+        number += 1
+    return name
 
 
 def _delimited_rows(path: Path) -> list[list[str]]:

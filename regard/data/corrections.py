@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from regard.common.atomic import write_bytes
 from regard.common.errors import DataError
-from regard.data.corrected_tables import named_cells
+from regard.data.corrected_tables import named_cells, numbered
 
 TRANSLATIONS = "test-translations.csv"
 """The table in a run folder."""
@@ -33,10 +33,7 @@ def write_translations(run: Path, rows: Iterable[tuple[str, str, str]]) -> Path:
     """
     path = run / TRANSLATIONS
     if path.exists() and _is_corrected(path):
-        number = 1
-        while (kept := path.with_stem(f"{path.stem}-{number}")).exists():
-            number += 1
-        path.rename(kept)
+        path.rename(numbered(path))
     table = io.StringIO(newline="")
     writer = csv.writer(table)
     writer.writerow(_COLUMNS)

@@ -32,7 +32,7 @@ from regard.data.caption_formats import (
 )
 from regard.data.delimited import read_delimited
 from regard.data.languages import Languages, languages_of_name
-from regard.data.pair_corrections import read_corrections
+from regard.data.pair_corrections import Corrections
 from regard.data.pairs import Dropped, format_lines
 from regard.data.spreadsheets import MAX_BYTES, read_spreadsheet
 from regard.data.table_columns import (
@@ -75,7 +75,7 @@ class PairFiles:
     languages: Languages = field(default_factory=Languages)
     """The languages by which columns are chosen."""
     corrections: str | None = None
-    """A table of suspect pairs with corrections (`read_corrections`)."""
+    """A table of suspect pairs with corrections (`Corrections`)."""
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
@@ -107,7 +107,8 @@ class PairReader:
 
     After the last pair, `count` is the number of lines and `notes` describes the repairs. All that
     is wrong with the files is raised then, in one DataError. The `columns` of a table are known
-    with the first pair. Pairs are corrected by the table of corrections, if there is one.
+    with the first pair. Pairs are corrected by the table of corrections, if there is one; their
+    lines are `corrected` then.
     """
 
     def __init__(self, files: PairFiles) -> None:
@@ -115,30 +116,20 @@ class PairReader:
         self.count = 0
         self.notes: tuple[str, ...] = ()
         self.columns = Columns()
+        self.corrected = set[int]()
 
     def __iter__(self) -> Iterator[Row]:
         name = self.files.corrections
         if name is None:
             yield from self._read()
             return
-        corrections = read_corrections(name)
-        causes = []
+        corrections = Corrections(name)
         for line, row in enumerate(self._read(), 1):
-            correction = corrections.pop(line, None)
-            if correction is None:
-                yield row
-                continue
-            reason = correction.why_not(row)
-            if reason:
-                causes.append(f"{name}: line {line} of the pairs {reason}")
-            yield correction.corrected
-        causes += [
-            f"{name}: the pairs have no line {line:,}; they end with line {self.count:,}"
-            for line in corrections
-        ]
-        if causes:
-            remedy = "these corrections are of other pairs; check them again (`regard check`)"
-            raise DataError(*causes, remedy)
+            corrected = corrections.of(line, row)
+            if corrected is not None:
+                self.corrected.add(line)
+            yield corrected or row
+        self.notes = (*self.notes, *corrections.notes())
 
     def _read(self) -> Iterator[Row]:
         if self.files.pairs is not None:
@@ -231,13 +222,6 @@ def open_table(name: str, max_line: int = MAX_LINE) -> tuple[LineReader, Table]:
         return reader, read_spreadsheet(reader, sheet)
     assert form.open_table is not None
     return reader, form.open_table(reader)
-
-
-def reviewed_lines(files: PairFiles) -> frozenset[int]:
-    """Return the lines of the pairs that somebody has corrected."""
-    if files.corrections is None:
-        return frozenset()
-    return frozenset(read_corrections(files.corrections))
 
 
 def is_table(name: str) -> bool:

@@ -26,7 +26,6 @@ from regard.data.corpus import Corpus, read_corpora
 from regard.data.corpus_facts import CorpusDigest, CorpusFacts, Overlap
 from regard.data.corpus_settings import EVALUATION, CorpusSettings
 from regard.data.examples import encode_pairs, pair_variation, resampler
-from regard.data.file_formats import reviewed_lines
 from regard.data.holdout import held_out_report, hold_out
 from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
@@ -353,8 +352,9 @@ def _encode(request: DataRequest, on_disk: bool) -> PreparedData:
         summary.write(folder)
     prepared = _prepared(request, tokenizer, examples, evaluation, summary, links)
     for table, check_report in suspects.items():
-        if check_report.suspects:
-            check_report.write(request.run / table)
+        if check_report.suspects and (kept := check_report.write(request.run / table)):
+            note = f"another {table} was there, and is {kept.name} now"
+            prepared = replace(prepared, report=(*prepared.report, note))
     return prepared
 
 
@@ -365,9 +365,8 @@ def _check(data: CorpusSettings, train: dict[str, Corpus]) -> dict[str, CheckRep
     reports = dict[str, CheckReport]()
     for name, corpus in train.items():
         table = SUSPECTS if name == "train" else f"suspects-{name}.tsv"
-        reviewed = reviewed_lines(data.training_files[name])
         has_links = name in data.alignment_files
-        train[name], reports[table] = checked(corpus, table, reviewed, has_links)
+        train[name], reports[table] = checked(corpus, table, has_links)
     return reports
 
 

@@ -266,6 +266,13 @@ def test_what_is_usual_in_a_task_is_no_dirt(task: str) -> None:
     assert bool(report.notes) == (task in ("classify", "correct"))
 
 
+def test_keys_are_no_translations_some_lines_away() -> None:
+    pairs = [(f"ui.menu.{n:05}", target) for n, (_, target) in enumerate(clean_pairs())]
+    assert all(shift.offset is None for shift in report_on(pairs).shifts)
+    words = [(f"{n} {n}", target) for n, (_, target) in enumerate(clean_pairs())]
+    assert not any(s.proposal for s in report_on(words).suspects)
+
+
 def test_few_pairs_are_not_judged() -> None:
     assert report_on([("나", "I"), ("너", "you")] * 5).suspects == ()
     assert report_on([]).suspects == ()

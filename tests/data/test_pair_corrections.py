@@ -11,10 +11,10 @@ from helpers.spreadsheets import write_xlsx
 from regard.common.errors import DataError
 from regard.data.checking.check import CheckReport, check_files
 from regard.data.checking.suspects import Suspect
-from regard.data.corpus import read_corpora, read_corpus
+from regard.data.corpus import Corpus, read_corpora, read_corpus
 from regard.data.corpus_settings import CorpusSettings
 from regard.data.file_formats import PairFiles
-from regard.data.pair_corrections import COLUMNS, read_corrections
+from regard.data.pair_corrections import COLUMNS, Corrections
 
 PAIRS = ("Go home.\tDźi domoj.", "Wait!\t", "Say no.\tPraj nÄ›.", "Bad\t#REF!")
 SUSPECTS = (
@@ -113,33 +113,69 @@ def test_a_pair_that_was_corrected_is_no_longer_suspect(tmp_path: Path) -> None:
     assert not confirmed.is_dropped(8)
 
 
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        (["x\ta\tb\tc\td"], "wanted the number of a line, got 'x'"),
-        (["1\ta\tb\tc\t"], "line 1 has only one proposed side"),
-        (["1\ta\tb\tc\td", "1\ta\tb\te\tf"], "line 1 is corrected twice"),
-        (
-            ["1\tGo away.\tDźi preč.\tc\td"],
-            "line 1 of the pairs was Go away. ↔ Dźi preč., and is Go home. ↔ Dźi domoj. now",
-        ),
-        (["9\ta\tb\tc\td"], "the pairs have no line 9; they end with line 4"),
-    ],
-)
-def test_corrections_of_other_pairs_are_refused(
-    tmp_path: Path, pairs: Path, rows: list[str], sentence: str
-) -> None:
+def corrected(tmp_path: Path, pairs: Path, rows: list[str]) -> Corpus:
     path = tmp_path / "suspects.tsv"
     header = "line\tsource\ttarget\tproposed source\tproposed target"
     path.write_text("\n".join([header, *rows]), encoding="utf-8")
+    return read_corpus(PairFiles(pairs=pairs, corrections=str(path)))
+
+
+def test_pairs_are_found_by_their_texts(tmp_path: Path, pairs: Path) -> None:
+    rows = [
+        "9\tGo home.\tDźi domoj.\tGo!\tDźi!",  # it stood elsewhere
+        "2\tWait!\t\t\tČakaj!",  # only the side that was empty
+        "7\tGone\tPreč\tGone.\tPreč.",
+        "3\tSay no.\tPraj ně.\t\t",  # changed in the wrong column
+    ]
+    corpus = corrected(tmp_path, pairs, rows)
+    assert [(p.line, p.source, p.target) for p in corpus] == [
+        (1, "Go!", "Dźi!"),
+        (2, "Wait!", "Čakaj!"),
+        (3, "Say no.", "Praj nÄ›."),
+        (4, "Bad", "#REF!"),
+    ]
+    assert corpus.reviewed == {1, 2}
+    table = tmp_path / "suspects.tsv"
+    assert corpus.report.notes[-3:] == (
+        f"{table}: 2 pairs corrected",
+        f"{table}: 1 correction not used, as no pair has these texts now (line 7)",
+        f"{table}: source or target was changed (line 3), which corrects nothing: write into the "
+        "columns proposed source and proposed target",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("x\ta\tb\tc\td", "wanted the number of a line, got 'x'"),
+        ("1\ta\t\tc\t", "line 1 has a side that is empty"),
+        ("1\ta\tb\tc\td", "none of the corrected pairs is there (line 1)"),
+    ],
+)
+def test_corrections_of_other_pairs_are_refused(
+    tmp_path: Path, pairs: Path, row: str, sentence: str
+) -> None:
     with pytest.raises(DataError) as raised:
-        read_corpus(PairFiles(pairs=pairs, corrections=str(path)))
+        corrected(tmp_path, pairs, [row])
     assert sentence in str(raised.value)
-    assert str(path) in str(raised.value)
+    assert "suspects.tsv" in str(raised.value)
+
+
+def test_a_table_that_was_corrected_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    report = CheckReport(4, SUSPECTS)
+    assert report.write(path) is None
+    assert report.write(path) is None
+    path.write_bytes(b"corrected")
+    assert report.write(path) == tmp_path / "a-1.csv"
+    path.write_bytes(b"again")
+    assert report.write(path) == tmp_path / "a-2.csv"
+    assert (tmp_path / "a-1.csv").read_bytes() == b"corrected"
+    assert (tmp_path / "a-2.csv").read_bytes() == b"again"
 
 
 def test_a_table_of_something_else_is_refused(tmp_path: Path, pairs: Path) -> None:
     with pytest.raises(DataError, match="wanted the columns line, source, target"):
-        read_corrections(str(pairs))
+        Corrections(str(pairs))
     with pytest.raises(ValueError, match="exclude alignments"):
         CorpusSettings(pairs=str(pairs), corrections=str(pairs), alignments=str(pairs))

@@ -13,7 +13,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from regard.common.atomic import write_bytes
 from regard.common.counting import counted
 from regard.data.checking.lexicon import Floats
 from regard.data.checking.pair_checker import BLOCK, PairChecker, stays_in_block
@@ -28,11 +27,11 @@ from regard.data.checking.shifts import (
 )
 from regard.data.checking.suspects import KINDS, MAY_BE_USUAL, Suspect
 from regard.data.checking.text_damage import letters_of
+from regard.data.corrected_tables import write_table
 from regard.data.file_formats import (
     SKIPPED,
     PairFiles,
     PairReader,
-    reviewed_lines,
 )
 from regard.data.file_pairs import FilePairs
 from regard.data.pair_corrections import COLUMNS
@@ -114,9 +113,10 @@ class CheckReport:
             if suspect.action == "repaired" and suspect.proposal is not None
         }
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path) -> Path | None:
         """Write the suspects as a table, a row for each line, for whoever wrote the corpus: TSV, or
-        CSV by the name. The mark at the beginning tells spreadsheets that it is UTF-8.
+        CSV by the name. Another table of that name is kept, and its new name returned. The mark at
+        the beginning tells spreadsheets that it is UTF-8.
         """
         text = io.StringIO(newline="")
         delimiter = "," if path.suffix.lower() == ".csv" else "\t"
@@ -137,7 +137,7 @@ class CheckReport:
                     *next(proposals, ("", "")),
                 )
             )
-        write_bytes(path, text.getvalue().encode("utf-8-sig"))
+        return write_table(path, text.getvalue().encode("utf-8-sig"))
 
 
 def check_files(files: PairFiles, further: Sequence[Judge] = ()) -> CheckReport:
@@ -150,7 +150,7 @@ def check_files(files: PairFiles, further: Sequence[Judge] = ()) -> CheckReport:
     pairs: Sequence[Pair] | Pairs = FilePairs(files, np.array(keep, np.bool_))
     if further or len(pairs) <= IN_MEMORY:
         pairs = tuple(pairs)
-    reviewed = reviewed_lines(files)
+    reviewed = frozenset(rows.corrected)
     report = check_pairs(pairs, reviewed)
     suspects = list(report.suspects)
     for judge in further:

@@ -15,17 +15,15 @@ from regard.data.corpus import Corpus
 def checked(
     corpus: Corpus,
     table: str,
-    reviewed: frozenset[int] = frozenset(),
     has_links: bool = False,
 ) -> tuple[Corpus, CheckReport]:
     """Return a corpus without the pairs that training leaves out, and the others repaired; and the
     report on them, which the corpus has too. Suspect pairs that stay are not held out.
 
-    `table`: the name of the table of suspects in the run folder. `reviewed`: lines of pairs that
-    are right, since somebody has corrected them. `has_links`: word links refer to the words of the
-    pairs. Raises DataError if most of the sides do not belong together.
+    `table`: the name of the table of suspects in the run folder. `has_links`: word links refer to
+    the words of the pairs. Raises DataError if most of the sides do not belong together.
     """
-    report = check_pairs(corpus.pairs, reviewed)
+    report = check_pairs(corpus.pairs, corpus.reviewed)
     names = " and ".join(corpus.report.files)
     if 2 * report.shifted > report.pairs:
         raise DataError(
@@ -40,7 +38,7 @@ def checked(
         )
     notes = corpus.report.notes
     if report.suspects:
-        remedy = "corrected there, they come back by data.corrections"
+        remedy = "write into its last two columns, and train anew with data.corrections"
         notes += (*report.lines(), f"all are in {table} of the run folder: {remedy}")
     kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
     suspects = frozenset(

@@ -95,6 +95,8 @@ class PairChecker:
         sources, targets = read_texts(pairs)
         languages = LanguageId.learn({"source": sources, "target": targets})
         lexicon = PairLexicon.learn(pairs)
+        if lexicon is None:
+            return None
         unrelated, usual = lexicon.levels(pairs)
         return cls(
             Lengths.learn(pairs),
@@ -242,7 +244,10 @@ def _best_offset(sample: Sequence[Pair]) -> int:
         offsets = [offset] * len(tried)
         pairs = _with_letters(aligned(tried, offsets))
         if len(pairs) >= 2 * BUCKETS:
-            _, usual = PairLexicon.learn(pairs).levels(pairs)
+            lexicon = PairLexicon.learn(pairs)
+            level, usual = lexicon.levels(pairs) if lexicon else (0, -math.inf)
+            if offset and usual <= level:
+                continue  # as good as sides that are drawn
             if usual > best_usual:
                 best, best_usual = offset, usual
     return best

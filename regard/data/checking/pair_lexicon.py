@@ -32,11 +32,13 @@ class PairLexicon:
     lexicon: Lexicon
 
     @classmethod
-    def learn(cls, pairs: Sequence[Pair]) -> PairLexicon:
-        """Learn from pairs."""
+    def learn(cls, pairs: Sequence[Pair]) -> PairLexicon | None:
+        """Learn from pairs; None if a side has no words, as keys have none."""
         tables = dict[str, int](), dict[str, int]()
         sources, targets = map(Stems, read_texts(pairs), tables)
         sizes = len(tables[0]), len(tables[1])
+        if not all(sizes):
+            return None
         rows = np.arange(len(pairs))
         return cls(tables, Lexicon.learn(sources, targets, rows, sizes))
 

@@ -193,7 +193,8 @@ def _offsets(
             continue
         best = max(medians, key=medians.__getitem__)
         elsewhere = float(np.median([*medians.values()]))
-        if best and medians[best] - elsewhere > CLEAR * (checker.usual - elsewhere):
+        is_clear = medians[best] - elsewhere > CLEAR * (checker.usual - elsewhere)
+        if best and is_clear and medians[best] > checker.unrelated:
             yield best
 
 

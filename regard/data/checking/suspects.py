@@ -51,6 +51,23 @@ HARMLESS = ("no letters", "near-duplicate")
 """Kinds that may be in a test set."""
 
 
+REPAIRED_IN_PLACE = ("garbled", "entities")
+"""Kinds of which a few letters are repaired, which examples show."""
+_BEFORE = 8
+"""Characters before these letters that examples show."""
+
+
+def _first_difference(text: str, other: str) -> int:
+    """Return where two texts begin to differ; 0 if they are equal."""
+    pairs = zip(text, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), 0)
+
+
+def _excerpt_from(text: str, place: int) -> str:
+    """Return a text from shortly before a place on."""
+    return f"…{text[place - _BEFORE :]}" if place > _BEFORE else text
+
+
 @dataclass(frozen=True)
 class Suspect:
     """A suspect pair: its line, what is wrong, and how it could be right, if that is known."""
@@ -64,15 +81,18 @@ class Suspect:
 
     def describe(self) -> str:
         """Return the line with the beginning of both sides, and how the pair could be right."""
-        text = (
-            f"line {self.line}: {excerpt_of(self.source)} ↔ {excerpt_of(self.target)}"
-        )
-        if self.detail:
-            text += f" ({self.detail})"
+        pairs = [(self.source, self.target)]
         if self.proposal is not None:
-            source, target = map(excerpt_of, self.proposal)
-            text += f" → {source} ↔ {target}"
-        return text
+            pairs.append(self.proposal)
+        if self.kind in REPAIRED_IN_PLACE and self.proposal is not None:
+            starts = [*map(_first_difference, *pairs)]
+            pairs = [
+                (_excerpt_from(source, starts[0]), _excerpt_from(target, starts[1]))
+                for source, target in pairs
+            ]
+        shown = [" ↔ ".join(map(excerpt_of, pair)) for pair in pairs]
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"line {self.line}: {' → '.join([shown[0] + detail, *shown[1:]])}"
 
     @property
     def action(self) -> Action:

@@ -87,11 +87,16 @@ class CheckReport:
         """Return the report as lines of text: each kind with its count and examples."""
         lines = [f"{counted(self.pairs, 'pair')}: {len(self.by_line):,} suspect"]
         lines += [*self.notes, *(shift.describe() for shift in self.shifts)]
-        for kind, (action, meaning) in KINDS.items():
+        for kind, (_, meaning) in KINDS.items():
             own = [suspect for suspect in self.suspects if suspect.kind == kind]
             if not own:
                 continue
-            lines.append(f"{kind}: {counted(len(own), 'pair')} {action} ({meaning})")
+            actions = Counter(suspect.action for suspect in own)
+            done = ", ".join(
+                f"{counted(count, 'pair')} {action}"
+                for action, count in actions.most_common()
+            )
+            lines.append(f"{kind}: {done} ({meaning})")
             lines += [f"  {suspect.describe()}" for suspect in own[:EXAMPLES]]
         return lines
 

@@ -60,7 +60,11 @@ def _delimited_rows(path: Path) -> list[list[str]]:
         header = text.partition("\n")[0]
         delimiter = max(",;\t", key=header.count)
         return [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+    except OSError as problem:
+        raise DataError(
+            f"{path}: cannot be read ({problem.strerror}); check its name"
+        ) from None
+    except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(
             f"{path}: cannot be read ({problem}); save it as CSV UTF-8"
         ) from None

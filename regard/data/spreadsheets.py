@@ -96,7 +96,11 @@ def _choose_sheet(
     sheet = book.get_sheet_by_name(name)
     notes = []
     if len(book.sheet_names) > 1:
-        notes.append(f"sheet {name} of {all_names} was read (FILE#SHEET names another)")
+        others = [other for other in book.sheet_names if other != name]
+        others = ", ".join(other for other in book.sheet_names if other != name)
+        notes.append(
+            f"the sheet {name} was read; there is also {others} (FILE#NAME reads another)"
+        )
     if cells := formulas.get(name):
         have = counted(len(cells), "formula has", "formulas have")
         notes.append(

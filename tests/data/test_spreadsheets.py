@@ -52,7 +52,7 @@ def test_the_first_sheet_with_pairs_is_read_unless_another_is_named(
     corpus = read_corpus(PairFiles(pairs=path))
     assert _pairs(corpus) == PAIRS
     assert (
-        f"{path}: sheet Words of About, Words, More words was read"
+        f"{path}: the sheet Words was read; there is also About, More words"
         in corpus.report.notes[0]
     )
     named = PairFiles(pairs=f"{path}#More words")

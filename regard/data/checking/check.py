@@ -83,8 +83,8 @@ class CheckReport:
         """Number of lines whose sides do not belong together."""
         return sum(shift.last - shift.first + 1 for shift in self.shifts)
 
-    def lines(self) -> list[str]:
-        """Return the report as lines of text: each kind with its count and examples."""
+    def lines(self, examples: int = EXAMPLES) -> list[str]:
+        """Return the report as lines of text: each kind with its count and so many examples."""
         lines = [f"{counted(self.pairs, 'pair')}: {len(self.by_line):,} suspect"]
         lines += [*self.notes, *(shift.describe() for shift in self.shifts)]
         for kind, (_, meaning) in KINDS.items():
@@ -97,7 +97,7 @@ class CheckReport:
                 for action, count in actions.most_common()
             )
             lines.append(f"{kind}: {done} ({meaning})")
-            lines += [f"  {suspect.describe()}" for suspect in own[:EXAMPLES]]
+            lines += [f"  {suspect.describe()}" for suspect in own[:examples]]
         return lines
 
     def is_dropped(self, line: int, keeps_lines: bool = False) -> bool:

@@ -39,7 +39,10 @@ def checked(
     notes = corpus.report.notes
     if report.suspects:
         remedy = "write into its last two columns, and train anew with data.corrections"
-        notes += (*report.lines(), f"all are in {table} of the run folder: {remedy}")
+        notes += (
+            *report.lines(examples=0),
+            f"all are in {table} of the run folder: {remedy}",
+        )
     kept = corpus.keep(np.array(mask, np.bool_)).repaired(report.repairs)
     suspects = frozenset(
         suspect.line for suspect in report.suspects if suspect.kind not in HARMLESS

@@ -79,11 +79,11 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def open_live(open_page: Callable[..., Any], page_file: Path) -> Callable[..., Any]:
-    """Return a function that opens the page without a network."""
+    """Return a function that opens the page without a network, and its attention."""
 
     def open_file(wait: str = f"html[data-loaded] {DONE}", **options: Any) -> Any:
         page = open_page(page_file, wait, offline=True, **options)
-        page.click("summary[data-text=how]")
+        page.evaluate("document.getElementById('how').open = true")
         return page
 
     return open_file

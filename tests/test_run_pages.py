@@ -204,7 +204,7 @@ def test_ctrl_c_leaves_card_and_report_of_the_best_weights_and_old_tests_as_hist
     assert weights_update(run) == 8
     assert_all_is_of_the_weights(run)
     card = (run / "README.md").read_text(encoding="utf-8")
-    assert "stopped by SIGINT" in card
+    assert "stopped by Ctrl-C" in card
     assert "- Test on" not in card
     assert "Earlier test, of the weights at update 4" in card
     page = (run / "report.html").read_text(encoding="utf-8")

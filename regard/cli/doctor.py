@@ -54,7 +54,7 @@ def doctor(
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
         *([_torch, _devices] if has_torch else [_no_torch]),
-        *([_scheduling] if sys.platform == "linux" else []),
+        *([_scheduling] if _is_held_up() else []),
         _kernels,
         _memory,
         _folder,
@@ -161,27 +161,22 @@ def _devices() -> tuple[bool, str]:
     return True, "no GPU that PyTorch can use; everything runs on the CPU"
 
 
-def _scheduling() -> tuple[bool, str]:
-    """Report whether Linux schedules sessions as groups, in which case `nice` counts only within a
-    session.
+def _is_held_up() -> bool:
+    """Return whether other work takes half of the processor, which Linux schedules by sessions, so
+    that `nice` counts only within one.
     """
     try:
         is_on = AUTOGROUP.read_text(encoding="utf-8").strip() != "0"
     except OSError:  # the kernel has no autogroup, or the container hides the file
-        return (
-            True,
-            "beside other work: nobody groups processes here, so `nice -n 19` before the other "
-            "work makes room",
-        )
-    if not is_on:
-        return (
-            True,
-            "beside other work: autogroup is off, so `nice -n 19` before the other work makes room",
-        )
+        return False
+    return is_on and os.getloadavg()[0] > (os.cpu_count() or 1) / 2
+
+
+def _scheduling() -> tuple[bool, str]:
     return True, (
-        "beside other work: autogroup is on, so nice counts only within a session (a terminal); to "
-        "make room, write 19 into /proc/PID/autogroup of the other work, or as root -10 into that "
-        "of this session"
+        "beside other work, which is running now: autogroup is on, so nice counts only within a "
+        "session (a terminal); to make room, write 19 into /proc/PID/autogroup of the other work, "
+        "or as root -10 into that of this session"
     )
 
 
@@ -240,6 +235,7 @@ def _extras() -> tuple[bool, str]:
         "fast": "ctranslate2",
         "hf": "transformers",
         "board": "tensorboard",
+        "tables": "python_calamine",
         "vision": "timm",
     }
     installed = [name for name, package in extras.items() if find_spec(package)]

@@ -21,7 +21,7 @@ def publish(command: PublishRequest) -> None:
     from regard.explain.published_checklist import NOTHING_SENT
 
     publication = call_with(publish, command)
-    say(*(f"compared on {comparison}" for comparison in publication.comparisons))
+    say(*publication.comparisons)
     size = sum(publication.sizes.values()) / 1e6
     files = counted(len(publication.sizes), "file")
     say(f"wrote {publication.folder}: {files}, {size:.1f} MB. {NOTHING_SENT}")

@@ -51,6 +51,8 @@ NOT_STREAMED = (
 """Options that `--stream` does not support."""
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """Search options that need whole translations, and so do not support `--stream`."""
+NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".docx")
+"""Ends of the names of files that are read by office programs, and are no text."""
 CONDITIONS = (
     "prefix",
     "term",
@@ -81,6 +83,7 @@ def translate(command: TranslateCommand) -> None:
     kept = list(options.kept_patterns(command.keep, command.no_keep))
     file = "/dev/stdin" if command.file == "-" else table_path(command.file)
     options.check_output(command.output, file, *command.runs)
+    _check_format(command.output)
 
     find_kind = cache(partial(find_input, command))
     model = open_model(command, find_kind)
@@ -102,7 +105,9 @@ def translate(command: TranslateCommand) -> None:
         "dialect": command.dialect,
         **command.settings,
     }
-    translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
+    translate_chunk = ChunkTranslator(
+        lines.name, form, arguments, parser, lines.typed, lines.numbering
+    )
     conditions = {
         "device": model.device,
         **arguments,
@@ -131,6 +136,15 @@ def translate(command: TranslateCommand) -> None:
     if command.strict and broken:
         say(f"{counted(broken, 'string')} would break, and stand as they were")
         raise typer.Exit(1)
+
+
+def _check_format(output: Path | None) -> None:
+    """Raise UsageError for an output that is named like a file of an office program."""
+    if output is not None and output.suffix.lower() in NOT_WRITTEN:
+        raise UsageError(
+            f"--output {output}: translations are written as text, a line for each, and a "
+            f"{output.suffix} is none; write .txt or .csv"
+        )
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:
@@ -203,7 +217,9 @@ def _stream(
     known = 0
     unknown = 0
     for number, line in enumerate(lines, 1):
-        is_unknown, note = unknown_script(translator, lines.name, [line], number)
+        is_unknown, note = unknown_script(
+            translator, lines.name, [line], number, lines.numbering
+        )
         if is_unknown:
             unknown += 1
         elif line.strip():
@@ -220,7 +236,8 @@ def _stream(
             except LineError as problem:
                 raise problem.in_file(lines.name, number) from None
         typer.echo()
-        warn(*(f"{lines.name}, line {number}: {note}" for note in translation.notes))
+        where = f"{lines.name}, {lines.numbering.name(number)}"
+        warn(*(f"{where}: {note}" for note in translation.notes))
     if unknown and not known:
         raise unknown_script_only(lines.name, command.run)
 

@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from regard.common.atomic import write_bytes
@@ -44,14 +45,15 @@ def export_page(
     source: Path | None = None,
     languages: Languages | None = None,
     readme: str | None = None,
+    greeting: str = "",
 ) -> list[Parity]:
     """Write a page that translates with a model, or with two of opposite directions, in int8.
 
     Each model is compared with its runtime file, as `regard export --to runtime` does; `source`
     holds sentences for the first model. `languages` replaces the languages of the first model and,
-    reversed, those of the second; `readme` replaces what both tell about themselves. Raises
-    ExportError, with all causes, if a model cannot be exported or the runtime library for browsers
-    is missing.
+    reversed, those of the second; `readme` replaces what both tell about themselves; `greeting`, in
+    Markdown, is shown above them. Raises ExportError, with all causes, if a model cannot be
+    exported or the runtime library for browsers is missing.
     """
     if not 1 <= len(folders) <= 2:
         raise UsageError(
@@ -66,7 +68,7 @@ def export_page(
         reverse = None if languages is None else languages.reversed
         exported.append(_model(folders[1], None, CardChanges(reverse, readme)))
     out.parent.mkdir(exist_ok=True)
-    models = [model for model, _ in exported]
+    models = [replace(model, greeting=greeting) for model, _ in exported]
     write_bytes(out, render_live_page(models, wasm, module_script()).encode())
     return [parity for _, parity in exported]
 

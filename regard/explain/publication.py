@@ -86,7 +86,7 @@ def publish(request: PublishRequest) -> Publication:
         checklist = make_checklist(published, sizes, examples)
         write_text(folder / CHECKLIST, render_checklist(checklist))
         sizes = _sizes(folder)
-    comparisons = tuple(f"{name}: {parity}" for name, parity in parities.items())
+    comparisons = tuple(f"{name} {parity.summary}" for name, parity in parities.items())
     return Publication(out, sizes, checklist, comparisons)
 
 
@@ -166,7 +166,8 @@ def _write_models(
         write_text(page, render_description(published.title, readme))
         return
     languages = published.models[0].languages
-    compared = export_page(request.folders, page, source, languages, readme)
+    greeting = published.about
+    compared = export_page(request.folders, page, source, languages, readme, greeting)
     for model, parity in zip(published.models, compared, strict=True):
         yield f"{PAGE}, {model.title}", parity
 

@@ -201,11 +201,16 @@ def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
             warning="BLEU says nothing here, as it counts four words in a row; read chrF.",
         )
     if not test:
+        problem = "there is no test, and the scores of the validation pairs flatter"
+        remedy = f"train with `--test {FEW}` next time, which holds pairs out"
+        if record.pairs("test"):
+            problem = "training was stopped before its test"
+            remedy = f"go on with `{_resume(model)}`"
+        elif model.is_captioner:
+            problem = ""
         yield ChecklistItem(
-            ""
-            if model.is_captioner
-            else "there is no test, and the scores of the validation pairs flatter",
-            f"train with `--test {FEW}` next time, which holds pairs out",
+            problem,
+            remedy,
             "It was not tested. The scores are of the validation pairs by which its weights were "
             "chosen, and flatter it."
             if best

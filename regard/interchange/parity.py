@@ -38,6 +38,13 @@ class Parity:
         """Return the share of sentences for which the two agree."""
         return 1 - self.mismatches[name] / self.sentences
 
+    @property
+    def summary(self) -> str:
+        """The agreement, in words for those who do not know the measures."""
+        different = max(self.mismatches.values())
+        sentences = counted(self.sentences, "sentence")
+        return f"translates like the model ({different:,} of {sentences} otherwise)"
+
     def __str__(self) -> str:
         counts = ", ".join(
             f"{count} by {name}" for name, count in self.mismatches.items()

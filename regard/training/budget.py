@@ -101,10 +101,11 @@ def choose(
         enough = enough_tokens(epoch_tokens, result.weights)
         speed = result.tokens / result.seconds
         epochs = tokens / epoch_tokens
+        meaning = "" if report else " (from 100% on, longer training adds little)"
         report.append(
             f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} "
             f"minutes are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
-            "of enough training"
+            f"of enough training{meaning}"
         )
         if best is None or tokens >= enough:
             warmup = min(recipe.schedule.warmup, max(1, updates // UPDATES_PER_WARMUP))

@@ -427,7 +427,8 @@ class Trainer:
     def _reason_to_end(self) -> str | None:
         progress = self.progress
         if self.signal is not None:
-            return f"stopped by {signal.Signals(self.signal).name}"
+            sender = signal.Signals(self.signal)
+            return f"stopped by {'Ctrl-C' if sender == signal.SIGINT else sender.name}"
         if progress.updates is not None and progress.update >= progress.updates:
             return "all updates done"
         if self._is_time_up:

@@ -36,6 +36,7 @@ class LiveModel:
     - `alignment`: the head that is shown first, as in the card of the file.
     - `examples`: sentences to try; the page opens with the first one.
     - `names`: names of languages by code, in English and Korean, since browsers lack many of them.
+    - `greeting`: words of the publisher, in Markdown, at the head of the page.
     """
 
     content: bytes
@@ -46,6 +47,7 @@ class LiveModel:
     facts: Mapping[str, str] = field(default_factory=dict)
     trust: Trust | None = None
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    greeting: str = ""
 
 
 def render_live_page(models: Sequence[LiveModel], wasm: bytes, script: str) -> str:
@@ -88,6 +90,7 @@ def _values(model: LiveModel) -> dict[str, Any]:
         "names": model.names,
         "alignment": model.alignment,
         "readme": model.readme,
+        "greeting": model.greeting,
         "examples": [clean(example) for example in model.examples],
         "facts": {clean(name): clean(value) for name, value in model.facts.items()},
         "trust": trust,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -94,6 +95,14 @@ def test_a_run_becomes_a_folder_for_a_web_space(
     assert machine["command"] in card
     assert text_of(out / "LICENSE").startswith("Creative Commons Attribution 4.0 ")
     assert (out / "train.toml").read_bytes() == (run / "train.toml").read_bytes()
+
+    assert '"greeting":"Za Serbow.' in text_of(out / "index.html")
+
+    (compared, _) = (line for line in done.err.splitlines() if "translates" in line)
+    assert re.fullmatch(
+        r"model\.regard translates like the model \(\d of [\d,]+ sentences otherwise\)",
+        compared,
+    )
 
     checklist = text_of(out / "CHECKLIST.md")
     assert "Nothing was uploaded" in checklist

@@ -236,8 +236,8 @@ def test_a_column_of_a_table_is_translated_as_lines_are(
     write_lines("a.csv", ["ko;en", "x" * 30_000 + ";y", "z;z;z"])
     row = "a.csv, column ko: row"
     causes = [
-        f"{row} 1 has more than 20,000 characters",
-        f"{row} 2: cells do not hold exactly 2 fields",
+        f"{row} 2 has more than 20,000 characters",
+        f"{row} 3: cells do not hold exactly 2 fields",
     ]
     regard.fails(f"{translate} a.csv --column ko", status=1, because=causes)
     regard.fails(
@@ -248,6 +248,35 @@ def test_a_column_of_a_table_is_translated_as_lines_are(
         status=1,
         because="is a table (--column translates one of its columns)",
     )
+
+
+def test_warnings_name_the_rows_of_a_table_as_programs_show_them(
+    regard: Command, translate: str
+) -> None:
+    rows = [["key", "ko"], ["a", "나는 집에 간다"], ["b", CHINESE], ["c", "나는 간다"]]
+    write_xlsx(Path("a.xlsx"), {"Words": [["A title"], *rows, ["d", CHINESE]]})
+    done = regard(f"{translate} a.xlsx --column ko --chunk 2")
+    warned = [line for line in done.err.splitlines() if "never seen" in line]
+    assert [line.split(":")[1].strip() for line in warned] == [
+        "a.xlsx, row 4",
+        "a.xlsx, row 6",
+    ]
+    write_lines("a.csv", ["key,ko", 'a,"나는', '집에 간다"', f"b,{CHINESE}"])
+    for option in ("", "--stream"):
+        done = regard(f"{translate} a.csv --column ko {option}")
+        assert "a.csv, row 4: most characters" in done.err
+
+
+def test_an_output_that_is_named_like_a_spreadsheet_is_refused(
+    regard: Command, translate: str
+) -> None:
+    for name in ("y.xlsx", "y.XLS", "y.ods", "y.docx"):
+        regard.fails(
+            f"{translate} five --output {name}",
+            status=2,
+            because=f"--output {name}: translations are written as text",
+        )
+        assert not list(Path().glob("y.*"))
 
 
 def test_strings_that_would_break_stay_and_are_marked(

@@ -27,8 +27,10 @@ from command import (
     write_lines,
 )
 from helpers.small_models import folder
+from helpers.spreadsheets import write_xlsx
 from helpers.system_marks import posix
 
+from regard.learn.samples.aligned_pairs import AlignedPair
 from regard.learn.samples.images import image_sample
 from regard.learn.samples.korean_english_corpus import SIZES, korean_english
 from regard.runtime import native
@@ -117,17 +119,24 @@ def code_of(page: str) -> str:
     return str(code)
 
 
+def few_pairs() -> list[AlignedPair]:
+    """Return a few pairs of the sample."""
+    sizes = {**dict.fromkeys(SIZES, 0), "train": LINES}
+    return korean_english(sizes=sizes).splits["train"]
+
+
 def prepare(page: str) -> None:
     """Write what a reader of the page has already: models, or the strings of a program."""
     if page in {"phone.md", "serve.md", "inside.md"}:
         # One token is soon animated.
         folder(Path("runs") / "first", max_length=1 if page == "inside.md" else None)
+    if page == "translator.md":
+        rows = [[pair.target, pair.source] for pair in few_pairs()]
+        write_xlsx(Path("words.xlsx"), {"Words": [["English", "Korean"], *rows]})
     if page == "compare.md":
-        pairs = korean_english(
-            sizes={**dict.fromkeys(SIZES, 0), "train": LINES}
-        ).splits["train"]
         write_lines(
-            "pairs.ko-en.tsv", [f"{pair.source}\t{pair.target}" for pair in pairs]
+            "pairs.ko-en.tsv",
+            [f"{pair.source}\t{pair.target}" for pair in few_pairs()],
         )
     if page == "inside.md":
         write_lines("test.ko", ["나는 집에 간다"])
@@ -175,7 +184,12 @@ def fill(regard: Command, *drafts: str, doubtful: bool = False) -> str:
 
 
 RESULTS = {
-    "translator.md": ["runs/first/report.html", "translated.en"],
+    "translator.md": [
+        "suspects.csv",
+        "runs/first/report.html",
+        "translated.txt",
+        "published/index.html",
+    ],
     "strings.md": ["strings.en-ko.jsonl", "drafts.jsonl", "ko.new.po"],
     "captions.md": ["caption.html"],
     "compare.md": ["compared/report.html", "sampled/report.html", "pair/report.html"],
@@ -207,7 +221,7 @@ def test_every_tutorial_is_tried() -> None:
 def test_the_commands_of_a_tutorial_run(
     regard: Command, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if page == "phone.md":
+    if page in {"phone.md", "translator.md"}:
         try:
             native.wasm_file()
         except RuntimeError as problem:

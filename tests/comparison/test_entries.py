@@ -133,7 +133,7 @@ def test_a_run_that_has_not_ended_is_said_to_be(tmp_path: Path) -> None:
         status_of(tmp_path) == "stopped at update 7, before its end: compared as it is"
     )
 
-    write({"event": "end", "reason": "stopped by SIGINT", "update": 7})
+    write({"event": "end", "reason": "stopped by Ctrl-C", "update": 7})
     assert not has_ended(tmp_path)
 
     write({"event": "end", "reason": "all updates done", "update": 7})

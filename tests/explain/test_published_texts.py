@@ -116,6 +116,14 @@ def test_the_checklist_names_what_a_run_lacks(problem: str) -> None:
     assert any(problem in other for other in named), named
 
 
+def test_a_training_that_was_stopped_before_its_test_is_resumed_for_it() -> None:
+    corpora = {"train": FACTS, "valid": FACTS, "test": FACTS}
+    (item,) = make_checklist(published(events=EVENTS[:3], corpora=corpora), {}, "")
+    assert item.problem == "training was stopped before its test"
+    assert item.remedy == "go on with `regard train --out run --resume`"
+    assert "It was not tested" in item.warning
+
+
 def test_a_model_without_scores_lacks_a_test_too() -> None:
     first, second = problems(published(events=EVENTS[:1]))
     assert first == "the model was never validated"

@@ -5,6 +5,7 @@ player, two directions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
         facts,
         TRUST,
     )
+    first = replace(first, greeting="Za **Serbow**.")
     recurrent = make("recurrent", "recurrent", "int8").read_bytes()
     second = LiveModel(recurrent, ("ko", "en"), None, (SECOND,))
     path = tmp_path_factory.mktemp("page") / "translator.html"
@@ -77,10 +79,12 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def open_live(open_page: Callable[..., Any], page_file: Path) -> Callable[..., Any]:
-    """Return a function that opens the page without a network."""
+    """Return a function that opens the page without a network, and its attention."""
 
     def open_file(wait: str = f"html[data-loaded] {DONE}", **options: Any) -> Any:
-        return open_page(page_file, wait, offline=True, **options)
+        page = open_page(page_file, wait, offline=True, **options)
+        page.evaluate("document.getElementById('how').open = true")
+        return page
 
     return open_file
 
@@ -178,6 +182,32 @@ def test_it_translates_what_is_typed_in_two_directions(
     stored = "[document.cookie, localStorage.length, sessionStorage.length]"
 
     assert page.evaluate(stored) == ["", 0, 0]
+
+
+def test_it_greets_and_keeps_attention_and_alternatives_folded(
+    open_page: Callable[..., Any], page_file: Path
+) -> None:
+    page = open_page(page_file, f"html[data-loaded] {DONE}", offline=True)
+    page.wait_for_selector("#alternatives:not([hidden])")
+    page.wait_for_selector("#attention:not([hidden])", state="attached")
+
+    assert page.inner_text("#greeting") == "Za Serbow."
+    assert page.locator("#greeting strong").inner_text() == "Serbow"
+    assert not page.is_visible("#attention")
+
+    page.click("summary[data-text=how]")
+    page.wait_for_selector("#attention")
+
+    assert page.locator("#canvas").bounding_box()["width"] > 100
+
+    before = page.locator("#input").bounding_box()
+    page.click("#alternatives-name")
+    page.wait_for_selector("#ranked button")
+
+    assert page.locator("#input").bounding_box() == before
+
+    page.click("#switch")  # the other model has no greeting
+    page.wait_for_selector("#greeting", state="hidden")
 
 
 @pytest.mark.slow

@@ -72,6 +72,8 @@ def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(
     assert choice.recipe.schedule.warmup == min(2000, int(60 * minutes / 1e-6) // 4)
     assert f"chosen: {expected} for" in choice.report[-1]
     assert len(choice.report) == 3
+    meaning = "% of enough training (from 100% on, longer training adds little)"
+    assert [meaning in line for line in choice.report] == [True, False, False]
 
 
 def test_a_budget_below_one_update_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

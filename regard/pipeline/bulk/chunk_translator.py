@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.counting import counted
 from regard.common.errors import DataError, LineError
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
-from regard.pipeline.bulk.lines import Chunk
+from regard.pipeline.bulk.lines import Chunk, Numbering
 from regard.pipeline.bulk.output_format import OutputFormat
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class ChunkTranslator:
     options: Mapping[str, Any]
     parser: LineParser = PLAIN_TEXT
     typed: bool = False
+    numbering: Numbering = field(default_factory=Numbering)
 
     def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
@@ -57,11 +58,13 @@ class ChunkTranslator:
             raise problem.in_file(self.name, chunk.start) from None
 
         notes = [
-            f"{self.name}, line {number}: {note}"
+            f"{self.name}, {self.numbering.name(number)}: {note}"
             for number, translation in enumerate(translations, chunk.start)
             for note in translation.notes
         ]
-        unknown, note = unknown_script(translator, self.name, texts, chunk.start)
+        unknown, note = unknown_script(
+            translator, self.name, texts, chunk.start, self.numbering
+        )
         text = "".join(
             self.format(number, result)
             for number, result in enumerate(translations, chunk.start)
@@ -75,16 +78,21 @@ class ChunkTranslator:
 
 
 def unknown_script(
-    translator: Translator, name: str, lines: Sequence[str], start: int = 1
+    translator: Translator,
+    name: str,
+    lines: Sequence[str],
+    start: int = 1,
+    numbering: Numbering | None = None,
 ) -> tuple[int, str | None]:
     """Count the lines in a script that training has not seen, and return a warning that names them.
 
     Translations of such lines are meaningless. `start` is the number of the first line in the file
-    `name`.
+    `name`; `numbering` names its lines.
     """
     is_unknown = translator.doubts.is_of_unknown_script
+    numbering = numbering or Numbering()
     unknown = [
-        f"{number}"
+        f"{numbering.number(number)}"
         for number, line in enumerate(lines, start)
         if any(map(str.isalpha, line)) and is_unknown(line)
     ]
@@ -96,9 +104,9 @@ def unknown_script(
         numbers += f" and {len(unknown) - 5} more"
     are_several = len(unknown) > 1
     warning = (
-        f"{name}, line{'s' if are_several else ''} {numbers}: most characters were never seen in "
-        f"training, so the translation{'s mean' if are_several else ' means'} nothing; check that "
-        "this is the language of the model"
+        f"{name}, {numbering.unit}{'s' if are_several else ''} {numbers}: most characters were "
+        f"never seen in training, so the translation{'s mean' if are_several else ' means'} "
+        "nothing; check that this is the language of the model"
     )
     return len(unknown), warning
 

@@ -10,18 +10,20 @@ from regard.data.caption_formats import SHOWN
 from regard.data.file_formats import is_table, open_table
 from regard.data.table_columns import describe_columns, find_column, holds_names
 from regard.data.text import CUT, READ_LINE, too_long
-from regard.pipeline.bulk.lines import Lines
+from regard.pipeline.bulk.lines import Lines, Numbering
 
 
 class ColumnLines(Lines):
     """The texts of one column, in the order of rows, below the names of the columns.
 
-    An empty cell becomes an empty line, and line breaks in a cell become spaces.
+    An empty cell becomes an empty line, and line breaks in a cell become spaces. Rows have the
+    numbers that programs for tables show.
     """
 
     def __init__(self, file: str, column: str, max_line: int) -> None:
         super().__init__(file, max_line)
         self.column = column
+        self.numbering = Numbering("row")
 
     @staticmethod
     def reads(file: str) -> bool:
@@ -42,8 +44,12 @@ class ColumnLines(Lines):
         )
         where = f"{self.name}, column {self.column}"
         causes = list[str]()
-        for number, (record, _) in enumerate(table.records, 1 - has_header):
-            if number == 0 or not record:
+        line = 0
+        end = table.skipped
+        for index, (record, count) in enumerate(table.records):
+            number = end + 1
+            end += count
+            if (has_header and index == 0) or not record:
                 continue
             if len(causes) == SHOWN:
                 break
@@ -54,5 +60,7 @@ class ColumnLines(Lines):
             if text == CUT or len(text) > self.max_line:
                 causes.append(f"{where}: row {number} {too_long(self.max_line)}")
             elif not causes:
+                line += 1
+                self.numbering.add(line, number)
                 yield " ".join(text.splitlines()) if "\n" in text else text
         DataError.raise_all([*reader.causes, *causes])

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,33 @@ from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
     from regard.pipeline.bulk.resumable_output import ResumableOutput, StreamedOutput
+
+
+@dataclass
+class Numbering:
+    """The numbers by which warnings name lines: their own, or those of the rows of a table.
+
+    Of a table only the lines before which rows are left out are kept, with how many those are.
+    """
+
+    unit: str = "line"
+    offsets: list[tuple[int, int]] = field(default_factory=lambda: [(1, 0)])
+
+    def add(self, line: int, row: int) -> None:
+        """Note the row of a line; lines come in their order."""
+        if line == 1:
+            self.offsets = [(1, row - 1)]
+        elif row - line != self.offsets[-1][1]:
+            self.offsets.append((line, row - line))
+
+    def number(self, line: int) -> int:
+        """Return the number by which a line is named."""
+        index = bisect_right(self.offsets, line, key=itemgetter(0))
+        return line + self.offsets[index - 1][1]
+
+    def name(self, line: int) -> str:
+        """Return the name of a line, such as "row 4"."""
+        return f"{self.unit} {self.number(line)}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +134,7 @@ class Lines:
         self.name = "standard input" if file == "-" else file
         # A person at a terminal waits for the answer to each line.
         self.typed = file == "-" and sys.stdin.isatty()
+        self.numbering = Numbering()
         self._prompt = ""
 
     def greet(self, model: str, languages: Sequence[str]) -> None:

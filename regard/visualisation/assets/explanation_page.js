@@ -1153,12 +1153,18 @@ const explanationPage = (() => {
     };
     if (isLive) updateLabels();
     else showData(unpacked);
-    const again = () => { if (data) { lastShown = undefined; choose({}); } };
-    dark.addEventListener("change", again);
+    dark.addEventListener("change", redraw);
     let room = innerWidth;
-    addEventListener("resize", () => { if (innerWidth !== room) { room = innerWidth; again(); } });
-    document.fonts.ready.then(again);
+    addEventListener("resize", () => { if (innerWidth !== room) { room = innerWidth; redraw(); } });
+    document.fonts.ready.then(redraw);
     document.documentElement.dataset.ready = "yes";
+  }
+
+  /** Draw again what is shown, in the room that there is now. */
+  function redraw() {
+    if (!data) return;
+    lastShown = undefined;
+    choose({});
   }
 
   function hide() { // there is nothing to show of this sentence
@@ -1181,5 +1187,5 @@ const explanationPage = (() => {
     selection.view = "heat";
   }
 
-  return { addLabels, element, hide, labels: () => labels, moveFocus, reset, show: showData, unpack };
+  return { addLabels, element, hide, labels: () => labels, moveFocus, redraw, reset, show: showData, unpack };
 })();

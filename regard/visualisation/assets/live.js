@@ -3,7 +3,7 @@
 const livePage = (() => {
   const ENGLISH = {
     heading: "Translate", private: "Translates on this device. Nothing is sent, nothing is stored.", placeholder: "Type or paste text here", copy: "Copy",
-    copied: "Copied", switch: "Switch the direction", translation: "Translation", about: "About the model", loading: "Opening the model …",
+    copied: "Copied", switch: "Switch the direction", translation: "Translation", about: "About the model", how: "How it works", loading: "Opening the model …",
     alternatives: (count) => `Translations of this sentence, best first (${count})`, score: "score",
     done: (count, all) => `${count} of ${all} sentences translated`, broken: (message) => `The translator stopped: ${message}. Load the page again.`,
     split: "This sentence was translated in parts, because it is longer than any in training; of parts no attention is shown.",
@@ -19,7 +19,7 @@ const livePage = (() => {
   };
   const KOREAN = {
     heading: "번역", private: "이 기기에서 번역합니다. 아무것도 보내거나 저장하지 않습니다.", placeholder: "글을 입력하거나 붙여 넣으세요", copy: "복사",
-    copied: "복사됨", switch: "방향 바꾸기", translation: "번역문", about: "모델 정보", loading: "모델을 여는 중 …",
+    copied: "복사됨", switch: "방향 바꾸기", translation: "번역문", about: "모델 정보", how: "어떻게 번역했나", loading: "모델을 여는 중 …",
     alternatives: (count) => `이 문장의 번역 후보, 좋은 것부터 (${count})`, score: "점수",
     done: (count, all) => `문장 ${all}개 가운데 ${count}개 번역됨`, broken: (message) => `번역기가 멈췄습니다: ${message}. 페이지를 다시 여세요.`,
     split: "학습 때 본 어떤 문장보다 길어서 나누어 번역했습니다. 나눈 문장의 어텐션은 표시하지 않습니다.",
@@ -567,7 +567,9 @@ const livePage = (() => {
     if (!find("failed").hidden) find("failed").textContent = words().broken(failure);
   }
 
-  function showAbout({ facts, readme }) { // at the foot of the page
+  function showAbout({ facts, greeting = "", readme }) { // at the foot of the page, and the greeting at its head
+    find("greeting").replaceChildren(...modelCard(greeting));
+    find("greeting").hidden = !greeting;
     find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
     find("readme").replaceChildren(...modelCard(readme));
     find("readme").setAttribute("aria-label", words().about);

@@ -10,4 +10,5 @@
   files.forEach((node) => node.remove()); // the worker has them
   worker.postMessage({ kind: "start", wasm, models });
   livePage.update();
+  find("how").addEventListener("toggle", explanationPage.redraw); // closed, it has no room
 })();

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.common.counting import counted
+from regard.common.counting import counted, format_duration
 from regard.common.errors import TrainingError, UsageError
 from regard.common.reading import reason_of
 from regard.data.batch_stream import BatchSource
@@ -81,6 +81,7 @@ def choose(
     `recipes` are ordered from small to large.
     """
     report = []
+    time_given = format_duration(60 * minutes)
     best = None
     problem = None
     epoch_tokens = batches.epoch_stats.tokens[1]
@@ -102,8 +103,8 @@ def choose(
         speed = result.tokens / result.seconds
         epochs = tokens / epoch_tokens
         report.append(
-            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} "
-            f"minutes are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
+            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {time_given} "
+            f"are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
             "of enough training"
         )
         if best is None or tokens >= enough:
@@ -125,7 +126,7 @@ def choose(
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
     report.append(
-        f"chosen: {name} for {minutes:.3g} minutes, about {counted(updates, 'update')}, {warmup:,} "
+        f"chosen: {name} for {time_given}, about {counted(updates, 'update')}, {warmup:,} "
         "of them warm-up"
     )
     return BudgetChoice(name, recipe, result, tuple(report))

@@ -42,8 +42,8 @@ SHORT = 200
 FEW_IMAGES = 500
 """Number of training images below which more of them help most."""
 MORE_IMAGES = (
-    "more images with captions would help most: it has learnt from {:,}, and some hundreds are the "
-    "least for images of the world"
+    "more images with captions would help most: it has learnt from {:,}, and photographs need some "
+    "hundreds at least"
 )
 KINDS: dict[str, Callable[[str], bool]] = {
     "one word": lambda line: len(line.split()) == 1,

@@ -23,7 +23,7 @@ import torch
 from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.checksums import json_digest
-from regard.common.counting import counted
+from regard.common.counting import counted, format_duration
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
@@ -715,7 +715,8 @@ class _Session:
         left = minutes - self._minutes
         if left <= 0:
             raise UsageError(
-                f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more"
+                f"`budget=`: reading the data took the whole of {format_duration(60 * minutes)}; "
+                "give more"
             )
         choice = choose(
             left, resolved, data.batches, vocabularies, self.device, processes

@@ -226,7 +226,7 @@ def test_minutes_that_are_over_end_a_run_after_its_update(
     )
     assert (run.outcome.progress.update, run.outcome.reason) == (
         1,
-        "the rest of 1e-06 minutes is for the end of the run",
+        "the rest of its time is for the scores and the report",
     )
     assert (run.recipe.training.updates, run.recipe.training.minutes) == (1, None)
 

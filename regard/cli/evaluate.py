@@ -433,8 +433,10 @@ def _evaluate_captions(command: EvaluateCommand) -> None:
     """Score the captions of each run, and compare the first run with the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import (
+        CIDER_MEANING,
         caption_scores,
         cider_scores,
+        describe_captions,
         tokenizer_for,
     )
     from regard.pipeline import load_captioner
@@ -474,6 +476,8 @@ def _evaluate_captions(command: EvaluateCommand) -> None:
             if len(runs) > 1:
                 typer.echo(f"{path}")
             _print_scores(scores, beam, 7)
+            say(describe_captions(outputs, references, tokenizers[0]))
+    say(CIDER_MEANING)
 
     for path, result, cider in zip(runs[1:], results[1:], ciders[1:], strict=True):
         difference = paired_bootstrap(cider, ciders[0])

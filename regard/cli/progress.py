@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from regard.cli.app import is_quiet, say, warn
-from regard.common.counting import counted
+from regard.common.counting import counted, format_duration
 
 EVERY = 30.0
 """Seconds between two plain lines about the translation of a file."""
 _LINES = {
     "message": "{text}",
-    "budget": "{minutes:.3g} minutes were {updates:,} updates, as train.toml says now",
+    "budget": "{budget} were {updates}: train.toml has this number now, and repeats the run by it",
     "resume": "resuming from update {update}",
     "damaged": "{problem}: resuming from the previous checkpoint",
     "restored": "{problem}",
@@ -72,7 +72,12 @@ class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
         else:
             duration = format_duration(values.get("seconds", 0.0))
             updates = counted(values.get("update", 0), "update")
-            values = {"duration": duration, "updates": updates} | values
+            budget = format_duration(60 * values.get("minutes", 0.0))
+            values = values | {
+                "duration": duration,
+                "updates": updates,
+                "budget": budget,
+            }
             line = _LINES[event].format(**values)
         if not line:
             return
@@ -173,14 +178,3 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
     def _speed(self) -> float:
         seconds = max(1e-9, time.monotonic() - self._begin)
         return (self._lines - self._before) / seconds
-
-
-def format_duration(seconds: float) -> str:
-    """Format a duration: `1 h 05 min`, `2 min 10 s` or `7 s`."""
-    minutes, whole_seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    if minutes:
-        return f"{minutes} min {whole_seconds:02d} s"
-    return f"{whole_seconds} s"

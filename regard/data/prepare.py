@@ -86,6 +86,7 @@ class PreparedData:
     # Sentences on how the data differ from those that the run started with.
     changes: tuple[str, ...]
     sample: TextSample
+    images: int = 0  # number of training images
 
 
 def _ignore(*_: object) -> None:
@@ -223,6 +224,7 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
         facts={name: corpus.facts() for name, corpus in by_name.items()},
         changes=changes,
         sample=([], spread(captions)),
+        images=len(train),
     )
 
 

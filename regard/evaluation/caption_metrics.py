@@ -11,6 +11,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.common.counting import counted
 from regard.common.version import __version__
 from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
@@ -20,6 +21,10 @@ from regard.training.journal import ValidationScores
 
 WordTokenizer = Callable[[str], list[str]]
 
+CIDER_MEANING = (
+    "CIDEr-D is high where a caption has words in a row that people wrote for this image and for "
+    "few others; it is 0 where it has none, and of few images it tells little"
+)
 NO_WORD = "∅"  # stands for a reference without words
 _CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 _CLITIC = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))\b")
@@ -126,6 +131,32 @@ def validation_scores(
     }
 
 
+def is_exact(output: str, references: Sequence[str]) -> bool:
+    """Return whether a caption equals one of the references of its image."""
+    return clean(output) in map(clean, references)
+
+
+def describe_captions(
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: WordTokenizer = words,
+) -> str:
+    """Say in a sentence how many captions are exactly right, and how many of their words are."""
+    exact = sum(map(is_exact, outputs, references))
+    total = 0
+    shared = 0
+    for output, refs in zip(outputs, references, strict=True):
+        known = {word for reference in refs for word in tokenize(reference)}
+        spoken = tokenize(output)
+        total += len(spoken)
+        shared += sum(word in known for word in spoken)
+    verb = "is" if exact == 1 else "are"
+    return (
+        f"{exact:,} of {counted(len(outputs), 'caption')} {verb} exactly one that people wrote for "
+        f"the image; {shared:,} of {counted(total, 'word')} are in what they wrote"
+    )
+
+
 def _bleu(
     n: int,
     outputs: Sequence[str],
@@ -153,8 +184,4 @@ def _streams(references: Sequence[Sequence[str]]) -> Any:
 
 def _exact(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Return the percentage of outputs that equal one of their references."""
-    same = sum(
-        clean(text) in map(clean, refs)
-        for text, refs in zip(outputs, references, strict=True)
-    )
-    return 100 * same / max(1, len(outputs))
+    return 100 * sum(map(is_exact, outputs, references)) / max(1, len(outputs))

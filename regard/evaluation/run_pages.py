@@ -66,7 +66,8 @@ class RunPages:
     ) -> list[str]:
         """Write the report; return its sentences. `by_patience`: patience has ended the run."""
         record = RunRecord.read(self.out, self.recipe)
-        course = Course(self.out, record.events, by_patience, self.enough)
+        images = self.data.images
+        course = Course(self.out, record.events, by_patience, self.enough, images)
         valid = self.data.valid
         report: RunReport
         if isinstance(valid, Corpus):
@@ -85,6 +86,7 @@ class RunPages:
                 [valid.caption_set.references[line] for line in outputs.lines],
                 self.data.sample[1],
                 tokenizer_for(self.recipe.tokenizer),
+                outputs.examples,
             )
         command = report.command
         threads = torch.get_num_threads()
@@ -97,7 +99,6 @@ class RunPages:
             record,
             outputs.search,
             self.data.report,
-            outputs.examples,
         )
         write_text(self.out / REPORT, page)
         return report.lines()

@@ -39,6 +39,12 @@ GAP = 1.0
 """Difference of validation and training loss, in nats a token, from which on more data help."""
 SHORT = 200
 """Number of updates below which a run is short."""
+FEW_IMAGES = 500
+"""Number of training images below which more of them help most."""
+MORE_IMAGES = (
+    "more images with captions would help most: it has learnt from {:,}, and photographs need some "
+    "hundreds at least"
+)
 KINDS: dict[str, Callable[[str], bool]] = {
     "one word": lambda line: len(line.split()) == 1,
     "in capitals": lambda line: line.isupper() and len(line) > 1,
@@ -96,14 +102,20 @@ class TrainingReport(RunReport):
 
 @dataclass(frozen=True)
 class Course:
-    """Course of a run: its folder and journal, whether patience ended it, and the target tokens
-    that are enough training, 0 if unknown.
+    """Course of a run: its folder and journal, whether patience ended it, the target tokens that
+    are enough training, 0 if unknown, and the training images of a captioner.
     """
 
     out: Path
     journal: Sequence[JournalEvent]
     by_patience: bool = False
     enough: float = 0.0
+    images: int = 0
+
+    @property
+    def has_few_images(self) -> bool:
+        """True if a captioner has learnt from few images."""
+        return 0 < self.images < FEW_IMAGES
 
 
 def make_report(
@@ -199,9 +211,10 @@ def next_step(course: Course) -> tuple[str, str]:
     ] or valid[:1]
     gain = last["chrf"] - max(event["chrf"] for event in early)
     updates = last["update"] - early[-1]["update"]
-    if not course.by_patience and (
-        gain >= RISING or len(valid) == 1 or last["update"] < SHORT
-    ):
+    is_best = all(event["chrf"] < last["chrf"] for event in valid[:-1])
+    is_short = is_best and (len(valid) == 1 or last["update"] < SHORT)
+    is_enough = 0 < course.enough <= last.get("tokens", 0)
+    if not (course.by_patience or is_enough) and (gain >= RISING or is_short):
         why = "the run was short"
         if gain >= RISING:
             why = f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
@@ -218,27 +231,36 @@ def next_step(course: Course) -> tuple[str, str]:
         )
     training_loss = (train[-1].get("cross_entropy") if train else None) or math.inf
     gap = (last.get("loss") or 0.0) - training_loss
+    if course.has_few_images:
+        return MORE_IMAGES.format(course.images), ""
     if gap >= GAP:
+        what = "images" if course.images else "pairs"
         return (
-            f"more pairs would help most: the loss is {gap:.1f} nats a token lower on the text it "
+            f"more {what} would help most: the loss is {gap:.1f} nats a token lower on the text it "
             "was trained on",
             "",
         )
-    return (
-        "the score no longer rises; a larger model may, if there is time: --preset "
-        "transformer-small",
-        "",
-    )
+    state = "the score no longer rises"
+    if is_enough and gain >= RISING:
+        state = "training was enough for these data"
+    remedy = "a larger model may help, if there is time: --preset transformer-small"
+    if course.images:
+        remedy = (
+            "more images, or an image encoder that was pretrained elsewhere, may help"
+        )
+    return f"{state}; {remedy}", ""
 
 
 def _minutes_left(valid: Sequence[JournalEvent], enough: float) -> int:
-    """Return the minutes until training is enough by the pace of the run, or half of its time."""
+    """Return the minutes until training is enough by the pace of the run, or half of its time if
+    it is unknown what is enough.
+    """
     last = valid[-1]
-    tokens = last.get("tokens", 0)
+    tokens = max(1, last.get("tokens", 0))
     seconds = last.get("seconds", 0.0)
     seconds += sum(event.get("validation_seconds", 0.0) for event in valid)
-    left = max(enough / max(1, tokens) - 1, 0.5)
-    return math.ceil(left * seconds / 60)
+    left = enough - tokens if enough else 0.5 * tokens
+    return math.ceil(left * seconds / tokens / 60)
 
 
 def draw_curves(record: RunRecord) -> list[Markup]:
@@ -257,10 +279,9 @@ def render_report(
     record: RunRecord,
     search: str,
     data: Sequence[str],
-    images: Sequence[Markup] = (),
 ) -> str:
     """Render the page; `search`: that of the outputs; `data`: lines on the corpora, and on the
-    pairs that were dropped; `images`: with the attention map of each word of their captions.
+    pairs that were dropped.
     """
     return make_page(
         "regard.evaluation",
@@ -273,5 +294,4 @@ def render_report(
         few_lines=FEW_LINES,
         curves=draw_curves(record),
         data=data,
-        images=images,
     )

@@ -8,12 +8,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from regard.common.counting import counted
 from regard.data.corpus import Corpus
 from regard.data.prepare_captions import CaptionCorpus
-from regard.evaluation.caption_report import draw_example
+from regard.evaluation.caption_report import CaptionExample, make_example
 from regard.evaluation.entropy import attention_notes
 from regard.evaluation.sampling import sample_within
 from regard.evaluation.text_metrics import corpus_chrf
@@ -43,7 +41,7 @@ class ValidationOutputs:
     texts: Sequence[str]
     search: str
     notes: Sequence[str] = ()
-    examples: Sequence[Markup] = ()
+    examples: Sequence[CaptionExample] = ()
 
 
 def translate_validation(
@@ -75,7 +73,7 @@ def translate_validation(
 def caption_validation(
     captioner: Captioner, valid: CaptionCorpus, seconds: float
 ) -> ValidationOutputs:
-    """Caption validation images for so long, and draw where some captions look."""
+    """Caption validation images for so long, and draw where some of them look."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lines, captions = sample_within(
@@ -83,6 +81,7 @@ def caption_validation(
         )
         images = [valid.images[line] for line in lines[:READ]]
         read = captioner.caption(images, readings=True)
+    refs = valid.caption_set.references
     return ValidationOutputs(
         lines,
         [caption.text for caption in captions],
@@ -94,9 +93,8 @@ def caption_validation(
             *_describe_attention(captioner, read),
         ],
         [
-            draw_example(caption, captioner.model_view(image))
-            for image, caption in zip(images, read, strict=True)
-            if caption.regions
+            make_example(caption, captioner.model_view(valid.images[line]), refs[line])
+            for line, caption in zip(lines[:READ], read, strict=True)
         ],
     )
 

@@ -15,7 +15,6 @@ from regard.explain.published_checklist import model_items
 from regard.explain.published_model import LICENCE, PublishedModel, PublishedModels
 from regard.training.journal import scores_of
 from regard.training.model_card import describe_making, summary
-from regard.training.run_record import RunRecord
 from regard.visualisation.template import make_page
 
 _VERSIONS = {
@@ -81,7 +80,7 @@ def card_metadata(published: PublishedModels) -> str:
         "model-index": [],
     }
     for model in published.models:
-        data, scores = _scores(model.record)
+        data, scores = _scores(model)
         if scores:
             values["metrics"] += [score["type"] for score in scores]
             result = {
@@ -114,8 +113,9 @@ def _making(model: PublishedModel) -> str:
     return rest.strip().replace("\n## ", "\n### ") or escape_text(title.strip("# "))
 
 
-def _scores(record: RunRecord) -> tuple[str, list[dict[str, Any]]]:
+def _scores(model: PublishedModel) -> tuple[str, list[dict[str, Any]]]:
     """Return the data that a model was scored on, and the scores for the metadata."""
+    record = model.record
     test = record.last("test")
     if test:
         scores = [
@@ -133,7 +133,7 @@ def _scores(record: RunRecord) -> tuple[str, list[dict[str, Any]]]:
         for name, value in scores_of(record.best).items()
         if name in names
     ]
-    return f"{record.pairs('valid') or 'the'} validation pairs", scores
+    return f"{record.pairs('valid') or 'the'} validation {model.noun}s", scores
 
 
 def _yaml(values: Mapping[str, Any]) -> Iterator[str]:

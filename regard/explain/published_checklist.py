@@ -5,6 +5,7 @@ those who use the models should know of it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath, PureWindowsPath
@@ -31,6 +32,9 @@ LARGE = 25_000_000
 """Bytes of a file above which GitHub's page for uploads and Cloudflare Pages refuse it."""
 VERY_LARGE = 100_000_000
 """Bytes of a file above which GitHub refuses it."""
+
+_IS_IN_TRAIN = re.compile(r"(valid|test): [1-9].* also in train")
+"""A line on the data that counts at least one text or image that training saw as well."""
 
 _STATEMENTS = (
     (
@@ -211,8 +215,8 @@ def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
         yield ChecklistItem(
             problem,
             remedy,
-            "It was not tested. The scores are of the validation pairs by which its weights were "
-            "chosen, and flatter it."
+            f"It was not tested. The scores are of the validation {model.noun}s by which its "
+            "weights were chosen, and flatter it."
             if best
             else "",
         )
@@ -237,14 +241,15 @@ def _of_data(model: PublishedModel) -> Iterator[ChecklistItem]:
     record = model.record
     if 0 < record.pairs("valid") < FEW_VALID:
         yield ChecklistItem(
-            f"{counted(record.pairs('valid'), 'validation pair')} tell little",
+            f"{counted(record.pairs('valid'), f'validation {model.noun}')} tell little",
             f"give {FEW_VALID} or more next time",
         )
     for line in record.report:
-        if line.startswith(("valid:", "test:")) and "also in train" in line:
+        if _IS_IN_TRAIN.match(line):
+            what = "images" if model.is_captioner else "lines"
             yield ChecklistItem(
                 f"{line}, so that scores flatter",
-                "take these lines out of the training data, and train anew",
+                f"take these {what} out of the training data, and train anew",
                 f"Its scores flatter: {escape_text(line)}.",
             )
     is_compared = any("share" in line or "in train" in line for line in record.report)

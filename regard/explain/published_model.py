@@ -59,6 +59,11 @@ class PublishedModel:
         return self.settings.images is not None
 
     @property
+    def noun(self) -> str:
+        """Noun for what its data are counted in."""
+        return "caption" if self.is_captioner else "pair"
+
+    @property
     def file(self) -> str:
         """Path of the runtime file, or of the model folder, below the published folder."""
         return self.name if self.obstacles else f"{self.name}.regard"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.common.counting import counted
+from regard.common.counting import counted, format_duration
 from regard.common.errors import TrainingError, UsageError
 from regard.common.reading import reason_of
 from regard.data.batch_stream import BatchSource
@@ -81,6 +81,7 @@ def choose(
     `recipes` are ordered from small to large.
     """
     report = []
+    time_given = format_duration(60 * minutes)
     best = None
     problem = None
     epoch_tokens = batches.epoch_stats.tokens[1]
@@ -103,8 +104,8 @@ def choose(
         epochs = tokens / epoch_tokens
         meaning = "" if report else " (from 100% on, longer training adds little)"
         report.append(
-            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} "
-            f"minutes are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
+            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {time_given} "
+            f"are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
             f"of enough training{meaning}"
         )
         if best is None or tokens >= enough:
@@ -126,7 +127,7 @@ def choose(
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
     report.append(
-        f"chosen: {name} for {minutes:.3g} minutes, about {counted(updates, 'update')}, {warmup:,} "
+        f"chosen: {name} for {time_given}, about {counted(updates, 'update')}, {warmup:,} "
         "of them warm-up"
     )
     return BudgetChoice(name, recipe, result, tuple(report))

@@ -59,7 +59,8 @@ def summary(record: RunRecord, recipe: Recipe) -> str:
     score = ""
     if record.best:
         pairs = record.pairs("valid")
-        tested = counted(pairs, "validation pair") if pairs else "validation pairs"
+        unit = "validation caption" if images else "validation pair"
+        tested = counted(pairs, unit) if pairs else f"{unit}s"
         score = f"On {tested} it reaches chrF {record.best['chrf']:.0f} of 100"
     facts = "; ".join(filter(None, (learnt, score))).replace("; On", "; on")
     facts = f" {facts}." if facts else ""

@@ -432,7 +432,7 @@ class Trainer:
         if progress.updates is not None and progress.update >= progress.updates:
             return "all updates done"
         if self._is_time_up:
-            return f"the rest of {self.settings.minutes:.3g} minutes is for the end of the run"
+            return "the rest of its time is for the scores and the report"
         patience = self.settings.patience
         if is_patience_over(progress.validations_since_best, patience):
             return f"no better score in {counted(patience, 'validation')}"

@@ -40,6 +40,8 @@ PANEL = 150.0  # pixels of the longer side of a panel
 LABEL = 14.0  # text size of a word
 LEGEND_SIZE = 11.0  # text size of the legend
 COLUMNS = 6  # panels in a row
+PICTURE = 260.0  # pixels of the longer side of an image that is shown alone
+EDGE = 1.0  # pixels around a panel that is a figure of its own, for half of an outline
 CELL_PIXELS = 8  # veil pixels per side of a cell, if cells at the edges differ in size
 LARGEST = 480  # pixels of the longer side of an embedded image
 # An image with a longer side of at most so many pixels is embedded as PNG.
@@ -238,6 +240,40 @@ def layout_overlay(overlay: Overlay) -> Figure:
     )
 
 
+def layout_picture(image: SourceImage) -> Figure:
+    """Lay out the image alone."""
+    width, height = image.size(PICTURE)
+    picture = Raster(0.0, 0.0, width, height, image.file())
+    return drawing.make_figure(width, height, [Group("image", (picture,))], "Image", "")
+
+
+def layout_word_panels(overlay: Overlay) -> Iterator[Figure]:
+    """Lay out a figure for each word, for a page that puts as many side by side as have room."""
+    width, height = overlay.image.size(PANEL)
+    room = max(width, PANEL * 0.75)
+    for word, text in enumerate(overlay.words):
+        panel = tuple(_panel(overlay, word, EDGE, 0.0, room))
+        yield drawing.make_figure(
+            room + 2 * EDGE,
+            height + LABEL * LINE_HEIGHT + EDGE,
+            [Group("word", panel)],
+            text,
+            _largest_weight(overlay, word),
+        )
+
+
+def layout_legend() -> Figure:
+    """Lay out the legend alone, for a page with many panels."""
+    marks = tuple(_legend(EDGE, EDGE))
+    return drawing.make_figure(
+        drawing.right_edge(marks) + EDGE,
+        LEGEND_SIZE * LINE_HEIGHT + EDGE,
+        [Group("legend", marks)],
+        "Legend",
+        "; ".join(map(words, LEGEND)),
+    )
+
+
 def _panel(
     overlay: Overlay, word: int, x: float, y: float, room: float
 ) -> Iterator[Mark]:
@@ -285,11 +321,7 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
 def _description(overlay: Overlay) -> str:
     """Describe the cell with the largest weight for each word, for screen readers."""
     rows, columns = overlay.image.grid
-    largest = []
-    for word, weights in zip(overlay.words, overlay.maps, strict=True):
-        row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-        label = words("row {row}, column {column}", row=row + 1, column=column + 1)
-        largest.append(f"{isolated(word)} {label}, {weights.max():.2f}")
+    largest = [_largest_weight(overlay, word) for word in range(len(overlay.words))]
     text = (
         "Attention of {count} words over an image of {rows} rows and {columns} columns of cells. "
         "Largest: {largest}."
@@ -297,3 +329,11 @@ def _description(overlay: Overlay) -> str:
     return words(
         text, count=len(largest), rows=rows, columns=columns, largest="; ".join(largest)
     )
+
+
+def _largest_weight(overlay: Overlay, word: int) -> str:
+    """Describe the cell with the largest weight for a word."""
+    weights = overlay.maps[word]
+    row, column = np.unravel_index(int(weights.argmax()), weights.shape)
+    label = words("row {row}, column {column}", row=row + 1, column=column + 1)
+    return f"{isolated(overlay.words[word])} {label}, {weights.max():.2f}"

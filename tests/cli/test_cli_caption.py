@@ -175,7 +175,8 @@ def test_captions_are_scored_against_all_references(
     model: Captioner,
 ) -> None:
     """A captioner that is compared with itself is its equal."""
-    lines = regard(scored).lines
+    done = regard(scored)
+    lines = done.lines
     names = [line.split()[0] for line in lines]
     assert names == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
     assert all("nrefs:2|" in line and line.endswith("|beam:2") for line in lines)
@@ -188,6 +189,11 @@ def test_captions_are_scored_against_all_references(
 
     captions = model.caption([image_folder / "images" / file for file in references])
     texts = [caption.text for caption in captions]
+    rows = zip(texts, references.values(), strict=True)
+    exact = sum(text in written for text, written in rows)
+    assert f"{exact} of {len(texts)} captions " in done.err
+    assert "CIDEr-D is high where" in done.err
+
     ciders = cider_scores(texts, [*references.values()])
     score = report["CIDEr-D"]["score"]
     assert score == pytest.approx(sum(ciders) / len(ciders))

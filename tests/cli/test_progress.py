@@ -6,6 +6,7 @@ import pytest
 
 from regard.cli import progress
 from regard.cli.progress import LineReporter
+from regard.common.counting import format_duration
 
 
 @pytest.fixture
@@ -89,3 +90,27 @@ def test_on_a_terminal_progress_is_a_live_line_with_the_last_loss(
         == "update 51/400 · epoch 1 · loss 6.500 · 1,200 tokens/s · 1 min 30 s left"
     )
     assert shown[-1] == "", "the line is removed at the end"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (0.34, "0.3 s"),
+        (29.2, "29 s"),
+        (298.8, "4 min 59 s"),
+        (300.0, "5 min"),
+        (3900.0, "1 h 05 min"),
+    ],
+)
+def test_durations_are_as_people_say_them(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+def test_a_budget_is_told_in_minutes_and_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with progress.TrainReporter() as report:
+        report("budget", {"update": 1200, "updates": 1200, "minutes": 4.98})
+    line = capsys.readouterr().err
+    assert line.startswith("4 min 59 s were 1,200 updates: train.toml has this number")

@@ -26,6 +26,7 @@ from command import (
     text_of,
     write_lines,
 )
+from helpers.image_folders import COLOURS, noise
 from helpers.small_models import folder
 from helpers.spreadsheets import write_xlsx
 from helpers.system_marks import posix
@@ -138,6 +139,13 @@ def prepare(page: str) -> None:
             "pairs.ko-en.tsv",
             [f"{pair.source}\t{pair.target}" for pair in few_pairs()],
         )
+    if page == "captions.md":
+        rows = ["File,Caption"]
+        for number, colour in enumerate([*COLOURS] * 5):
+            Path("pictures").mkdir(exist_ok=True)
+            noise(seed=number).save(f"pictures/{number}.png")
+            rows.append(f'{number}.png,"A {colour} picture, of number {number}."')
+        write_lines("captions.csv", rows)
     if page == "inside.md":
         write_lines("test.ko", ["나는 집에 간다"])
         write_lines("test.en", ["I go home"])
@@ -191,7 +199,11 @@ RESULTS = {
         "published/index.html",
     ],
     "strings.md": ["strings.en-ko.jsonl", "drafts.jsonl", "ko.new.po"],
-    "captions.md": ["caption.html"],
+    "captions.md": [
+        "runs/captions/report.html",
+        "published/README.md",
+        "caption.html",
+    ],
     "compare.md": ["compared/report.html", "sampled/report.html", "pair/report.html"],
     "phone.md": ["translator.html", "translator.regard"],
     "serve.md": ["ko-en.regard", "keys.json"],

@@ -16,6 +16,7 @@ from regard.evaluation.training_report import (
     Course,
     TrainingReport,
     make_report,
+    next_step,
     render_report,
 )
 from regard.training.run_record import RunRecord
@@ -101,10 +102,19 @@ WRONG = ["falsch"] * len(SOURCES)
         ),
         # 100 in 36 seconds: 59.4 minutes for 9,900.
         (journal(5, every=10), False, "about 60 minutes more", "60m"),
-        # All 10,000 tokens in an hour: half as long again.
-        (journal(*range(5, 55, 5)), False, "about 30 minutes more", "30m"),
-        # 50,000 tokens in five hours.
-        (journal(*range(5, 55, 5), every=500), False, "about 3 hours more", "3h"),
+        # 9,000 tokens in 54 minutes: 6 for the last 1,000.
+        (journal(*range(5, 50, 5)), False, "about 6 minutes more", "6m"),
+        # All 10,000 tokens, and five times as many.
+        (journal(*range(5, 55, 5)), False, "training was enough for these data", ""),
+        (
+            journal(*range(5, 55, 5), every=500),
+            False,
+            "training was enough for these data; a larger model may",
+            "",
+        ),
+        # A short run whose last validation was no better, and one whose was.
+        (journal(20, 20, every=10), False, "a larger model may", ""),
+        (journal(20, 20.5, every=10), False, "as the run was short", "59m"),
         (journal(5, 20, 20, 20), False, "a larger model may", ""),
         (journal(5, 10, 15, 20), True, "a larger model may", ""),
         (
@@ -124,6 +134,30 @@ def test_the_next_step_follows_from_the_curve_and_the_pace(
 
     command = f"regard train --out 'my run' --resume --budget {budget}"
     assert report.command == (command if budget else "")
+
+
+def test_a_run_of_which_nobody_knows_what_is_enough_goes_on_by_half() -> None:
+    """An hour."""
+    course = Course(Path("run"), cast(Any, journal(*range(5, 55, 5))))
+    assert next_step(course)[0].startswith("train about 30 minutes more")
+
+
+@pytest.mark.parametrize(
+    ("images", "events", "by_patience", "advice"),
+    [
+        (60, journal(*range(5, 55, 5)), False, "it has learnt from 60,"),
+        (60, journal(5, 20, 20, 20), True, "it has learnt from 60,"),
+        (2, journal(5, every=2000), False, "more images with captions"),
+        (9000, journal(5, 20, 20, 20, train=0.5), False, "more images would help most"),
+        (9000, journal(5, 20, 20, 20), False, "an image encoder that was pretrained"),
+        (60, journal(5), False, "train about 54 minutes more"),
+    ],
+)
+def test_a_captioner_that_was_trained_enough_wants_images(
+    images: int, events: list[dict[str, Any]], by_patience: bool, advice: str
+) -> None:
+    course = Course(Path("run"), cast(Any, events), by_patience, ENOUGH, images)
+    assert advice in next_step(course)[0]
 
 
 @pytest.mark.parametrize("events", [journal(5, 10, 15, 20), journal(5), []])

@@ -10,6 +10,7 @@ import pytest
 
 from regard.data.corpus_facts import CorpusFacts
 from regard.data.corpus_settings import canonical_licence
+from regard.data.images import ImageSizeSettings
 from regard.data.languages import Languages
 from regard.explain import licences, published_card
 from regard.explain.published_card import card_body, card_metadata
@@ -148,6 +149,36 @@ def test_a_card_warns_of_scores_that_mean_little() -> None:
     assert "was not tested" in warning(events=EVENTS[:3])
     assert "nobody knows how good" in warning(events=[])
     assert "scores flatter" in warning(report=("valid: 3 pairs are also in train",))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "valid: none of its 2 images is also in train",
+        "valid: 0 of 3 pairs are also in train",
+        "test: none of its 500 pairs shares a side with train",
+    ],
+)
+def test_nothing_in_common_with_training_is_no_fault(line: str) -> None:
+    models = published(report=(line,))
+    assert problems(models) == []
+    assert "scores flatter" not in card_body(models, "regard publish", is_inside=False)
+
+
+def test_a_captioner_lacks_images_and_captions_and_no_pairs() -> None:
+    shared = "valid: 1 of 9 images is also in train (a.png)"
+    models = published(
+        events=EVENTS[:3], report=(shared,), corpora={"valid": replace(FACTS, pairs=9)}
+    )
+    model = models.models[0]
+    settings = model.settings.model_copy(update={"images": ImageSizeSettings()})
+    models = replace(models, models=(replace(model, settings=settings),))
+    items = {
+        item.problem: item.remedy for item in make_checklist(models, {}, examples="")
+    }
+    assert items[f"{shared}, so that scores flatter"].startswith("take these images")
+    assert "9 validation captions tell little" in items
+    assert not any("validation pair" in problem for problem in items)
 
 
 def test_sentences_of_the_data_are_not_on_the_card() -> None:

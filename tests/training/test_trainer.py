@@ -403,7 +403,7 @@ def test_minutes_end_by_the_clock_and_their_updates_are_saved(
 
     assert [line["updates"] for line in _events(run, "budget")] == [expected]
     assert outcome.progress.update == expected
-    assert outcome.reason == "the rest of 1 minutes is for the end of the run"
+    assert outcome.reason == "the rest of its time is for the scores and the report"
 
     text = (run / "train.toml").read_text()
 

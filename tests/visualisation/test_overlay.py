@@ -19,7 +19,14 @@ from regard.visualisation import ExplanationData, Overlay, SourceImage, save
 from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.explanation_data import page_data
 from regard.visualisation.figure import Box, Figure, Raster
-from regard.visualisation.overlay import PANEL, layout_overlay, veiled
+from regard.visualisation.overlay import (
+    PANEL,
+    layout_legend,
+    layout_overlay,
+    layout_picture,
+    layout_word_panels,
+    veiled,
+)
 from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_png, draw_svg
 
@@ -224,3 +231,18 @@ def test_page_data_hold_the_image(
     assert image["size"] == [80, 60]
     assert image["column_edges"] == [0, 0.25, 0.5, 0.75, 1]
     assert image["url"].startswith("data:image/png;base64,")
+
+
+@pytest.mark.parametrize("size", [(60, 90), (300, 20)])
+def test_panels_of_a_page_have_a_word_each_and_its_picture(
+    size: tuple[int, int],
+) -> None:
+    overlay = replace(make_overlay(), image=grey_image(*size, (2, 3)))
+    panels = list(layout_word_panels(overlay))
+    assert [panel.title for panel in panels] == ["빨간", "네모가", "있다"]
+    for number, panel in enumerate(panels, 1):
+        assert_inside(panel)
+        assert f"row 1, column {number}, 0.50" in panel.description
+        assert len(images_of(panel, "word")) == 2, "the image and its veil"
+    assert_inside(layout_legend())
+    assert_inside(layout_picture(overlay.image))

@@ -187,7 +187,12 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
     data = request.data
     tokenizer = request.tokenizer
     train, valid, notes = read_caption_corpora(
-        images, data.max_length, request.seed, request.run / IMAGES, request.log
+        images,
+        data.columns,
+        data.max_length,
+        request.seed,
+        request.run / IMAGES,
+        request.log,
     )
     captions = train.caption_set.captions
     request.check_text([], captions)

@@ -62,7 +62,12 @@ class CaptionCorpus:
 
 
 def read_caption_corpora(
-    images: ImageSettings, max_words: int, seed: int, cache_folder: Path, log: Log
+    images: ImageSettings,
+    columns: str,
+    max_words: int,
+    seed: int,
+    cache_folder: Path,
+    log: Log,
 ) -> tuple[CaptionCorpus, CaptionCorpus, list[str]]:
     """Read and decode training and validation images; also return notes on skipped and shared
     images.
@@ -71,7 +76,9 @@ def read_caption_corpora(
     """
     problems = Problems(images.skip_bad)
     image_size = images.size_settings
-    train_set, valid_set = _read_caption_sets(images, max_words, seed, problems)
+    train_set, valid_set = _read_caption_sets(
+        images, columns, max_words, seed, problems
+    )
     log(f"reading {counted(len(train_set) + len(valid_set), 'image')}")
     train_cache = cached_images(
         train_set.paths, image_size, cache_folder / train_set.name, log
@@ -159,7 +166,7 @@ def caption_examples(
 
 
 def _read_caption_sets(
-    images: ImageSettings, max_words: int, seed: int, problems: Problems
+    images: ImageSettings, columns: str, max_words: int, seed: int, problems: Problems
 ) -> tuple[CaptionSet, CaptionSet]:
     """Read the training and validation captions; without validation captions, hold out images."""
     assert images.folder is not None, "ImageSettings checks it"
@@ -178,7 +185,7 @@ def _read_caption_sets(
     for name, path, image_folder, limit in files:
         try:
             caption_sets.append(
-                read_captions(Path(path), image_folder, problems, name, limit)
+                read_captions(Path(path), image_folder, problems, name, limit, columns)
             )
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]

@@ -236,7 +236,7 @@ def test_bad_data_is_refused_or_skipped(regard: Command) -> None:
         "line 3: the caption of c.png has no text",
         "line 4: there is no image d.png",
         "b.png: the file is empty",
-        "skip_bad = true",
+        "--set data.images.skip_bad=true trains without",
     ]
     regard.fails(*command, status=1, because=causes)
 

@@ -291,6 +291,19 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     assert "  skipped: 2 images that cannot be read" in data.report
 
 
+def test_the_requested_columns_of_captions_are_read(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    text = (path / "captions.tsv").read_text(encoding="utf-8")
+    rows = [f"other\t{row.split(chr(9))[1]}\t{row}" for row in text.splitlines()]
+    (path / "wide.tsv").write_text("\n".join(["Who\tNot\tFile\tText", *rows]))
+    images = named(path, captions=str(path / "wide.tsv"), valid_captions=None)
+    values = {"images": images, "columns": "File,Text"}
+    data = CorpusSettings.parse(values, "test")
+    wide = prepare_data(data, SMALL, BATCHING, 7, tmp_path / "wide")
+    plain = _prepare(named(path, valid_captions=None), tmp_path / "plain")
+    assert wide.facts == plain.facts
+
+
 def test_changed_images_are_reported(tmp_path: Path) -> None:
     path = folder(tmp_path)
     data = _prepare(named(path), tmp_path / "run")

@@ -19,7 +19,7 @@ from regard.data.caption_tables import has_image_ending
 from regard.data.file_formats import read_caption_rows
 from regard.data.images import SUFFIXES
 from regard.data.pair_filters import word_count
-from regard.data.text import clean, nfc
+from regard.data.text import clean, did_you_mean, nfc
 
 LONGEST_NAME = 255  # bytes of a file name that every system allows
 LONGEST_PATH = 1_000  # characters of a path that every system allows
@@ -29,8 +29,10 @@ _ENDING = re.compile(r"\.[^\W\d]\w{1,4}\Z")
 """The ending of a file's name."""
 MAX_IMAGES = 1000
 """Images that are held out for validation, at most."""
-IMAGES_PER_HELD_OUT = 20
-"""At most one of so many images is held out for validation."""
+IMAGES_PER_HELD_OUT = 10
+"""One of so many images is held out for validation."""
+LEAST_HELD_OUT = 8
+"""Images that are held out for validation, at least, if they are a fifth at most."""
 _SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
 """Splits of Karpathy's JSON that belong to each corpus."""
 _SIDES = re.compile(
@@ -153,7 +155,8 @@ def read_captions(
     """
     if not folder.is_dir():
         raise DataError(
-            f"{folder}: no such folder; give the folder of the images with `images=`"
+            f"{folder}: no such folder{did_you_mean(folder)}; give the folder of the images with "
+            "`images=`"
         )
     index = _FolderIndex(folder)
     content = read_caption_rows(path, _SPLITS[name], columns, index.is_image)
@@ -213,7 +216,8 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
             f"{captions.path}: has captions of {len(captions)} image only, and none is left to "
             "train on when some are held out for validation; give more, or `valid_captions=`"
         )
-    count = min(MAX_IMAGES, max(1, len(captions) // IMAGES_PER_HELD_OUT))
+    least = LEAST_HELD_OUT if len(captions) >= 5 * LEAST_HELD_OUT else 1
+    count = min(MAX_IMAGES, max(least, len(captions) // IMAGES_PER_HELD_OUT))
     held_out = set(random.Random(seed).sample(range(len(captions)), count))
     note = (
         f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "

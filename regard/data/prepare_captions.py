@@ -30,6 +30,8 @@ from regard.data.images import (
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 
+FEW_IMAGES = 300
+"""Fewer images than these teach nothing that holds for others."""
 UNREADABLE = "images that cannot be read"
 
 
@@ -93,6 +95,7 @@ def read_caption_corpora(
     train = _usable_images(train_set, train_cache, image_size)
     valid = _usable_images(valid_set, valid_cache, image_size)
     notes = [
+        *_describe_size(len(train)),
         _shared_images(train.caption_set, valid.caption_set),
         *report_uncaptioned([train_set, valid_set]),
         *problems.lines(),
@@ -200,6 +203,17 @@ def _read_caption_sets(
     if len(caption_sets) == 1:
         return hold_out_images(caption_sets[0], seed)
     return caption_sets[0], caption_sets[1]
+
+
+def _describe_size(count: int) -> list[str]:
+    """Return a sentence if there are few images to train on."""
+    if count >= FEW_IMAGES:
+        return []
+    images = counted(count, "training image")
+    return [
+        f"{images}: the captioner will learn them by heart; to describe others it needs hundreds "
+        "of each kind of thing"
+    ]
 
 
 def _add_problems(

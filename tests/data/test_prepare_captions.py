@@ -16,6 +16,7 @@ from regard.common.errors import ConfigurationError, DataError
 from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, Position
+from regard.data.caption_files import CaptionedImage, CaptionSet, hold_out_images
 from regard.data.corpus_settings import CorpusSettings
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSizeSettings, SourcePixels
@@ -326,6 +327,30 @@ def test_changed_images_are_reported(tmp_path: Path) -> None:
     assert "valid.captions: " in captions
     assert "train.images: " in pixels
     assert "data.images.colour_jitter is 0.1" in setting
+
+
+@pytest.mark.parametrize(
+    ("count", "held_out"), [(2, 1), (39, 3), (40, 8), (59, 8), (80, 8), (300, 30)]
+)
+def test_a_tenth_or_eight_images_are_held_out(count: int, held_out: int) -> None:
+    images = tuple(CaptionedImage(f"{n}.png", ("x",)) for n in range(count))
+    captions = CaptionSet("train", Path("a"), Path("c.csv"), "CSV", images)
+    train, valid = hold_out_images(captions, seed=1)
+    assert (len(train), len(valid)) == (count - held_out, held_out)
+    assert {*train.images}.isdisjoint(valid.images)
+
+
+def test_few_images_are_noted_once(tmp_path: Path) -> None:
+    data = _prepare(named(folder(tmp_path)), tmp_path / "run")
+    start = "9 training images: the captioner will learn them by heart"
+    assert sum(line.startswith(start) for line in data.report) == 1
+
+
+def test_a_folder_of_a_similar_name_is_suggested(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    images = named(path, folder=str(path / "imgaes"))
+    with pytest.raises(DataError, match=rf"did you mean {path / 'images'}\?; give the"):
+        _prepare(images, tmp_path / "run")
 
 
 def test_images_are_held_out(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class CaptionFile:
 
     @property
     def is_table(self) -> bool:
-        """Whether rows may lack a caption."""
+        """True if rows may lack a caption."""
         return self.kind in ("CSV", "table")
 
 

@@ -209,23 +209,35 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
     return lines
 
 
-def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, CaptionSet]:
-    """Split off images for validation; return the training images and these."""
+def hold_out_images(
+    captions: CaptionSet, seed: int, count: int | None = None
+) -> tuple[CaptionSet, CaptionSet]:
+    """Split off images for validation, or `count` to test on; return the training images and
+    these.
+    """
     if len(captions) < 2:
         raise DataError(
             f"{captions.path}: has captions of {len(captions)} image only, and none is left to "
             "train on when some are held out for validation; give more, or `valid_captions=`"
         )
+    if count is not None and count > len(captions) // 2:
+        raise DataError(
+            f"data.test_count = {count:,}: at most half of the {len(captions):,} images can be "
+            f"held out to test on; take {len(captions) // 2:,} or fewer"
+        )
     least = LEAST_HELD_OUT if len(captions) >= 5 * LEAST_HELD_OUT else 1
-    count = min(MAX_IMAGES, max(least, len(captions) // IMAGES_PER_HELD_OUT))
-    held_out = set(random.Random(seed).sample(range(len(captions)), count))
-    note = (
-        f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "
-        "for it"
-    )
+    share = min(MAX_IMAGES, max(least, len(captions) // IMAGES_PER_HELD_OUT))
+    number = share if count is None else count
+    held_out = set(random.Random(seed).sample(range(len(captions)), number))
+    note = f"{counted(number, 'image was', 'images were')} held out"
+    if count is None:
+        note = f"no validation captions were given: {note} for it"
+    else:
+        note = f"{note} to test on"
     train = captions.select(lambda number: number not in held_out, note)
     valid = captions.select(lambda number: number in held_out)
-    return train, replace(valid, name="valid", notes=())
+    name = "valid" if count is None else "test"
+    return train, replace(valid, name=name, notes=())
 
 
 def mentions_side(captions: Sequence[str]) -> bool:

@@ -133,7 +133,8 @@ class CorpusSettings(Settings):
         None,
         ge=1,
         le=COUNT,
-        description="Or so many pairs held out of the training data, into RUN/test.tsv.",
+        description="Or so many pairs, or images, held out of the training data, into "
+        "RUN/test.tsv.",
     )
     max_length: int = Field(
         200,
@@ -204,17 +205,18 @@ class CorpusSettings(Settings):
 
     def _check_images(self, images: ImageSettings) -> None:
         """Raise ValueError for a setting that images exclude."""
+        if any(self.files("test_")):
+            raise ValueError(
+                "test files are of sentence pairs; hold out images (`test=20`), or score a file "
+                "of captions when training has ended (`regard evaluate RUN --images FOLDER "
+                "--captions FILE`)"
+            )
         has_pairs = {*self.paths} != {*images.paths}
         others = has_pairs, self.mix, self.alignments, self.corrections
         if any(others):
             raise ValueError(
                 "images exclude source, target, pairs, alignments, corrections and mix; "
                 "give images or sentences"
-            )
-        if self.test_count is not None:
-            raise ValueError(
-                f"test_count ({self.test_count}): only sentence pairs are held out to test on; "
-                "leave it out"
             )
         if self.source_language not in (AUTO, ""):
             raise ValueError(

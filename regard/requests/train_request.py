@@ -68,7 +68,7 @@ class TrainArguments:
     test: Annotated[
         Annotated[int | str | Path, COUNT_OR_PATH] | None,
         Option(
-            "A file of pairs, or how many pairs to hold out, to score once when training has ended."
+            "A file of pairs, or how many pairs or images to hold out: scored once, at the end."
         ),
     ] = None
     alignments: Annotated[

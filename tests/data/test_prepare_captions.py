@@ -4,6 +4,7 @@ written.
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from regard.data.corpus_settings import CorpusSettings
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSizeSettings, SourcePixels
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.prepare_captions import CaptionCorpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD
 
@@ -338,6 +340,52 @@ def test_a_tenth_or_eight_images_are_held_out(count: int, held_out: int) -> None
     train, valid = hold_out_images(captions, seed=1)
     assert (len(train), len(valid)) == (count - held_out, held_out)
     assert {*train.images}.isdisjoint(valid.images)
+
+
+def test_images_are_held_out_to_test_on(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    images = named(path, valid_captions=None)
+
+    def prepare(count: int) -> PreparedData:
+        values = {"images": images, "test_count": count}
+        data = CorpusSettings.parse(values, "test")
+        return prepare_data(data, SMALL, BATCHING, 7, tmp_path / f"run{count}")
+
+    data = prepare(3)
+    assert isinstance(data.test, CaptionCorpus)
+    assert isinstance(data.valid, CaptionCorpus)
+    tested = {image.file for image in data.test.caption_set.images}
+    valid = {image.file for image in data.valid.caption_set.images}
+    assert (len(tested), len(valid), tested & valid) == (3, 1, set())
+    assert {name: facts.pairs for name, facts in data.facts.items()} == {
+        "train": 10,
+        "valid": 2,
+        "test": 6,
+    }
+    report = "\n".join(data.report)
+    assert "3 images were held out to test on" in report
+    assert "test: none of its 3 images is also in train" in report
+    with pytest.raises(DataError, match=r"at most half of the 9 images .* take 4"):
+        prepare(5)
+
+
+@pytest.mark.parametrize("holds_out", [True, False])
+def test_a_run_whose_held_out_images_were_others_is_not_resumed(
+    tmp_path: Path, holds_out: bool
+) -> None:
+    images = named(folder(tmp_path))
+    if holds_out:
+        images["valid_captions"] = None
+    run = tmp_path / "run"
+    data = _prepare(images, run)
+    record = run / "data.json"
+    content = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps({**content, "version": 2}), encoding="utf-8")
+    if not holds_out:
+        assert _prepare(images, run, data.tokenizer).changes == ()
+        return
+    with pytest.raises(DataError, match=r"held out other data for validation"):
+        _prepare(images, run, data.tokenizer)
 
 
 def test_few_images_are_noted_once(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from regard.data.provenance import write_corpora
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
+from regard.evaluation.caption_metrics import tested_captions, tokenizer_for
 from regard.evaluation.run_pages import RunPages
 from regard.evaluation.sampling import sample_within
 from regard.evaluation.significance import score_with_intervals
@@ -430,7 +431,10 @@ class _Session:
             seconds = CLOSING_SHARE * outcome.progress.elapsed
             if data.test is not None and outcome.stopped is None:
                 seconds /= 2
-                scores = self._score_test(data.test, seconds)
+                if isinstance(data.test, CaptionCorpus):
+                    scores = self._score_captions(data.test, seconds)
+                else:
+                    scores = self._score_test(data.test, seconds)
                 update = update_of(self.out / WEIGHTS)
                 trainer.journal.write("test", **scores, update=update)
             self._finish(data, outcome, pages, seconds)
@@ -522,6 +526,32 @@ class _Session:
             *describe_sample(len(lines), len(test), "test pair"),
             *score_notes(outputs, targets, tokenizer),
             f"translations for a reader to correct: {path} (regard evaluate RUN --corrections)",
+        )
+        return dict(event)
+
+    def _score_captions(self, test: CaptionCorpus, seconds: float) -> dict[str, object]:
+        """Caption test images with the best weights for so long; return scores with intervals."""
+        captioner = load(self.out, self.device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lines, captions = sample_within(seconds, test.images, captioner.caption)
+        references = test.caption_set.references
+        settings = captioner.settings
+        tested = tested_captions(
+            [caption.text for caption in captions],
+            [references[line] for line in lines],
+            tokenizer_for(settings.tokenizer),
+            bleu_tokenizer(settings.languages.target),
+        )
+        event: JournalEvent = {
+            "pairs": len(lines),
+            "unit": "image",
+            "beam": settings.search.beam,
+            "scores": [cast(Any, asdict(score)) for score in tested],
+        }
+        self.say(
+            f"test on {describe_test(event)}",
+            *describe_sample(len(lines), len(test), "test image"),
         )
         return dict(event)
 
@@ -675,6 +705,13 @@ class _Session:
         for name in held_out_names:
             lines = [f"{pair.source}\t{pair.target}\n" for pair in getattr(data, name)]
             write_text(out / f"{name}.tsv", "".join(lines))
+        if isinstance(data.test, CaptionCorpus):
+            rows = [
+                f"{image.file}\t{caption}\n"
+                for image in data.test.caption_set.images
+                for caption in image.captions
+            ]
+            write_text(out / "test.tsv", "".join(rows))
         # A resumed run may have more updates or minutes, so they are not part of its origin.
         lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})
         save_folder(

@@ -67,6 +67,7 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
     """List the images, those of a folder sorted by name; problems with other paths are added to
     `causes`.
     """
+    from regard.data.file_formats import is_table
     from regard.data.images import SUFFIXES
     from regard.data.text import did_you_mean
 
@@ -74,6 +75,12 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
     for path in paths:
         if not path.exists():
             causes.append(f"{path}: no such file{did_you_mean(path)}")
+            continue
+        if path.is_file() and is_table(path.name):
+            causes.append(
+                f"{path}: text or a table, no image; give images or their folder (`regard evaluate "
+                f"RUN --images FOLDER --captions {path}` scores captions against those of a table)"
+            )
             continue
         if not path.is_dir():
             files.append(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,6 +18,7 @@ from regard.requests.check_request import CheckCommand
 if TYPE_CHECKING:
     from regard.data.checking.check import Judge
     from regard.data.checking.suspects import Suspect
+    from regard.data.file_formats import PairFiles
     from regard.data.pairs import Pair
 
 TABLES = (".tsv", ".csv")
@@ -48,6 +50,7 @@ def check(command: CheckCommand) -> None:
     if command.target is not None:
         files = PairFiles(command.pairs, command.target, max_line=command.max_line)
     files = replace(files, corrections=command.corrections)
+    _refuse_captions(files)
     say(f"checking the pairs of {' and '.join(files.names)}")
     report = check_files(files, [*_string_judges(command), *_model_judges(command)])
     if table is not None:
@@ -66,6 +69,32 @@ def check(command: CheckCommand) -> None:
         )
     if command.strict and any(s.kind not in HARMLESS for s in report.suspects):
         raise typer.Exit(1)
+
+
+def _refuse_captions(files: PairFiles) -> None:
+    """Raise UsageError for a table with a column of image files, unless its columns are named, or
+    named as languages.
+    """
+    from regard.data.caption_tables import has_image_ending
+    from regard.data.file_formats import is_table, languages_of_pairs, open_table
+
+    name = str(files.pairs)
+    is_local = files.pairs is not None and not files.columns and is_table(name)
+    if not is_local or not all(Path(path).is_file() for path in files.paths.values()):
+        return
+    _, table = open_table(name)
+    for number, cells in enumerate(zip(*table.rows, strict=True), 1):
+        images = [*filter(has_image_ending, cells)]
+        if (
+            images
+            and 2 * len(images) >= len(cells)
+            and not all(languages_of_pairs(files).pair)
+        ):
+            raise UsageError(
+                f"{name}: column {number} names images ({images[0]}), so its rows are captions, "
+                "and `regard check` compares translations; train with `regard train --images "
+                f"FOLDER --captions {name}`, or name the columns of translations (`columns=`)"
+            )
 
 
 def _string_judges(command: CheckCommand) -> Iterator[Judge]:

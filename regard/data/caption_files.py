@@ -6,26 +6,33 @@ import difflib
 import random
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from regard.common.counting import counted
 from regard.common.errors import DataError
-from regard.data.caption_formats import SHOWN, truncated
+from regard.data.caption_formats import SHOWN, CaptionFile, CaptionRow, truncated
+from regard.data.caption_tables import has_image_ending
 from regard.data.file_formats import read_caption_rows
 from regard.data.images import SUFFIXES
 from regard.data.pair_filters import word_count
-from regard.data.text import clean, nfc, read_file
+from regard.data.text import clean, did_you_mean, nfc
 
-MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 LONGEST_NAME = 255  # bytes of a file name that every system allows
 LONGEST_PATH = 1_000  # characters of a path that every system allows
+_EXAMPLES = 5
+"""Number of lines or names that a sentence shows."""
+_ENDING = re.compile(r"\.[^\W\d]\w{1,4}\Z")
+"""The ending of a file's name."""
 MAX_IMAGES = 1000
 """Images that are held out for validation, at most."""
-IMAGES_PER_HELD_OUT = 20
-"""At most one of so many images is held out for validation."""
+IMAGES_PER_HELD_OUT = 10
+"""One of so many images is held out for validation."""
+LEAST_HELD_OUT = 8
+"""Images that are held out for validation, at least, if they are a fifth at most."""
 _SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
 """Splits of Karpathy's JSON that belong to each corpus."""
 _SIDES = re.compile(
@@ -58,7 +65,7 @@ class Problems:
     """
 
     skip: bool = False
-    remedy: str = "data.images.skip_bad = true trains without what cannot be used"
+    remedy: str = "`data.images.skip_bad=true` trains without what cannot be used"
     by_kind: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, cause: str) -> None:
@@ -138,49 +145,30 @@ def read_captions(
     problems: Problems,
     name: str = "train",
     max_words: int | None = None,
+    columns: str = "",
 ) -> CaptionSet:
     """Read a caption file and group its captions by image, in the order of the first captions.
 
     Captions of more than `max_words` words are dropped and counted. Problems with single captions
-    are added to `problems`. Raises DataError for a file that cannot be read at all.
+    are added to `problems`. The `columns` of a table are found if they are empty. Raises DataError
+    for a file that cannot be read at all.
     """
     if not folder.is_dir():
         raise DataError(
-            f"{folder}: no such folder; give the folder of the images with `images=`"
+            f"{folder}: no such folder{did_you_mean(folder)}; give the folder of the images with "
+            "`images=`"
         )
-    text_file = read_file(path, MAX_JSON)
-    notes = list(text_file.notes)
-    kind, unit, rows = read_caption_rows(text_file.lines, path, _SPLITS[name])
-
-    captions: dict[str, list[str]] = {}
     index = _FolderIndex(folder)
-    too_long = list[int]()
-    for number, image, text in rows:
-        caption = clean(text)
-        file, cause = index.find(image)
-        if cause:
-            problems.add(
-                "captions of images that do not exist",
-                f"{path}: {unit} {number}: {cause}",
-            )
-        elif not caption:
-            problems.add(
-                "captions with no text",
-                f"{path}: {unit} {number}: the caption of {image} has no text",
-            )
-        elif max_words is not None and word_count(caption) > max_words:
-            too_long.append(number)
-        else:
-            captions.setdefault(file, []).append(caption)
-
-    if too_long:
-        notes.append(
-            f"left out: {counted(len(too_long), 'caption')} of more than {max_words} words, "
-            f"the first in {unit} {too_long[0]} (data.max_length)"
-        )
+    content = read_caption_rows(path, _SPLITS[name], columns, index.is_image)
+    index.named = {_folded(image) for _, image, _ in content.rows}
+    groups = _CaptionGroups(content, path, max_words)
+    for row in content.rows:
+        groups.add(row, index, problems)
+    captions = groups.captions
+    too_long = groups.note_too_long()
     if too_long and not captions and not problems.by_kind:
         raise DataError(
-            f"{path}: {notes[-1]}, and there are no others; set data.max_length higher"
+            f"{path}: {too_long}, and there are no others; set data.max_length higher"
         )
     if not captions and not problems.by_kind:
         raise DataError(
@@ -191,7 +179,8 @@ def read_captions(
     images = tuple(
         CaptionedImage(file, tuple(texts)) for file, texts in captions.items()
     )
-    return CaptionSet(name, folder, path, kind, images, tuple(notes))
+    notes = (*content.notes, *index.notes(), *groups.notes())
+    return CaptionSet(name, folder, path, content.kind, images, notes)
 
 
 def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
@@ -220,27 +209,102 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
     return lines
 
 
-def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, CaptionSet]:
-    """Split off images for validation; return the training images and these."""
+def hold_out_images(
+    captions: CaptionSet, seed: int, count: int | None = None
+) -> tuple[CaptionSet, CaptionSet]:
+    """Split off images for validation, or `count` to test on; return the training images and
+    these.
+    """
     if len(captions) < 2:
         raise DataError(
             f"{captions.path}: has captions of {len(captions)} image only, and none is left to "
             "train on when some are held out for validation; give more, or `valid_captions=`"
         )
-    count = min(MAX_IMAGES, max(1, len(captions) // IMAGES_PER_HELD_OUT))
-    held_out = set(random.Random(seed).sample(range(len(captions)), count))
-    note = (
-        f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "
-        "for it"
-    )
+    if count is not None and count > len(captions) // 2:
+        raise DataError(
+            f"data.test_count = {count:,}: at most half of the {len(captions):,} images can be "
+            f"held out to test on; take {len(captions) // 2:,} or fewer"
+        )
+    least = LEAST_HELD_OUT if len(captions) >= 5 * LEAST_HELD_OUT else 1
+    share = min(MAX_IMAGES, max(least, len(captions) // IMAGES_PER_HELD_OUT))
+    number = share if count is None else count
+    held_out = set(random.Random(seed).sample(range(len(captions)), number))
+    note = f"{counted(number, 'image was', 'images were')} held out"
+    if count is None:
+        note = f"no validation captions were given: {note} for it"
+    else:
+        note = f"{note} to test on"
     train = captions.select(lambda number: number not in held_out, note)
     valid = captions.select(lambda number: number in held_out)
-    return train, replace(valid, name="valid", notes=())
+    name = "valid" if count is None else "test"
+    return train, replace(valid, name=name, notes=())
 
 
 def mentions_side(captions: Sequence[str]) -> bool:
     """Return whether a caption says left or right in one of some twenty languages."""
     return any(_SIDES.search(caption) for caption in captions)
+
+
+@dataclass
+class _CaptionGroups:
+    """Groups the captions of a file by image."""
+
+    content: CaptionFile
+    path: Path
+    max_words: int | None
+    captions: dict[str, list[str]] = field(default_factory=dict)
+    empty: list[int] = field(default_factory=list)
+    too_long: list[int] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)
+
+    def add(self, row: CaptionRow, index: _FolderIndex, problems: Problems) -> None:
+        """Add the caption of a row, or what is wrong with it to `problems`."""
+        number, image, text = row
+        caption = clean(text)
+        if not caption and self.content.is_table:
+            self.empty.append(number)
+            return
+        start = f"{self.path}: {self.content.unit} {number}: "
+        file, cause = index.find(image)
+        if cause:
+            problems.add("captions of images that do not exist", start + cause)
+        elif not caption:
+            cause = f"the caption of {image} has no text"
+            problems.add("captions with no text", start + cause)
+        elif self.max_words is not None and word_count(caption) > self.max_words:
+            self.too_long.append(number)
+        else:
+            texts = self.captions.setdefault(file, [])
+            if caption in texts:
+                self.repeated.append(number)
+            texts.append(caption)
+
+    def note_too_long(self) -> str:
+        """Return a sentence on the captions that were too long; nothing if there are none."""
+        if not self.too_long:
+            return ""
+        return (
+            f"left out: {counted(len(self.too_long), 'caption')} of more than {self.max_words} "
+            f"words, the first in {self.content.unit} {self.too_long[0]} (data.max_length)"
+        )
+
+    def notes(self) -> Iterator[str]:
+        """Yield sentences on what was left out, and on what is there twice."""
+        unit = self.content.unit
+        if self.empty:
+            lines = counted(len(self.empty), f"{unit} has", f"{unit}s have")
+            yield f"skipped: {lines} no caption{_numbers(self.empty)}"
+        if self.too_long:
+            yield self.note_too_long()
+        if self.repeated:
+            lines = counted(len(self.repeated), f"{unit} repeats", f"{unit}s repeat")
+            yield f"{lines} the image and caption of another{_numbers(self.repeated)}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Return the first numbers in brackets."""
+    shown = ", ".join(map(str, numbers[:_EXAMPLES]))
+    return f" ({shown}{' …' if len(numbers) > _EXAMPLES else ''})"
 
 
 class _FolderIndex:
@@ -253,8 +317,17 @@ class _FolderIndex:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._listed = {nfc(entry.name): entry.name for entry in folder.iterdir()}
+        self._stems = {_stem(name) for name in self._listed} - {""}
         self._guesses = 0
+        self.named: AbstractSet[str] = frozenset()
+        """The names that are looked up, case-folded."""
+        self._others: dict[str, str] = {}  # files that were taken for other names
+        self._files_beside = cache(self._list_files)
         self.find = cache(self._look_up)
+
+    def is_image(self, name: str) -> bool:
+        """Return whether a cell names an image of the folder, or ends as names of images do."""
+        return has_image_ending(name) or _stem(name) in self._stems
 
     def _look_up(self, name: str) -> tuple[str, str]:
         """Return the name as the folder has it, and the problem with it; empty if it is a file."""
@@ -283,9 +356,53 @@ class _FolderIndex:
             file = self._listed.get(nfc(name))
             if file is not None and (self.folder / name).exists():
                 file = name
+        if file is None:
+            file = self._nearly(name)
         if file is not None:
             return file, ""
         return name, f"there is no image {name} in {self.folder}{self._suggest(name)}"
+
+    def _nearly(self, name: str) -> str | None:
+        """Return the only file whose name differs by case or ending alone; None if there is none,
+        or several.
+
+        A file that another row names is not taken for a name with another ending.
+        """
+        by_name, by_stem = self._files_beside(PurePosixPath(name).parent)
+        files = by_name.get(_folded(name), [])
+        if not files and _ENDING.search(name):
+            files = by_stem.get(_stem(name), [])
+            files = [file for file in files if _folded(file) not in self.named]
+        elif not files:
+            files = by_stem.get(_folded(PurePosixPath(name).name), [])
+        if len(files) != 1:
+            return None
+        self._others[name] = files[0]
+        return files[0]
+
+    def _list_files(
+        self, parent: PurePosixPath
+    ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Return the images of a folder by their names and by their stems, case-folded."""
+        by_name: dict[str, list[str]] = {}
+        by_stem: dict[str, list[str]] = {}
+        folder = self.folder / parent
+        names = (
+            sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        )
+        for file in filter(has_image_ending, names):
+            path = str(parent / file)
+            by_name.setdefault(_folded(path), []).append(path)
+            by_stem.setdefault(_stem(path), []).append(path)
+        return by_name, by_stem
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence on the names that differ from those of their files."""
+        if self._others:
+            pairs = [f"{name} as {file}" for name, file in self._others.items()]
+            names = counted(len(pairs), "name differs", "names differ")
+            examples = ", ".join(pairs[:_EXAMPLES])
+            yield f"{names} from the file by case or ending only: {examples}"
 
     def _suggest(self, name: str) -> str:
         """Return the end of a message that suggests a file of a similar name, for the first
@@ -302,16 +419,19 @@ class _FolderIndex:
             ]
 
         # Cameras write .JPG and caption files .jpg, so a file of the same stem is the best guess.
-        folded = nfc(name).casefold()
-        similar = [other for other in names if nfc(other).casefold() == folded]
+        similar = [other for other in names if _folded(other) == _folded(name)]
         similar += [other for other in names if _stem(other) == _stem(name)]
         similar = similar or difflib.get_close_matches(name, names, 1, 0.6)
         return f"; did you mean {similar[0]}?" if similar else ""
 
 
+def _folded(name: str) -> str:
+    return nfc(name).casefold()
+
+
 def _stem(name: str) -> str:
     """Return a file's name without its ending, normalised to NFC and case-folded."""
-    return nfc(PurePosixPath(name).stem).casefold()
+    return _folded(PurePosixPath(name).stem)
 
 
 def _singular(kind: str) -> str:

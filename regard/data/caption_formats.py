@@ -6,17 +6,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from regard.common.reading import parse_json
 from regard.data.delimited import Dialect
 
 SHOWN = 20  # causes of one kind that are listed
-HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
-"""Names of the column or key that holds the image."""
+_FILES = (
+    "file filename file_name image_file image image_name picture photo foto datei dateiname bild "
+    "bilddatei bildname fichier nom_du_fichier archivo imagen "
+    "파일 파일명 파일_이름 이미지 그림 사진 name 이름"
+)
+_CAPTIONS = (
+    "caption captions description text beschreibung bildunterschrift bildbeschreibung légende "
+    "legende descripción texto 캡션 설명 문장 title titel titre título 제목 comment kommentar"
+)
+FILE_NAMES = _FILES.split()
+"""Names of the column or key that holds the image, the clearest first."""
+CAPTION_NAMES = _CAPTIONS.split()
+"""Names of the column of the captions, the clearest first."""
 CSV_HEADER = (
-    rf"""(?i)\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"""
-    r"""(?:"?(?:caption|comment|text)"?\s*\Z)"""
+    rf"""(?i)\s*"?(?:{"|".join(FILE_NAMES)})"?\s*([,;|])(\s*\w*(?:number|index|id)\s*\1)?\s*"""
+    rf"""(?:"?(?:{"|".join(CAPTION_NAMES)})"?\s*\Z)"""
 )
 """Pattern of the first line of a file of CSV: its groups are the delimiter, and a column of caption
 numbers between file and caption.
@@ -28,6 +40,25 @@ CaptionRows = tuple[str, str, Iterable[CaptionRow | str]]
 """The format of a caption file in words, the word for one of its entries, and the entries; text
 instead of an entry says what is wrong with it.
 """
+
+
+@dataclass(frozen=True)
+class CaptionFile:
+    """The entries of a caption file."""
+
+    kind: str
+    """Its format, in words."""
+    unit: str
+    """The word for one of its entries."""
+    rows: Sequence[CaptionRow]
+    problems: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    """Sentences on how the file was read."""
+
+    @property
+    def is_table(self) -> bool:
+        """True if rows may lack a caption."""
+        return self.kind in ("CSV", "table")
 
 
 def read_tabs(lines: Sequence[str], *_: object) -> CaptionRows:
@@ -122,7 +153,7 @@ def _delimited_rows(
     for record, count in dialect.records(iter(lines)):
         name, *captions = sides_of(record)
         name = name.strip()
-        if number == 1 and name.lower() in HEADERS:
+        if number == 1 and name.lower() in FILE_NAMES:
             pass
         elif len(captions) == 1:
             yield number, name, captions[0]
@@ -155,7 +186,7 @@ def _object_rows(values: Iterable[Any], unit: str) -> Iterator[CaptionRow | str]
 
 def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
     """Return the image and the captions of an object; None for either if it is missing."""
-    keys = ("image", *sorted(HEADERS))
+    keys = ("image", *FILE_NAMES)
     name: Any = next((value[key] for key in keys if key in value), None)
     texts: Any = value.get("captions", [value.get("caption", value.get("text"))])
 

@@ -97,7 +97,8 @@ class CorpusSettings(Settings):
     columns: str = Field(
         "",
         description="Names, languages or numbers of the columns that hold the pairs, such as "
-        "English,hsb or 2,3; empty: by their names and by what is in them.",
+        "English,hsb or 2,3, or the images and their captions; empty: by their names and by what "
+        "is in them.",
     )
     alignments: str | None = Field(
         None,
@@ -132,7 +133,8 @@ class CorpusSettings(Settings):
         None,
         ge=1,
         le=COUNT,
-        description="Or so many pairs held out of the training data, into RUN/test.tsv.",
+        description="Or so many pairs, or images, held out of the training data, into "
+        "RUN/test.tsv.",
     )
     max_length: int = Field(
         200,
@@ -203,16 +205,18 @@ class CorpusSettings(Settings):
 
     def _check_images(self, images: ImageSettings) -> None:
         """Raise ValueError for a setting that images exclude."""
-        others = self.paths != images.paths, self.mix, self.alignments, self.corrections
+        if any(self.files("test_")):
+            raise ValueError(
+                "test files are of sentence pairs; hold out images (`test=20`), or score a file "
+                "of captions when training has ended (`regard evaluate RUN --images FOLDER "
+                "--captions FILE`)"
+            )
+        has_pairs = {*self.paths} != {*images.paths}
+        others = has_pairs, self.mix, self.alignments, self.corrections
         if any(others):
             raise ValueError(
                 "images exclude source, target, pairs, alignments, corrections and mix; "
                 "give images or sentences"
-            )
-        if self.test_count is not None:
-            raise ValueError(
-                f"test_count ({self.test_count}): only sentence pairs are held out to test on; "
-                "leave it out"
             )
         if self.source_language not in (AUTO, ""):
             raise ValueError(
@@ -269,7 +273,10 @@ class CorpusSettings(Settings):
             paths[f"{name}.alignments"] = data_path(path)
         if self.corrections is not None:
             paths["train.corrections"] = data_path(table_path(self.corrections))
-        return paths | (self.images.paths if self.images is not None else {})
+        if self.images is not None:
+            for role, captions in self.images.paths.items():
+                paths[role] = Path(table_path(str(captions)))
+        return paths
 
     @property
     def pair_files(self) -> dict[str, PairFiles]:

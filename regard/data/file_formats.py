@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import parse_json
 from regard.data.caption_formats import (
     CSV_HEADER,
+    CaptionFile,
     CaptionRow,
     CaptionRows,
     read_csv,
@@ -29,6 +30,11 @@ from regard.data.caption_formats import (
     read_json,
     read_tabs,
     truncated,
+)
+from regard.data.caption_tables import (
+    IsImage,
+    choose_caption_columns,
+    read_caption_table,
 )
 from regard.data.delimited import read_delimited
 from regard.data.languages import Languages, languages_of_name
@@ -44,7 +50,15 @@ from regard.data.table_columns import (
     choose_columns,
     holds_names,
 )
-from regard.data.text import BOM, CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
+from regard.data.text import (
+    BOM,
+    CUT,
+    JSON_SIZE,
+    MAX_LINE,
+    LineReader,
+    data_path,
+    read_file,
+)
 from regard.data.translation_files import read_po, read_xml
 
 Row = tuple[str, str]
@@ -336,7 +350,7 @@ class FileFormat:
     """
 
     first_line: str = r"(?!)"
-    """Pattern of the beginning of the first line that is not empty."""
+    """Pattern of the beginning of the first line that is not empty, of a caption file."""
     read_captions: Callable[..., CaptionRows | None] = read_tabs
     """Called with the lines, the match of the pattern and the splits to read; returns None if the
     content has another format after all.
@@ -365,13 +379,10 @@ FORMATS = (
     FileFormat(open_table=read_xml, name=r"(?i)\.(tmx|xlf|\w*xliff)(\.gz)?\Z"),
     FileFormat(open_table=read_po, name=r"(?i)\.pot?(\.gz)?\Z"),
     FileFormat(first_line=r"[^\t]+#\d+\t", read_captions=read_flickr_tokens),
-    FileFormat(
-        first_line=r"[^\t]*\t",
-        read_captions=read_tabs,
-        open_table=partial(read_delimited, delimiters="\t"),
-    ),
+    FileFormat(open_table=partial(read_delimited, delimiters="\t")),
 )
 """Formats of pairs and captions, in the order in which they are tried."""
+MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 _HEAD = 1 << 18  # bytes of a file that are read
 _PROLOGUE = r"\s*(<[?!][^>]*>\s*)*?"
 _TEXTS = {
@@ -403,35 +414,77 @@ first bytes. The formats that can be translated come last.
 
 
 def read_caption_rows(
-    lines: Sequence[str], path: Path, splits: Sequence[str]
-) -> tuple[str, str, list[CaptionRow]]:
-    """Return the format of a caption file, the word for one of its entries, and the entries; of a
-    file with splits, only those of `splits`.
+    path: Path, splits: Sequence[str], columns: str, is_image: IsImage
+) -> CaptionFile:
+    """Read the entries of a caption file; of a file with splits, only those of `splits`.
 
-    Raises DataError with all causes.
+    The `columns` of a table are found by `is_image` if they are empty. Raises DataError with all
+    causes.
     """
+    name = str(path)
+    if _SPREADSHEET.fullmatch(name):
+        reader, table = open_table(name)
+        if not table.rows:
+            DataError.raise_all(reader.causes)
+        chosen = choose_caption_columns(table.rows, columns, is_image, name)
+        contents = read_caption_table(table, chosen)
+        DataError.raise_all(reader.causes)
+    else:
+        text_file = read_file(path, MAX_JSON)
+        contents = _read_caption_lines(text_file.lines, path, splits, columns, is_image)
+        contents = replace(contents, notes=(*text_file.notes, *contents.notes))
+    DataError.raise_all(truncated([f"{path}: {text}" for text in contents.problems]))
+    return contents
+
+
+def _read_caption_lines(
+    lines: Sequence[str],
+    path: Path,
+    splits: Sequence[str],
+    columns: str,
+    is_image: IsImage,
+) -> CaptionFile:
     number, first = next(
         ((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, "")
     )
-    for form in FORMATS:
+    for form in () if columns else FORMATS:
         match = re.match(form.first_line, first)
         contents = form.read_captions(lines, match, splits) if match else None
         if contents is not None:
-            kind, unit, entries = contents
-            rows = list[CaptionRow]()
-            problems = list[str]()
-            for entry in entries:
-                if isinstance(entry, str):
-                    problems.append(f"{path}: {entry}")
-                else:
-                    rows.append(entry)
-            DataError.raise_all(truncated(problems))
-            return kind, unit, rows
+            return _caption_file(contents)
+
+    has_tabs = "\t" in first
+    table = read_delimited(lines[number - 1 :], "\t" if has_tabs else ",;|")
+    try:
+        chosen = choose_caption_columns(table.rows, columns, is_image, str(path))
+    except DataError:
+        is_csv = re.search(r"(?i)\.csv(\.gz)?\Z", path.name)
+        if columns or is_csv or (has_tabs and len(table.rows[0]) > 2):
+            raise
+        chosen = None
+    is_plain = has_tabs and len(table.rows[0]) == 2
+    if has_tabs and (chosen is None or (is_plain and chosen.file == 0)):
+        return _caption_file(read_tabs(lines))
+    if chosen is not None:
+        return read_caption_table(table, chosen, number)
     raise DataError(
         f"{path}: line {number} holds no tab ({first[:40]!r}); wanted lines of file, tab, "
-        "caption; or name.jpg#0, tab, caption (Flickr8k); or CSV below a line image,caption; "
-        "or the JSON of COCO or Karpathy; or one JSON object a line with image and caption"
+        "caption; or name.jpg#0, tab, caption (Flickr8k); or a table (CSV, XLSX, ODS) with a "
+        "column of image files and one of captions; or the JSON of COCO or Karpathy; or one JSON "
+        "object a line with image and caption"
     )
+
+
+def _caption_file(contents: CaptionRows) -> CaptionFile:
+    kind, unit, entries = contents
+    rows = list[CaptionRow]()
+    problems = list[str]()
+    for entry in entries:
+        if isinstance(entry, str):
+            problems.append(entry)
+        else:
+            rows.append(entry)
+    return CaptionFile(kind, unit, rows, problems)
 
 
 def input_kind(path: Path) -> str:

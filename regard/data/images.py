@@ -176,8 +176,8 @@ class ImageSettings(ImageSizeSettings):
     )
     captions: str | None = Field(
         None,
-        description="File of their captions: lines of file, tab, caption; CSV; Flickr8k tokens; "
-        "JSON (COCO, Karpathy).",
+        description="File of their captions: a table (CSV, XLSX, ODS); lines of file, tab, "
+        "caption; Flickr8k tokens; JSON (COCO, Karpathy).",
     )
     valid_captions: str | None = Field(None, description="Captions to validate on.")
     valid_folder: str | None = Field(

@@ -79,7 +79,7 @@ class PreparedData:
     # without its EOS.
     longest_source: int
     valid: Corpus | CaptionCorpus
-    test: Corpus | None
+    test: Corpus | CaptionCorpus | None
     batches: BatchSource
     pairs: int  # number of training pairs
     facts: dict[str, CorpusFacts]  # by corpus name, for the model card
@@ -186,9 +186,10 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
     """Prepare images and their captions."""
     data = request.data
     tokenizer = request.tokenizer
-    train, valid, notes = read_caption_corpora(
-        images, data.max_length, request.seed, request.run / IMAGES, request.log
+    corpora, notes = read_caption_corpora(
+        data, request.seed, request.run / IMAGES, request.log
     )
+    train = corpora["train"]
     captions = train.caption_set.captions
     request.check_text([], captions)
     if isinstance(tokenizer, TokenizerSettings):
@@ -198,15 +199,19 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
     batches, flip_note = caption_batches(
         train, images, tokenizer, request.batching, request.seed
     )
-    by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
-    for name, corpus in by_name.items():
+    for name, corpus in corpora.items():
         request.fingerprints[f"{name}.images"] = corpus.image_fingerprint()
     request.check_files()
 
     report = (
         *train.caption_set.lines(),
         f"  mirroring (data.images.flip): {flip_note}",
-        *valid.caption_set.lines(),
+        *(
+            line
+            for name, corpus in corpora.items()
+            if name != "train"
+            for line in corpus.caption_set.lines()
+        ),
         *notes,
     )
     longest_target = max(
@@ -217,11 +222,11 @@ def _prepare_captions(request: DataRequest, images: ImageSettings) -> PreparedDa
         report=report,
         tokenizer=tokenizer,
         longest_source=longest_target - 1,  # without EOS
-        valid=valid,
-        test=None,
+        valid=corpora["valid"],
+        test=corpora.get("test"),
         batches=batches,
         pairs=len(captions),
-        facts={name: corpus.facts() for name, corpus in by_name.items()},
+        facts={name: corpus.facts() for name, corpus in corpora.items()},
         changes=changes,
         sample=([], spread(captions)),
         images=len(train),

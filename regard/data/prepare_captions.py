@@ -18,7 +18,7 @@ from regard.data.caption_files import (
     report_uncaptioned,
 )
 from regard.data.corpus_facts import CorpusFacts, texts_sha256
-from regard.data.corpus_settings import EVALUATION_WORDS
+from regard.data.corpus_settings import EVALUATION_WORDS, CorpusSettings
 from regard.data.image_augmentation import augmented, flippable, varies
 from regard.data.image_cache import ImageCache, Log, cached_images
 from regard.data.images import (
@@ -30,6 +30,8 @@ from regard.data.images import (
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 
+FEW_IMAGES = 300
+"""Fewer images than these teach nothing that holds for others."""
 UNREADABLE = "images that cannot be read"
 
 
@@ -62,35 +64,42 @@ class CaptionCorpus:
 
 
 def read_caption_corpora(
-    images: ImageSettings, max_words: int, seed: int, cache_folder: Path, log: Log
-) -> tuple[CaptionCorpus, CaptionCorpus, list[str]]:
-    """Read and decode training and validation images; also return notes on skipped and shared
-    images.
+    data: CorpusSettings, seed: int, cache_folder: Path, log: Log
+) -> tuple[dict[str, CaptionCorpus], list[str]]:
+    """Read and decode the images to train, to validate and, if some are held out, to test on; also
+    return notes on skipped and shared images.
 
     Raises DataError with all causes at once, unless bad images are skipped.
     """
-    problems = Problems(images.skip_bad)
-    image_size = images.size_settings
-    train_set, valid_set = _read_caption_sets(images, max_words, seed, problems)
-    log(f"reading {counted(len(train_set) + len(valid_set), 'image')}")
-    train_cache = cached_images(
-        train_set.paths, image_size, cache_folder / train_set.name, log
-    )
-    valid_cache = cached_images(
-        valid_set.paths, image_size, cache_folder / valid_set.name, log
-    )
-    _add_problems(problems, train_set, train_cache)
-    _add_problems(problems, valid_set, valid_cache)
+    assert data.images is not None, "images and captions are given"
+    problems = Problems(data.images.skip_bad)
+    image_size = data.images.size_settings
+    caption_sets = _read_caption_sets(data, data.images, seed, problems)
+    log(f"reading {counted(sum(map(len, caption_sets)), 'image')}")
+    caches = [
+        cached_images(part.paths, image_size, cache_folder / part.name, log)
+        for part in caption_sets
+    ]
+    for part, cache in zip(caption_sets, caches, strict=True):
+        _add_problems(problems, part, cache)
     problems.check()
 
-    train = _usable_images(train_set, train_cache, image_size)
-    valid = _usable_images(valid_set, valid_cache, image_size)
+    corpora = {
+        part.name: _usable_images(part, cache, image_size)
+        for part, cache in zip(caption_sets, caches, strict=True)
+    }
+    train = corpora["train"].caption_set
     notes = [
-        _shared_images(train.caption_set, valid.caption_set),
-        *report_uncaptioned([train_set, valid_set]),
+        *_describe_size(len(train)),
+        *(
+            _shared_images(train, corpus.caption_set)
+            for name, corpus in corpora.items()
+            if name != "train"
+        ),
+        *report_uncaptioned(caption_sets),
         *problems.lines(),
     ]
-    return train, valid, notes
+    return corpora, notes
 
 
 def read_caption_corpus(
@@ -159,18 +168,20 @@ def caption_examples(
 
 
 def _read_caption_sets(
-    images: ImageSettings, max_words: int, seed: int, problems: Problems
-) -> tuple[CaptionSet, CaptionSet]:
-    """Read the training and validation captions; without validation captions, hold out images."""
+    data: CorpusSettings, images: ImageSettings, seed: int, problems: Problems
+) -> list[CaptionSet]:
+    """Read the captions to train and to validate on; hold out images to test on, if that is
+    wanted, and to validate on if there are no captions for it.
+    """
     assert images.folder is not None, "ImageSettings checks it"
     assert images.captions is not None, "ImageSettings checks it"
     folder = Path(images.folder)
     files: list[tuple[str, str, Path, int]] = [
-        ("train", images.captions, folder, max_words)
+        ("train", images.captions, folder, data.max_length)
     ]
     if images.valid_captions is not None:
         valid_folder = Path(images.valid_folder or folder)
-        valid_words = max(max_words, EVALUATION_WORDS)
+        valid_words = max(data.max_length, EVALUATION_WORDS)
         files.append(("valid", images.valid_captions, valid_folder, valid_words))
 
     causes = list[str]()
@@ -178,7 +189,9 @@ def _read_caption_sets(
     for name, path, image_folder, limit in files:
         try:
             caption_sets.append(
-                read_captions(Path(path), image_folder, problems, name, limit)
+                read_captions(
+                    Path(path), image_folder, problems, name, limit, data.columns
+                )
             )
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
@@ -190,9 +203,25 @@ def _read_caption_sets(
     if empty:
         problems.check()
     DataError.raise_all(f"{part.path}: everything in it was skipped" for part in empty)
-    if len(caption_sets) == 1:
-        return hold_out_images(caption_sets[0], seed)
-    return caption_sets[0], caption_sets[1]
+    train, *others = caption_sets
+    if data.test_count is not None:
+        train, test = hold_out_images(train, seed, data.test_count)
+        others.append(test)
+    if images.valid_captions is None:
+        train, valid = hold_out_images(train, seed)
+        others.insert(0, valid)
+    return [train, *others]
+
+
+def _describe_size(count: int) -> list[str]:
+    """Return a sentence if there are few images to train on."""
+    if count >= FEW_IMAGES:
+        return []
+    images = counted(count, "training image")
+    return [
+        f"{images}: the captioner will learn them by heart; to describe others it needs hundreds "
+        "of each kind of thing"
+    ]
 
 
 def _add_problems(
@@ -221,13 +250,15 @@ def _usable_images(
     return CaptionCorpus(usable, images, cache.digest, cache.file_bytes)
 
 
-def _shared_images(train: CaptionSet, valid: CaptionSet) -> str:
-    """Report how many validation images are also training images."""
+def _shared_images(train: CaptionSet, other: CaptionSet) -> str:
+    """Report how many validation or test images are also training images."""
     train_paths = set(train.paths)
-    shared = [path.name for path in valid.paths if path in train_paths]
+    shared = [path.name for path in other.paths if path in train_paths]
     if not shared:
-        return f"valid: none of its {counted(len(valid), 'image')} is also in train"
+        return (
+            f"{other.name}: none of its {counted(len(other), 'image')} is also in train"
+        )
     names = ", ".join(shared[:5]) + (" …" if len(shared) > 5 else "")
     verb = "is" if len(shared) == 1 else "are"
-    images = counted(len(valid), "image")
-    return f"valid: {len(shared):,} of {images} {verb} also in train ({names})"
+    images = counted(len(other), "image")
+    return f"{other.name}: {len(shared):,} of {images} {verb} also in train ({names})"

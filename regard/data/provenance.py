@@ -18,7 +18,9 @@ from regard.data.corpus_facts import CorpusFacts
 from regard.data.corpus_settings import CorpusSettings
 
 DATA_FILE = "data.json"  # in a run folder
-VERSION = 2  # of that file, and of how pairs are read and held out
+VERSION = 3  # of that file, and of how pairs and images are read and held out
+PAIRS_VERSION = 2
+"""Version since which pairs are held out in the same way."""
 
 REMEDY = (
     "put back what it was to go on, or train anew in another `out=`, "
@@ -79,10 +81,15 @@ def describe_changes(
         before = parse_json(file_bytes(run / DATA_FILE))
         old = before["files"]
         old_settings = before["settings"]
-        holds_out = data.images is None and "valid" in data.holds_out
-        if before["version"] != VERSION and holds_out:
+        if data.images is None:
+            is_valid = before["version"] >= PAIRS_VERSION
+            holds_out = "valid" in data.holds_out
+        else:
+            is_valid = before["version"] == VERSION
+            holds_out = data.images.valid_captions is None
+        if holds_out and not is_valid:
             raise DataError(
-                f"{run}: was begun by a version of Regard that held out other pairs for "
+                f"{run}: was begun by a version of Regard that held out other data for "
                 "validation, which would now be trained on; train anew, in another `out=`"
             )
         sentences = [

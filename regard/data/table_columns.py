@@ -167,7 +167,7 @@ def choose_columns(
     texts = _text_columns(rows)
     has_names = table.has_names or _holds_names(rows, names, texts)
     if request.columns:
-        pair = _requested(rows, request.columns, name)
+        pair = requested_columns(rows, request.columns, name)
         requested = [part.strip() for part in request.columns.split(",")]
         has_names = has_names or not all(part.isdigit() for part in requested)
     elif has_names:
@@ -219,9 +219,10 @@ def _describe_languages(languages: Languages, request: ColumnRequest) -> Iterato
             return
 
 
-def _requested(
+def requested_columns(
     rows: Sequence[Sequence[str]], columns: str, name: str
 ) -> tuple[int, int]:
+    """Return two columns of the table `name`, which `columns` names with a comma between them."""
     parts = [part.strip() for part in columns.split(",")]
     chosen = {part: find_column(rows, part) for part in parts}
     causes = [

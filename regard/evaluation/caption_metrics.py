@@ -13,9 +13,12 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.counting import counted
 from regard.common.version import __version__
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
+from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
+from regard.evaluation.significance import TestedScore, score_with_intervals
 from regard.evaluation.text_metrics import MetricScore
 from regard.training.journal import ValidationScores
 
@@ -112,6 +115,28 @@ def caption_scores(
     exact = _exact(outputs, references)
     results.append(MetricScore("exact", exact, f"{tested_on}|case:mixed|{version}"))
     return results
+
+
+def tested_captions(
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: WordTokenizer,
+    tokenizer: BleuTokenizer,
+) -> list[TestedScore]:
+    """Return chrF, BLEU and CIDEr-D with their 95 % intervals."""
+    tested = [*score_with_intervals(outputs, _streams(references), tokenizer)]
+    ciders = cider_scores(outputs, references, tokenize)
+    cider = paired_bootstrap([0.0] * len(ciders), ciders)
+    signature = next(
+        score.signature
+        for score in caption_scores(outputs, references, tokenize)
+        if score.name == "CIDEr-D"
+    )
+    half = (cider.high - cider.low) / 2
+    ends = cider.low, cider.high
+    mean = cider.second
+    tested.append(TestedScore("CIDEr-D", mean, mean, half, *ends, None, signature))
+    return tested
 
 
 def validation_scores(

@@ -25,7 +25,7 @@ from regard.interchange.probe_sentences import (
     real_sentences,
 )
 from regard.interchange.runtime import CardChanges
-from regard.model_folder import load_folder
+from regard.model_folder import load_folder, load_settings
 from regard.models import Model
 from regard.pipeline import last_layer, load_translator
 from regard.runtime import native
@@ -59,6 +59,9 @@ def export_page(
         raise UsageError(
             f"a page holds one model, or two of opposite directions; got {len(folders)}"
         )
+    for folder in folders:
+        if load_settings(folder).model.encoder.reads != "text":
+            raise ExportError(f"{folder}: {runtime.READS_IMAGES}")
     try:
         wasm = native.wasm_file().read_bytes()
     except RuntimeError as problem:

@@ -43,6 +43,10 @@ from regard.search import LengthPenalty, SearchSettings
 from regard.search.forced_decoding import force_decode
 
 Embeddings = Literal["table", "packed"]
+READS_IMAGES = (
+    "this model reads images, and their encoders run on PyTorch only; export a "
+    "translator"
+)
 LIMITS: dict[str, tuple[float, float]] = {
     "float32": (1e-3, 0.97),
     "bfloat16": (0.02, 0.8),
@@ -154,9 +158,7 @@ def obstacles(model: ModelFolder) -> list[str]:
     settings = model.settings
     causes = list[str]()
     if settings.model.encoder.reads != "text":
-        causes.append(
-            "this model reads images, and their encoders run on PyTorch only; export a translator"
-        )
+        causes.append(READS_IMAGES)
     elif (reason := why_not_packed(model.model)) is not None:
         causes.append(f"{reason}; a runtime file holds nothing but such programs")
     defaults = SearchSettings.model_fields

@@ -61,14 +61,14 @@ class TrainArguments:
     columns: Annotated[
         TextField | None,
         Option(
-            "Columns of --pairs, as English,hsb or 2,3; by names and content if left out."
+            "Columns of --pairs, as English,hsb or 2,3, or of --captions; found if left out."
         ),
     ] = None
     valid_pairs: Annotated[PathField | None, Option("The same for validation.")] = None
     test: Annotated[
         Annotated[int | str | Path, COUNT_OR_PATH] | None,
         Option(
-            "A file of pairs, or how many pairs to hold out, to score once when training has ended."
+            "A file of pairs, or how many pairs or images to hold out: scored once, at the end."
         ),
     ] = None
     alignments: Annotated[
@@ -89,7 +89,7 @@ class TrainArguments:
     captions: Annotated[
         PathField | None,
         Option(
-            "Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL."
+            "Their captions: CSV, XLSX, ODS; lines of file, tab, caption; Flickr8k; COCO; JSONL."
         ),
     ] = None
     valid_captions: Annotated[PathField | None, Option("Captions for validation.")] = (

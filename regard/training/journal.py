@@ -74,6 +74,7 @@ class JournalEvent(TypedDict, total=False):
     problem: str
     # "test"
     pairs: int
+    unit: str  # what these are, if not pairs
     beam: int
     scores: list[TestScore]
     # "machine"
@@ -185,7 +186,7 @@ def describe_test(event: JournalEvent) -> str:
         for score in event["scores"]
     )
     note = "with 95 % intervals" if has_intervals else "too few for intervals"
-    pairs = counted(event["pairs"], "pair")
+    pairs = counted(event["pairs"], event.get("unit", "pair"))
     return f"{pairs}, beam {event['beam']}, {note}: {', '.join(scores)}"
 
 

@@ -227,6 +227,34 @@ def test_resumed_and_tuned_runs_keep_their_image_size(
     assert json.loads(text_of("tuned/config.json"))["images"]["height"] == 8
 
 
+def test_held_out_images_are_scored_at_the_end(
+    regard: Command, image_folder: Path
+) -> None:
+    files = ["--images", f"{image_folder}/images"]
+    settings = CAPTIONER.replace("tokenizer.size=280", "training.updates=2")
+    test = ["--captions", f"{image_folder}/captions.tsv", "--test", 4, "--threads", 1]
+    done = regard("train", *files, *test, *sets(settings), "--out", "run")
+    assert "4 images were held out to test on" in done.err
+    assert "test on 4 images, beam 2, too few for intervals: " in done.err
+
+    (event,) = (
+        line for line in read(Path("run/journal.jsonl")) if line["event"] == "test"
+    )
+    values = {score["name"]: score["value"] for score in event["scores"]}
+    command = "evaluate run --captions run/test.tsv --format json --threads 1"
+    scored = regard(*command.split(), *files)
+    scores = json.loads(scored.out)
+    for name in ("chrF", "CIDEr-D"):
+        assert values[name] == pytest.approx(scores[name]["score"], abs=1e-3)
+    assert "Test on 4 images, beam 2" in text_of("run/README.md")
+    trained = {row.split("\t")[0] for row in lines_of("run/test.tsv")}
+    assert len(trained) == 4
+
+    file = ["--captions", f"{image_folder}/captions.tsv", "--test", "test.tsv"]
+    because = "score a file of captions when training has ended (`regard evaluate RUN"
+    regard.fails("train", *files, *file, "--out", "b", status=2, because=because)
+
+
 def test_bad_data_is_refused_or_skipped(regard: Command) -> None:
     Path("images").mkdir()
     for name in ("a.png", "c.png"):
@@ -242,7 +270,7 @@ def test_bad_data_is_refused_or_skipped(regard: Command) -> None:
         "line 3: the caption of c.png has no text",
         "line 4: there is no image d.png",
         "b.png: the file is empty",
-        "skip_bad = true",
+        "--set data.images.skip_bad=true trains without",
     ]
     regard.fails(*command, status=1, because=causes)
 

@@ -162,7 +162,7 @@ def test_captions_with_commas_need_no_quotes(tmp_path: Path, images: Path) -> No
 def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) -> None:
     names = [
         "a.png",
-        "B.png",
+        "bb.png",
         "../images/a.png",
         "/etc/a.png",
         "in/d.png",
@@ -173,7 +173,7 @@ def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) ->
     path = tmp_path / "c.tsv"
     _, problems = _read_text(path, images, text)
     expected = [
-        f"line 2: there is no image B.png in {images}; did you mean b.png?",
+        f"line 2: there is no image bb.png in {images}; did you mean b.png?",
         f"line 3: '../images/a.png' is not a file name in {images}",
         "line 4: '/etc/a.png' is not a file name",
         f"line 5: there is no image in/d.png in {images}",
@@ -183,7 +183,7 @@ def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) ->
     ]
     *causes, advice = causes_of(problems)
 
-    assert "data.images.skip_bad = true" in advice
+    assert "`data.images.skip_bad=true`" in advice
     for cause, start in zip(causes, expected, strict=True):
         assert cause.startswith(f"{path}: {start}")
     assert "is longer than file names are" in causes[4]
@@ -191,27 +191,67 @@ def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) ->
     assert "is longer than file names are" not in causes[5]
 
 
+def _folder(path: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(b"")
+    return path
+
+
 @pytest.mark.parametrize(
-    ("wanted", "there", "suggested"),
+    ("name", "there", "file"),
     [
         ("IMG_1001.jpg", ("IMG_1051.jpg", "IMG_1001.JPG"), "IMG_1001.JPG"),
         ("img_1001.jpeg", ("img_1002.jpeg", "IMG_1001.png"), "IMG_1001.png"),
-        ("Dog.png", ("dig.png", "dog.PNG"), "dog.PNG"),
-        ("in/A1.jpg", ("A2.jpg", "in/A2.jpg", "in/a1.JPG"), "in/a1.JPG"),
+        ("Dog.png", ("dig.png", "dog.PNG", "dog.jpg"), "dog.PNG"),
+        ("in/A1.jpg", ("A2.jpg", "in/A2.jpg", "in/a1.JPG", "a1.jpg"), "in/a1.JPG"),
+        ("dog", ("dog.jpg", "dog.txt", "dogs.jpg"), "dog.jpg"),
+        ("dog.1", ("dog.jpg", "dog.1.jpg"), "dog.1.jpg"),
     ],
 )
-def test_the_same_name_with_another_ending_or_case_is_suggested_first(
-    tmp_path: Path, wanted: str, there: tuple[str, ...], suggested: str
+def test_a_name_with_another_ending_or_case_is_taken(
+    tmp_path: Path, name: str, there: tuple[str, ...], file: str
 ) -> None:
-    folder = tmp_path / "images"
-    for name in there:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"")
+    folder = _folder(tmp_path / "images", there)
+    text = f"{name}\ta caption\n{name}\tanother\n"
+    caption_set, problems = _read_text(tmp_path / "c.tsv", folder, text)
 
-    _, problems = _read_text(tmp_path / "c.tsv", folder, f"{wanted}\ta caption\n")
-    message = f"there is no image {wanted} in {folder}; did you mean {suggested}?"
+    assert problems.by_kind == {}
+    assert [image.file for image in caption_set.images] == [file]
+    (note,) = caption_set.notes
+    assert note.startswith("1 name differs from the file by case or ending only: ")
+    assert note.endswith(f"{name} as {file}")
 
-    assert causes_of(problems)[0].endswith(message)
+
+@pytest.mark.parametrize(
+    ("name", "there", "suggested"),
+    [
+        ("dog.gif", ("dog.jpg", "dog.png"), "dog."),
+        ("dog", ("dog.jpg", "dog.png"), "dog."),
+        ("dgo.jpg", ("dog.jpg", "cat.jpg"), "dog.jpg"),
+        ("dog.jpg", ("dog.txt", "cat.jpg"), "dog.txt"),
+        # Another row names that file, so this row means another image.
+        ("a.jpg", ("a.png",), "a.png"),
+    ],
+)
+def test_a_name_that_fits_no_file_or_several_is_refused(
+    tmp_path: Path, name: str, there: tuple[str, ...], suggested: str
+) -> None:
+    folder = _folder(tmp_path / "images", there)
+    text = f"{name}\ta caption\na.png\tanother\n"
+    _, problems = _read_text(tmp_path / "c.tsv", folder, text)
+    message = f"there is no image {name} in {folder}; did you mean {suggested}"
+
+    assert message in causes_of(problems)[0]
+
+
+def test_repeated_captions_are_noted(tmp_path: Path, images: Path) -> None:
+    text = "a.png\tx\nb.png\tx\na.png\ty\na.png\t x\nb.png\tx\n"
+    caption_set, _ = _read_text(tmp_path / "c.tsv", images, text)
+
+    (note,) = caption_set.notes
+    assert note == "2 lines repeat the image and caption of another (4, 5)"
+    assert len(caption_set.captions) == 5
 
 
 def test_many_problems_are_counted_and_can_be_skipped(
@@ -306,7 +346,7 @@ def test_left_and_right_in_captions_are_recognised() -> None:
         image,caption⏎a.png,x⏎a.png,"x" y⏎ | line 3 does not hold a file and a cap
         {"images": [{"filename": "a.png"}, 3]} | image 1 is not; image 2 is not as wanted
         {"images": [{"filename": "a.png", "split": "val"}]} | holds no image of the split
-        ⏎⏎a.png,x⏎ | line 3 holds no tab ('a.png,x')
+        ⏎⏎a red ball⏎ | line 3 holds no tab ('a red ball')
         {"image": "a.png"}⏎{"image": 3, "caption": "x"}⏎ | line 1 is not; line 2 is not
         {"images": [], "annotations": 3} | annotations is not a list
         {"images": [{"id": 1}], "annotations": [{"caption": "x"}]} | image 1 lacks; annotation 1 lacks

@@ -303,7 +303,7 @@ def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
     assert "is not known" in describe_changes(data, run)[0]
 
     record.write_text(json.dumps({**content, "version": 1}))
-    message = r"held out other pairs for validation, .*train anew"
+    message = r"held out other data for validation, .*train anew"
 
     with pytest.raises(DataError, match=message):
         prepare_data(data, tokenizer, BATCHING, 3, run)

@@ -4,6 +4,7 @@ written.
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from regard.common.errors import ConfigurationError, DataError
 from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, Position
+from regard.data.caption_files import CaptionedImage, CaptionSet, hold_out_images
 from regard.data.corpus_settings import CorpusSettings
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSizeSettings, SourcePixels
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.prepare_captions import CaptionCorpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD
 
@@ -291,6 +294,19 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     assert "  skipped: 2 images that cannot be read" in data.report
 
 
+def test_the_requested_columns_of_captions_are_read(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    text = (path / "captions.tsv").read_text(encoding="utf-8")
+    rows = [f"other\t{row.split(chr(9))[1]}\t{row}" for row in text.splitlines()]
+    (path / "wide.tsv").write_text("\n".join(["Who\tNot\tFile\tText", *rows]))
+    images = named(path, captions=str(path / "wide.tsv"), valid_captions=None)
+    values = {"images": images, "columns": "File,Text"}
+    data = CorpusSettings.parse(values, "test")
+    wide = prepare_data(data, SMALL, BATCHING, 7, tmp_path / "wide")
+    plain = _prepare(named(path, valid_captions=None), tmp_path / "plain")
+    assert wide.facts == plain.facts
+
+
 def test_changed_images_are_reported(tmp_path: Path) -> None:
     path = folder(tmp_path)
     data = _prepare(named(path), tmp_path / "run")
@@ -313,6 +329,76 @@ def test_changed_images_are_reported(tmp_path: Path) -> None:
     assert "valid.captions: " in captions
     assert "train.images: " in pixels
     assert "data.images.colour_jitter is 0.1" in setting
+
+
+@pytest.mark.parametrize(
+    ("count", "held_out"), [(2, 1), (39, 3), (40, 8), (59, 8), (80, 8), (300, 30)]
+)
+def test_a_tenth_or_eight_images_are_held_out(count: int, held_out: int) -> None:
+    images = tuple(CaptionedImage(f"{n}.png", ("x",)) for n in range(count))
+    captions = CaptionSet("train", Path("a"), Path("c.csv"), "CSV", images)
+    train, valid = hold_out_images(captions, seed=1)
+    assert (len(train), len(valid)) == (count - held_out, held_out)
+    assert {*train.images}.isdisjoint(valid.images)
+
+
+def test_images_are_held_out_to_test_on(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    images = named(path, valid_captions=None)
+
+    def prepare(count: int) -> PreparedData:
+        values = {"images": images, "test_count": count}
+        data = CorpusSettings.parse(values, "test")
+        return prepare_data(data, SMALL, BATCHING, 7, tmp_path / f"run{count}")
+
+    data = prepare(3)
+    assert isinstance(data.test, CaptionCorpus)
+    assert isinstance(data.valid, CaptionCorpus)
+    tested = {image.file for image in data.test.caption_set.images}
+    valid = {image.file for image in data.valid.caption_set.images}
+    assert (len(tested), len(valid), tested & valid) == (3, 1, set())
+    assert {name: facts.pairs for name, facts in data.facts.items()} == {
+        "train": 10,
+        "valid": 2,
+        "test": 6,
+    }
+    report = "\n".join(data.report)
+    assert "3 images were held out to test on" in report
+    assert "test: none of its 3 images is also in train" in report
+    with pytest.raises(DataError, match=r"at most half of the 9 images .* take 4"):
+        prepare(5)
+
+
+@pytest.mark.parametrize("holds_out", [True, False])
+def test_a_run_whose_held_out_images_were_others_is_not_resumed(
+    tmp_path: Path, holds_out: bool
+) -> None:
+    images = named(folder(tmp_path))
+    if holds_out:
+        images["valid_captions"] = None
+    run = tmp_path / "run"
+    data = _prepare(images, run)
+    record = run / "data.json"
+    content = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps({**content, "version": 2}), encoding="utf-8")
+    if not holds_out:
+        assert _prepare(images, run, data.tokenizer).changes == ()
+        return
+    with pytest.raises(DataError, match=r"held out other data for validation"):
+        _prepare(images, run, data.tokenizer)
+
+
+def test_few_images_are_noted_once(tmp_path: Path) -> None:
+    data = _prepare(named(folder(tmp_path)), tmp_path / "run")
+    start = "9 training images: the captioner will learn them by heart"
+    assert sum(line.startswith(start) for line in data.report) == 1
+
+
+def test_a_folder_of_a_similar_name_is_suggested(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    images = named(path, folder=str(path / "imgaes"))
+    with pytest.raises(DataError, match=rf"did you mean {path / 'images'}\?; give the"):
+        _prepare(images, tmp_path / "run")
 
 
 def test_images_are_held_out(tmp_path: Path) -> None:

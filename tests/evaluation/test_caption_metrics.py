@@ -20,6 +20,7 @@ from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import (
     caption_scores,
     cider_scores,
+    tested_captions,
     tokenizer_for,
     tokens,
     validation_scores,
@@ -32,6 +33,24 @@ REFERENCES = [
     ["two men talk in the street", "men talking"],
     ["a red ball lies beside a blue box", "a ball beside a box"],
 ]
+
+
+def test_scores_of_a_test_have_intervals() -> None:
+    references = [*REFERENCES, ["a cat"]]
+    outputs = ["a dog runs", "two men talk", "a red ball lies beside a box", "a dog"]
+    tested = tested_captions(outputs, references, words, "13a")
+    plain = {score.name: score for score in caption_scores(outputs, references)}
+    by_name = {score.name: score for score in tested}
+
+    assert {*by_name} == {"BLEU", "chrF", "CIDEr-D"}
+    for name in ("chrF", "CIDEr-D"):
+        assert by_name[name].value == pytest.approx(plain[name].value)
+    cider = by_name["CIDEr-D"]
+    assert cider.signature == plain["CIDEr-D"].signature
+    values = cider_scores(outputs, references)
+    spread = float(np.std(values)) / math.sqrt(len(values))
+    assert min(values) <= cider.low < cider.value < cider.high <= max(values)
+    assert cider.ci == pytest.approx(1.96 * spread, rel=0.2)
 
 
 def grams(text: list[str], n: int) -> list[tuple[str, ...]]:

@@ -96,7 +96,6 @@ def _choose_sheet(
     sheet = book.get_sheet_by_name(name)
     notes = []
     if len(book.sheet_names) > 1:
-        others = [other for other in book.sheet_names if other != name]
         others = ", ".join(other for other in book.sheet_names if other != name)
         notes.append(
             f"the sheet {name} was read; there is also {others} (FILE#NAME reads another)"

@@ -117,7 +117,7 @@ def caption_scores(
     return results
 
 
-def tested_captions(
+def scored_captions(
     outputs: Sequence[str],
     references: Sequence[Sequence[str]],
     tokenize: WordTokenizer,

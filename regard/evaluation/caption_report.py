@@ -32,6 +32,7 @@ from regard.visualisation.overlay import (
     layout_picture,
     layout_word_panels,
 )
+from regard.visualisation.rendering import draw_panels
 
 CANDIDATES = 10
 """Number of training captions, the commonest, of which the best one is what needs no look."""
@@ -135,9 +136,6 @@ def make_example(
             for word in range(len(readings.target_text))
         ]
         overlay = Overlay(image, readings.target_text, np.stack(maps))
-        panels = [
-            Markup(draw_svg(panel, styled=False))
-            for panel in layout_word_panels(overlay)
-        ]
+        panels = [*map(Markup, draw_panels(layout_word_panels(overlay)))]
     picture = Markup(draw_svg(layout_picture(image), styled=False))
     return CaptionExample(picture, caption.text, references, panels)

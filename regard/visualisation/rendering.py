@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from xml.sax.saxutils import escape
 
@@ -38,6 +38,20 @@ def draw_svg(figure: Figure, styled: bool = True) -> str:
     return svg_document(
         figure, [*figure.marks()], style, [svg_group(group) for group in figure.groups]
     )
+
+
+def draw_panels(figures: Iterable[Figure]) -> Iterator[str]:
+    """Render figures for one page as SVG; what several of them show is defined in the first."""
+    defined = set[str]()
+    for figure in figures:
+        rasters = {
+            _raster_name(mark): mark
+            for mark in figure.marks()
+            if isinstance(mark, Raster)
+        }
+        new = [mark for name, mark in rasters.items() if name not in defined]
+        defined |= rasters.keys()
+        yield svg_document(figure, new, "", [*map(svg_group, figure.groups)])
 
 
 def svg_document(

@@ -28,7 +28,7 @@ from regard.visualisation.overlay import (
     veiled,
 )
 from regard.visualisation.player import layout_frames
-from regard.visualisation.rendering import draw_png, draw_svg
+from regard.visualisation.rendering import draw_panels, draw_png, draw_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 GREY = 200
@@ -246,3 +246,15 @@ def test_panels_of_a_page_have_a_word_each_and_its_picture(
         assert len(images_of(panel, "word")) == 2, "the image and its veil"
     assert_inside(layout_legend())
     assert_inside(layout_picture(overlay.image))
+
+
+def test_panels_of_a_page_define_what_they_share_once() -> None:
+    """The image is one for all words, and each word has a veil of its own."""
+    trees = [
+        ElementTree.fromstring(svg)
+        for svg in draw_panels(layout_word_panels(make_overlay()))
+    ]
+    names = [image.get("id") for tree in trees for image in tree.iter(f"{SVG}image")]
+    used = {use.get("href") for tree in trees for use in tree.iter(f"{SVG}use")}
+    assert len(names) == len({*names}) == 4
+    assert used == {f"#{name}" for name in names}

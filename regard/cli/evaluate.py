@@ -73,8 +73,8 @@ def _check_options(command: EvaluateCommand) -> None:
             for name in ("source", "reference", "pairs")
             if getattr(command, name) and name not in text_options
         ]
-    if command.columns and not command.pairs:
-        causes.append("--columns: only with --pairs; leave it out")
+    if command.columns and not (command.pairs or command.captions):
+        causes.append("--columns: only with --pairs or --captions; leave it out")
     if has_images and has_texts:
         causes.append(
             f"--{text_options[0]} and --images: score either sentences or images; leave one out"
@@ -507,7 +507,12 @@ def _caption_test_set(
     assert folder is not None, "checked before"
     assert command.captions is not None, "checked before"
     corpus = read_caption_corpus(
-        command.captions, folder, captioner.image_size, command.skip_bad, say
+        command.captions,
+        folder,
+        captioner.image_size,
+        command.skip_bad,
+        say,
+        command.columns,
     )
     say(
         f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}"

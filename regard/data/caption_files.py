@@ -155,8 +155,8 @@ def read_captions(
     """
     if not folder.is_dir():
         raise DataError(
-            f"{folder}: no such folder{did_you_mean(folder)}; give the folder of the images with "
-            "`images=`"
+            f"{folder}: no such folder; give the folder of the images with `images=`"
+            f"{did_you_mean(folder)}"
         )
     index = _FolderIndex(folder)
     content = read_caption_rows(path, _SPLITS[name], columns, index.is_image)
@@ -401,7 +401,8 @@ class _FolderIndex:
         if self._others:
             pairs = [f"{name} as {file}" for name, file in self._others.items()]
             names = counted(len(pairs), "name differs", "names differ")
-            examples = ", ".join(pairs[:_EXAMPLES])
+            more = " …" if len(pairs) > _EXAMPLES else ""
+            examples = ", ".join(pairs[:_EXAMPLES]) + more
             yield f"{names} from the file by case or ending only: {examples}"
 
     def _suggest(self, name: str) -> str:

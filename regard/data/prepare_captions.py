@@ -108,10 +108,11 @@ def read_caption_corpus(
     image_size: ImageSizeSettings,
     skip_bad: bool,
     log: Log,
+    columns: str = "",
 ) -> CaptionCorpus:
     """Read and decode captioned images for evaluation; the images are kept in memory."""
     problems = Problems(skip_bad, "`skip_bad=True` leaves out what cannot be used")
-    caption_set = read_captions(captions, folder, problems, "test")
+    caption_set = read_captions(captions, folder, problems, "test", columns=columns)
     cache = cached_images(caption_set.paths, image_size)
     _add_problems(problems, caption_set, cache)
     problems.check()

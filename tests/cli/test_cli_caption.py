@@ -246,6 +246,10 @@ def test_held_out_images_are_scored_at_the_end(
     scores = json.loads(scored.out)
     for name in ("chrF", "CIDEr-D"):
         assert values[name] == pytest.approx(scores[name]["score"], abs=1e-3)
+    rows = [f"other\tnone\t{row}" for row in lines_of("run/test.tsv")]
+    write_lines("wide.csv", ["Text\tNo\tFile\tWords", *rows])
+    wide = command.replace("run/test.tsv", "wide.csv --columns File,Words")
+    assert json.loads(regard(*wide.split(), *files).out)["chrF"] == scores["chrF"]
     assert "Test on 4 images, beam 2" in text_of("run/README.md")
     trained = {row.split("\t")[0] for row in lines_of("run/test.tsv")}
     assert len(trained) == 4

@@ -397,7 +397,9 @@ def test_few_images_are_noted_once(tmp_path: Path) -> None:
 def test_a_folder_of_a_similar_name_is_suggested(tmp_path: Path) -> None:
     path = folder(tmp_path)
     images = named(path, folder=str(path / "imgaes"))
-    with pytest.raises(DataError, match=rf"did you mean {path / 'images'}\?; give the"):
+    with pytest.raises(
+        DataError, match=rf"images=`; did you mean {path / 'images'}\?$"
+    ):
         _prepare(images, tmp_path / "run")
 
 

@@ -112,7 +112,7 @@ def caption_scores(
     return results
 
 
-def tested_captions(
+def score_captions(
     outputs: Sequence[str],
     references: Sequence[Sequence[str]],
     tokenize: WordTokenizer,

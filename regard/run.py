@@ -42,7 +42,7 @@ from regard.data.provenance import write_corpora
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
-from regard.evaluation.caption_metrics import scored_captions, tokenizer_for
+from regard.evaluation.caption_metrics import score_captions, tokenizer_for
 from regard.evaluation.run_pages import RunPages
 from regard.evaluation.sampling import sample_within
 from regard.evaluation.significance import score_with_intervals
@@ -537,7 +537,7 @@ class _Session:
             lines, captions = sample_within(seconds, test.images, captioner.caption)
         references = test.caption_set.references
         settings = captioner.settings
-        tested = scored_captions(
+        tested = score_captions(
             [caption.text for caption in captions],
             [references[line] for line in lines],
             tokenizer_for(settings.tokenizer),

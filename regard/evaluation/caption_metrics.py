@@ -117,7 +117,7 @@ def caption_scores(
     return results
 
 
-def scored_captions(
+def score_captions(
     outputs: Sequence[str],
     references: Sequence[Sequence[str]],
     tokenize: WordTokenizer,

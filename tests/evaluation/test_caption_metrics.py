@@ -20,7 +20,7 @@ from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import (
     caption_scores,
     cider_scores,
-    scored_captions,
+    score_captions,
     tokenizer_for,
     tokens,
     validation_scores,
@@ -38,7 +38,7 @@ REFERENCES = [
 def test_scores_of_a_test_have_intervals() -> None:
     references = [*REFERENCES, ["a cat"]]
     outputs = ["a dog runs", "two men talk", "a red ball lies beside a box", "a dog"]
-    tested = scored_captions(outputs, references, words, "13a")
+    tested = score_captions(outputs, references, words, "13a")
     plain = {score.name: score for score in caption_scores(outputs, references)}
     by_name = {score.name: score for score in tested}
 

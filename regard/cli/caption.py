@@ -67,8 +67,8 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
     """List the images, those of a folder sorted by name; problems with other paths are added to
     `causes`.
     """
+    from regard.data.caption_formats import SUFFIXES
     from regard.data.file_formats import is_table
-    from regard.data.images import SUFFIXES
     from regard.data.text import did_you_mean
 
     files = list[Path]()

@@ -168,7 +168,7 @@ def _warn_of_spans(text: str) -> None:
 
 def _check_input(is_captioner: bool, text: str) -> None:
     """Raise UsageError if the input is a sentence for a captioner, or an image for a translator."""
-    from regard.data.images import SUFFIXES
+    from regard.data.caption_formats import SUFFIXES
 
     is_image = text.lower().endswith(SUFFIXES)
     if is_captioner and not is_image and not Path(text).exists():

@@ -17,7 +17,6 @@ from regard.common.errors import DataError
 from regard.data.caption_formats import SHOWN, CaptionFile, CaptionRow, truncated
 from regard.data.caption_tables import has_image_ending
 from regard.data.file_formats import read_caption_rows
-from regard.data.images import SUFFIXES
 from regard.data.pair_filters import word_count
 from regard.data.text import clean, did_you_mean, nfc
 
@@ -194,9 +193,7 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
             for image in part.images
         }
         names = {
-            entry.name
-            for entry in folder.iterdir()
-            if entry.name.lower().endswith(SUFFIXES)
+            entry.name for entry in folder.iterdir() if has_image_ending(entry.name)
         }
         uncaptioned = len(names - used)
         if uncaptioned:

@@ -22,6 +22,8 @@ _CAPTIONS = (
     "caption captions description text beschreibung bildunterschrift bildbeschreibung légende "
     "legende descripción texto 캡션 설명 문장 title titel titre título 제목 comment kommentar"
 )
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
+"""File name endings of images; the format of a file is recognised by its first bytes."""
 FILE_NAMES = _FILES.split()
 """Names of the column or key that holds the image, the clearest first."""
 CAPTION_NAMES = _CAPTIONS.split()

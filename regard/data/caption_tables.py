@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from regard.common.counting import counted
 from regard.common.errors import DataError
-from regard.data.caption_formats import CAPTION_NAMES, FILE_NAMES, CaptionFile
-from regard.data.images import SUFFIXES
+from regard.data.caption_formats import CAPTION_NAMES, FILE_NAMES, SUFFIXES, CaptionFile
 from regard.data.table_columns import MAX_COLUMNS, Table, requested_columns
 from regard.data.text import clean
 

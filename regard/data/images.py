@@ -41,8 +41,6 @@ ImageSource = str | os.PathLike[str] | bytes | Image.Image
 CHANNELS = (1, 3, 4)
 """Numbers of channels that an array or tensor may have: grey, RGB, or RGB with transparency."""
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
-"""File name endings of images; the format of a file is recognised by its first bytes."""
 
 _FORMATS: tuple[
     tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.Image]], ...

@@ -24,6 +24,7 @@ def example_folder(transformer: Path, data: Path, regard: Command) -> Path:
         shutil.copytree(transformer, Path("runs") / name)
 
     write_lines("test.ko", lines_of(data / "test.ko")[:3])
+    write_lines("strings.txt", lines_of(data / "test.ko")[:3])
     (constraints,) = re.findall(r"```json\n(.*?)```", text_of(DOCS), re.DOTALL)
     Path("constraints.jsonl").write_text(constraints, encoding="utf-8")
     texts = ("나는 집에 간다", "너는 <b>책을</b> 읽는다", "비가 온다")

@@ -146,18 +146,19 @@ def test_the_library_for_browsers_is_needed(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
+    run = folder(tmp_path / "run")
     monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
     commands = r"`pip install -e '.\[build\]' && python tools/build_library.py wasm`"
 
     with pytest.raises(ExportError, match=f"in the folder of the source: {commands}"):
-        export_page([tmp_path], tmp_path / "page.html")
+        export_page([run], tmp_path / "page.html")
 
     (tmp_path / "wasm").mkdir()
     (tmp_path / "wasm" / "regard.wasm").write_bytes(b"\0asm of older sources")
     message = f"from other sources of the library; build it again: {commands}"
 
     with pytest.raises(ExportError, match=message):
-        export_page([tmp_path], tmp_path / "page.html")
+        export_page([run], tmp_path / "page.html")
 
 
 def test_captioners_are_refused(built: bytes, tmp_path: Path) -> None:

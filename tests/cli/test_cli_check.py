@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command, write_lines
+from command import Command, lines_of, write_lines
 from helpers.system_marks import posix
 
 from regard.cli import main
@@ -155,6 +155,7 @@ def _killed(command: str, call: str, stage: str) -> bool:
 def test_a_killed_check_leaves_no_half_file_and_begins_again(
     regard: Command, damaged: tuple[str, str], stage: str
 ) -> None:
+    write_lines("pairs.tsv", lines_of("pairs.tsv")[:220])
     command = "check pairs.tsv --suspects suspects.tsv"
     report = regard(command).out
     table = Path("suspects.tsv").read_bytes()

@@ -102,7 +102,8 @@ def _string_judges(command: CheckCommand) -> Iterator[Judge]:
     name = command.dialect
     if name is None:
         return
-    from regard.evaluation.broken_strings import AUTO, broken_strings, dialect_of
+    from regard.evaluation.broken_strings import broken_strings, dialect_of
+    from regard.text.contracts import AUTO
 
     if name != AUTO:
         dialect_of(name, ())  # refused before the pairs are read

@@ -133,8 +133,8 @@ def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
     lost = {key for key, _ in wanted - given}
     for key, pair in moved:
         if key in lost:
-            place = f"stands inside {pair}" if pair else "stands outside its pair"
-            yield Fault("moved", key, f"{place}, unlike in the source")
+            position = f"stands inside {pair}" if pair else "stands outside its pair"
+            yield Fault("moved", key, f"{position}, unlike in the source")
 
 
 def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
@@ -170,7 +170,7 @@ def _firsts(part: Part) -> dict[str, str]:
     return {
         span.key: span.text
         for span in part.spans
-        if span.rule.place and not part.text[: span.start].strip()
+        if span.rule.anchor and not part.text[: span.start].strip()
     }
 
 

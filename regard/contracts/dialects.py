@@ -31,7 +31,7 @@ class Rule:
     role: str = ""
     name: int = 0
     free: bool = False
-    place: str = ""
+    anchor: str = ""
 
     def key(self, match: re.Match[str], number: int) -> str:
         """Return what is equal of equal spans; `number` counts arguments without a number."""

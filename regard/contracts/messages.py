@@ -81,9 +81,9 @@ class _Frame:
         self.length += len(text)
 
     def add_code(self, rule: Rule, text: str, key: str = "") -> None:
-        place = self.length
+        start = self.length
         self.add_text(STAND_IN)
-        self.objects.append(Span(rule, key or text, text, place, place + 1))
+        self.objects.append(Span(rule, key or text, text, start, start + 1))
 
     def to_part(self, dialect: Dialect) -> Part:
         text = "".join(self.pieces)

@@ -27,7 +27,7 @@ class CaptionColumns:
     file: int
     caption: int
     has_names: bool
-    """Whether the first row holds the names of the columns."""
+    """True if the first row holds the names of the columns."""
 
     def describe(self, rows: Sequence[Sequence[str]]) -> str:
         """Return a sentence on the columns that were read."""

@@ -9,9 +9,7 @@ from regard.contracts.judge import judge
 from regard.contracts.recognise import recognise
 from regard.data.checking.suspects import Suspect
 from regard.data.pairs import Pair
-
-AUTO = "auto"
-"""Stands for the dialect that all strings together speak for."""
+from regard.text.contracts import AUTO
 
 
 def dialect_of(name: str, pairs: Sequence[Pair]) -> str:

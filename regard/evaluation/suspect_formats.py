@@ -44,7 +44,7 @@ def _sarif(report: CheckReport, file: str) -> Iterator[str]:
 
 
 def _sarif_result(suspect: Suspect, file: str) -> dict[str, Any]:
-    place = {
+    location = {
         "artifactLocation": {"uri": file},
         "region": {"startLine": suspect.line},
     }
@@ -52,7 +52,7 @@ def _sarif_result(suspect: Suspect, file: str) -> dict[str, Any]:
         "ruleId": suspect.kind,
         "level": "warning",
         "message": {"text": _message(suspect)},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": location}],
     }
 
 

@@ -24,7 +24,7 @@ _VERSIONS = {
     "processor": "processor",
     "device": "device",
 }
-"""What a model was made with, by its names in the journal."""
+"""Words for what a model was made with, by its keys in the journal."""
 
 
 def card_body(

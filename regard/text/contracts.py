@@ -100,8 +100,8 @@ def code_spans(line: str, dialect: str = AUTO, own: object = None) -> list[CodeS
     is_counted = bool(rules.grammar and rules.grammar.counted)
     signs = {*table()["signs"]} - {"#"} | ({"#"} if is_counted else set())
     spans += (
-        CodeSpan(Span(place, place + 1, SIGN))
-        for place, letter in enumerate(line)
+        CodeSpan(Span(start, start + 1, SIGN))
+        for start, letter in enumerate(line)
         if letter in signs
     )
     taken = [False] * len(line)
@@ -194,9 +194,9 @@ def _with_texts(result: Translation, parts: Sequence[TranslatedPart]) -> str | N
     text = ""
     end = 0
     for old, new in zip(result.parts, parts, strict=True):
-        place = result.text.find(old.text, end)
-        if place < 0:
+        start = result.text.find(old.text, end)
+        if start < 0:
             return None
-        text += result.text[end:place] + new.text
-        end = place + len(old.text)
+        text += result.text[end:start] + new.text
+        end = start + len(old.text)
     return text + result.text[end:]

@@ -63,9 +63,9 @@ def _first_difference(text: str, other: str) -> int:
     return next((place for place, (a, b) in enumerate(pairs) if a != b), 0)
 
 
-def _excerpt_from(text: str, place: int) -> str:
-    """Return a text from shortly before a place on."""
-    return f"…{text[place - _BEFORE :]}" if place > _BEFORE else text
+def _excerpt_from(text: str, start: int) -> str:
+    """Return a text from shortly before an offset on."""
+    return f"…{text[start - _BEFORE :]}" if start > _BEFORE else text
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from functools import lru_cache
 
 from regard.contracts.dialects import Dialect, get_dialect, table
 from regard.contracts.faults import Fault
-from regard.contracts.judge import judge
+from regard.contracts.judge import judge_code
 from regard.contracts.messages import syntax
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
@@ -27,26 +26,9 @@ from regard.text.protected_line import (
 )
 from regard.text.translation import TranslatedPart, Translation
 
-BREACHES = frozenset(
-    {
-        "lost",
-        "doubled",
-        "invented",
-        "altered",
-        "moved",
-        "glued",
-        "unpaired",
-        "branch",
-        "malformed",
-        "escape",
-    }
-)
-"""Kinds of faults that break a string; other faults are of its words."""
 AUTO = "auto"
 """Stands for the dialect that each line speaks for by itself."""
 NUMBER, SIGN, OWN = "number", "symbol", "own"
-CODE = re.compile(r"[^\d\s.,'’:/-]")
-"""A sign that numbers do not have."""
 CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
@@ -80,15 +62,11 @@ def breaches(
     line: str, translation: str, dialect: str = AUTO, own: object = None
 ) -> list[Fault]:
     """Return the faults by which a translation breaks the contract of its line, and those of the
-    spans of a user's patterns. In a line without code, numbers are words.
+    spans of a user's patterns. In a line without code, numbers and signs are words.
     """
-    faults = [
-        fault
-        for fault in judge(line, translation, dialect_of(line, dialect))
-        if fault.kind in BREACHES
-    ]
+    faults = judge_code(line, translation, dialect_of(line, dialect))
     if faults and not code_spans(line, dialect):
-        faults = [fault for fault in faults if not is_of_number(fault)]
+        faults = [fault for fault in faults if fault.breaks_programs]
     return [*faults, *_own_faults(line, translation, own)]
 
 
@@ -108,14 +86,8 @@ def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:
         yield Fault("invented", text, "occurs more often than in the source")
 
 
-def is_of_number(fault: Fault) -> bool:
-    """Return whether a fault is of a number, and not of code."""
-    return not CODE.search(fault.what)
-
-
-def _breaks_code(line: str, translation: str, dialect: str) -> bool:
-    """Return whether a translation breaks code of its line, and not only numbers."""
-    return not all(map(is_of_number, breaches(line, translation, dialect)))
+def _breaks_programs(faults: list[Fault]) -> bool:
+    return any(fault.breaks_programs for fault in faults)
 
 
 def describe_breaches(faults: list[Fault]) -> str:
@@ -229,15 +201,15 @@ def _widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
 def keep_source(
     result: Translation, line: str, dialect: str, faults: list[Fault]
 ) -> Translation:
-    """Return a translation in which the parts whose code it breaks stand as they were. Where
-    numbers alone differ, the translation stands, since it breaks no program.
+    """Return a translation in which the parts whose code it breaks stand as they were. One that
+    breaks no program, since only numbers, signs or names differ, stands.
     """
-    if all(is_of_number(fault) for fault in faults):
+    if not _breaks_programs(faults):
         return result
     whole = line.strip()
     parts = [_unbroken(part, dialect) for part in result.parts]
     text = _with_texts(result, parts)
-    if text is None or _breaks_code(whole, text, dialect):
+    if text is None or _breaks_programs(breaches(whole, text, dialect)):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score)]
     return replace(result, text=text, tokens=(), parts=tuple(parts))
@@ -245,7 +217,7 @@ def keep_source(
 
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
     """Return a part as it was if its translation would break its code."""
-    if _breaks_code(part.source, part.text, dialect):
+    if _breaks_programs(breaches(part.source, part.text, dialect)):
         return part._replace(text=part.source.strip())
     return part
 

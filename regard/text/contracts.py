@@ -173,11 +173,13 @@ def mark_broken(
         return result
     whole = line.strip()
     parts = [_unbroken(part, dialect) for part in result.parts]
-    text = _with_texts(result, parts)
+    text = None if result.markup else _with_texts(result, parts)
     if text is None or breaks_code(whole, text, dialect):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score)]
-    return replace(result, text=text, tokens=(), parts=tuple(parts))
+    return replace(
+        result, text=text, tokens=(), parts=tuple(parts), alignments=None, markup=None
+    )
 
 
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, product
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
@@ -83,7 +91,8 @@ class PathRules:
 
     `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
-    `auto`: that of each line; empty: no contract is.
+    `auto`: that of each line; empty: no contract is. `links`: word links are wanted in every try,
+    since they place the marks around the words.
     """
 
     reader: CaseReader
@@ -91,11 +100,17 @@ class PathRules:
     keep: Keep = True
     wanted: Wanted = BEST_TEXT
     dialect: str = ""
+    links: bool = False
 
     @property
     def user_patterns(self) -> object:
         """The compiled patterns of the user's spans; None if there are none."""
         return None if isinstance(self.keep, bool) else own_pattern(tuple(self.keep))
+
+    @property
+    def keeps_contracts(self) -> bool:
+        """True if lines that break their contract are translated again, and marked."""
+        return bool(self.dialect and self.keep and self.wanted.is_text)
 
 
 def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
@@ -138,7 +153,7 @@ def run_path(
         return result
 
 
-class _LineRequest(NamedTuple):
+class LineRequest(NamedTuple):
     """The parts of one line to decode."""
 
     lines: Sequence[str]
@@ -146,56 +161,46 @@ class _LineRequest(NamedTuple):
     is_retry: bool = False
 
 
-_LinePath = Generator[_LineRequest, Sequence[Translation] | None, Translation]
+LinePath = Generator[LineRequest, Sequence[Translation] | None, Translation]
+"""Generator that yields the requests of one line, and returns its translation."""
 
 
 def lines_path(
     lines: Sequence[str], rules: PathRules, free: Sequence[bool]
 ) -> Path[list[Translation]]:
     """Translate lines; `free` states for each line whether it has no constraints, so that it may be
-    changed.
+    changed. Raises the errors of `joint_path`.
+    """
+    pairs = zip(lines, free, strict=True)
+    return joint_path([line_path(line, rules, is_free) for line, is_free in pairs])
+
+
+def joint_path(paths: Sequence[LinePath]) -> Path[list[Translation]]:
+    """Translate lines by the paths of each, whose requests are decoded together.
 
     Raises LineError, with the numbers of these lines, for lines that the model refuses. If the
     model refuses a retry, the preceding translation stands.
     """
-    patterns = rules.user_patterns
     results = dict[int, Translation]()
-    paths = dict[int, _LinePath]()
-    pending = dict[int, _LineRequest]()
+    pending = dict[int, LineRequest]()
 
     def advance(number: int, translations: Sequence[Translation] | None) -> None:
-        path = paths[number]
         try:
-            if translations == ():  # the path has not begun
-                pending[number] = next(path)
-            else:
-                pending[number] = path.send(translations)
+            pending[number] = paths[number].send(translations)
         except StopIteration as stop:
             results[number] = stop.value
 
-    for number, line in enumerate(lines):
-        may_change = rules.keep and free[number]
-        if may_change and (patterns or not _is_plain(line, rules.reader)):
-            paths[number] = _line_path(line, rules, patterns)
-            advance(number, ())
-        else:
-            pending[number] = _LineRequest((line,))
-
+    for number in range(len(paths)):
+        advance(number, None)
     while pending:
         requests = _take_requests(pending)
         decoded = yield from _decoded(requests)
         for number in requests:
-            translations = decoded.get(number)
-            if number in paths:
-                advance(number, translations)
-            elif translations:
-                (result,) = translations
-                note = _note(lines[number], result, patterns)
-                results[number] = _with_notes(result, note)
-    return [results[number] for number in range(len(lines))]
+            advance(number, decoded.get(number))
+    return [results[number] for number in range(len(paths))]
 
 
-def _take_requests(pending: dict[int, _LineRequest]) -> dict[int, _LineRequest]:
+def _take_requests(pending: dict[int, LineRequest]) -> dict[int, LineRequest]:
     """Remove and return the pending requests to decode next, by line number.
 
     Retries are decoded separately, so that a refused one does not affect first attempts.
@@ -212,7 +217,7 @@ def _take_requests(pending: dict[int, _LineRequest]) -> dict[int, _LineRequest]:
 
 
 def _decoded(
-    requests: Mapping[int, _LineRequest],
+    requests: Mapping[int, LineRequest],
 ) -> Path[dict[int, Sequence[Translation]]]:
     """Decode the parts of lines; return the translations of each line's parts by line number.
 
@@ -258,7 +263,22 @@ def _is_plain(line: str, reader: CaseReader) -> bool:
     return not may_have_spans(line) and reader.read(line).line == line
 
 
-class _Outcome(NamedTuple):
+class Attempt(Protocol):
+    """A way to protect a line: the texts to translate, and how their translations are joined."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The texts to translate."""
+
+    @property
+    def needs_links(self) -> bool:
+        """True if word links are needed to join them."""
+
+    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+        """Return the translation of the line, and the text of it that is judged."""
+
+
+class Outcome(NamedTuple):
     """A translation with the number of its faults, such as lost spans, the note on them, and those
     that break the line.
     """
@@ -269,12 +289,45 @@ class _Outcome(NamedTuple):
     breaches: list[Fault]
 
 
-def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
+@dataclass(frozen=True)
+class _LineAttempt:
+    """A line, or its protected form."""
+
+    line: str
+    protected: ProtectedLine | None
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return (self.line,) if self.protected is None else self.protected.lines
+
+    @property
+    def needs_links(self) -> bool:
+        return self.protected is not None and self.protected.needs_links
+
+    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+        result = parts[0] if self.protected is None else _joined(self.protected, parts)
+        return result, result.text
+
+
+def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
+    """Translate one line; it may be changed if it `is_free` of constraints."""
+    patterns = rules.user_patterns
+    may_change = rules.keep and is_free
+    if may_change and (patterns or not _is_plain(line, rules.reader)):
+        return (yield from _protected_path(line, rules))
+    decoded = yield LineRequest((line,), rules.links)
+    assert decoded, "the first try has translations"
+    (result,) = decoded
+    return _with_notes(result, _note(line, result.text, patterns))
+
+
+def _protected_path(line: str, rules: PathRules) -> LinePath:
     """Translate one line, and translate it again as long as its spans differ.
 
     Retries leave numbers, keys and symbols unprotected, and at last use word links instead of copy
-    tokens. The translation with the fewest faults is returned.
+    tokens.
     """
+    patterns = rules.user_patterns
     label = line
     mnemonic = ""
     if not rules.wanted.readings:  # readings show the text that the model has read
@@ -282,32 +335,54 @@ def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
     protected = _protected(label, rules.copies, patterns, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
-    best = yield from _try(label, protected, rules, patterns, is_retry=False)
-    assert best is not None, "the first try has translations"
 
-    for protect in _further_tries(label, rules, best):
-        previous = protected
-        protected = protect()
-        if not best.faults or protected == previous:  # the result would be the same
-            continue
-        outcome = yield from _try(label, protected, rules, patterns, is_retry=True)
-        if outcome is None:
-            break
-        if outcome.faults < best.faults:
-            best = outcome
+    def further(first: Outcome) -> Iterator[Attempt]:
+        for protect in _further_tries(label, rules, first):
+            yield _LineAttempt(label, protect())
 
-    result = best.result
+    best = yield from best_try(label, _LineAttempt(label, protected), further, rules)
     if mnemonic:
-        result = _with_mnemonic(result, line, mnemonic, rules.reader)
-    if best.breaches and rules.wanted.is_text:
+        result = _with_mnemonic(best.result, line, mnemonic, rules.reader)
+        best = best._replace(result=result)
+    return final_result(line, best, rules)
+
+
+def best_try(
+    source: str,
+    first: Attempt,
+    further: Callable[[Outcome], Iterable[Attempt]],
+    rules: PathRules,
+) -> Generator[LineRequest, Sequence[Translation] | None, Outcome]:
+    """Translate a text, and translate it again in further attempts as long as it has faults; return
+    the outcome with the fewest.
+    """
+    best = yield from _try(source, first, rules, is_retry=False)
+    assert best is not None, "the first try has translations"
+    previous = first
+    for attempt in further(best):
+        if not best.faults:
+            break
+        if attempt != previous:  # else the result would be the same
+            outcome = yield from _try(source, attempt, rules, is_retry=True)
+            if outcome is None:
+                break
+            if outcome.faults < best.faults:
+                best = outcome
+        previous = attempt
+    return best
+
+
+def final_result(line: str, outcome: Outcome, rules: PathRules) -> Translation:
+    """Return the translation of a line with its notes, and marked if it breaks its contract."""
+    if outcome.breaches and rules.wanted.is_text:
         from regard.text.contracts import mark_broken
 
-        return mark_broken(result, line, rules.dialect, best.breaches)
-    return _with_notes(result, best.note)
+        return mark_broken(outcome.result, line, rules.dialect, outcome.breaches)
+    return _with_notes(outcome.result, outcome.note)
 
 
 def _further_tries(
-    line: str, rules: PathRules, first: _Outcome
+    line: str, rules: PathRules, first: Outcome
 ) -> list[Callable[[], ProtectedLine | None]]:
     """Return what protects the line in each retry."""
     if not rules.wanted.is_text or not first.faults:
@@ -327,21 +402,17 @@ def _further_tries(
 
 
 def _try(
-    line: str,
-    protected: ProtectedLine | None,
-    rules: PathRules,
-    patterns: object,
-    is_retry: bool,
-) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
+    source: str, attempt: Attempt, rules: PathRules, is_retry: bool
+) -> Generator[LineRequest, Sequence[Translation] | None, Outcome | None]:
     """Translate the parts of a line, in letters that the model knows; return None if there is no
     time.
     """
-    texts = (line,) if protected is None else protected.lines
+    texts = attempt.lines
     cases = [rules.reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
-        links = protected is not None and protected.needs_links
-        decoded = yield _LineRequest([case.line for case in cases], links, is_retry)
+        links = rules.links or attempt.needs_links
+        decoded = yield LineRequest([case.line for case in cases], links, is_retry)
         if decoded is None:
             return None
         translations = decoded
@@ -349,20 +420,21 @@ def _try(
         restored_case(translation, case, text)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    result = parts[0] if protected is None else _joined(protected, parts)
-    note = _note(line, result, patterns)
+    result, target = attempt.join(parts)
+    patterns = rules.user_patterns
+    note = _note(source, target, patterns)
     broken: list[Fault] = []
-    if rules.dialect and may_have_spans(line):
+    if rules.dialect and may_have_spans(source):
         # Imported late, since most texts are no strings of programs.
         from regard.text.contracts import breaches
 
-        broken = breaches(line, result.text, rules.dialect)
+        broken = breaches(source, target, rules.dialect)
     faults = 2 * len(broken)
     if note:
-        faults += 2 * sum(map(len, differing_spans(line, result.text, patterns)))
+        faults += 2 * sum(map(len, differing_spans(source, target, patterns)))
     if not all(part.is_complete for part in parts):
         faults += 1
-    return _Outcome(result, faults, note, broken)
+    return Outcome(result, faults, note, broken)
 
 
 def first_reading(
@@ -424,15 +496,11 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
     return not INVISIBLE.search(line)
 
 
-def _note(line: str, result: Translation, patterns: object) -> str | None:
+def _note(line: str, target: str, patterns: object) -> str | None:
     """Return a note on spans that a translation has lost or invented; None if there are none."""
-    if (
-        patterns is None
-        and not may_have_spans(line)
-        and not may_have_spans(result.text)
-    ):
+    if patterns is None and not may_have_spans(line) and not may_have_spans(target):
         return None
-    return spans_note(line, result.text, patterns)
+    return spans_note(line, target, patterns)
 
 
 def _with_notes(result: Translation, note: str | None) -> Translation:
@@ -504,27 +572,30 @@ def restored_case(result: Translation, case: KnownCase, line: str) -> Translatio
 
 def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation:
     """Join the translations of the parts of a line, and restore its spans."""
-    if not parts:
-        text = protected.render(()).strip()
-        return Translation(text, (), 0.0, parts=(TranslatedPart(text, text, 0.0),))
     copies = protected.copied
     if not protected.needs_links and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
 
     lines = [AlignedLine(part.text, part.alignments) for part in parts]
-    text = protected.render(lines).strip()
-    joined = join_parts(parts, [f"{source} " for source in protected.lines], False)
-    restored = tuple(
-        _restored_part(part, copies)
-        for translation in parts
-        for part in translation.parts
-    )
-    tokens = tuple(map(copies.restore, joined.tokens))
-    doubtful = any(part.doubtful for part in restored)
-    notes = tuple(map(copies.restore, joined.notes))
+    joined = joined_as(protected.render(lines).strip(), parts, protected.lines)
     return replace(
-        joined, text=text, tokens=tokens, parts=restored, doubtful=doubtful, notes=notes
+        joined,
+        tokens=tuple(map(copies.restore, joined.tokens)),
+        parts=tuple(_restored_part(part, copies) for part in joined.parts),
+        notes=tuple(map(copies.restore, joined.notes)),
     )
+
+
+def joined_as(
+    text: str, parts: Sequence[Translation], sources: Sequence[str]
+) -> Translation:
+    """Join the translations of the parts of a line to one with this text."""
+    if not parts:
+        return Translation(text, (), 0.0, parts=(TranslatedPart(text, text, 0.0),))
+    joined = join_parts(parts, [f"{source} " for source in sources], False)
+    inner = tuple(part for translation in parts for part in translation.parts)
+    doubtful = any(part.doubtful for part in inner)
+    return replace(joined, text=text, parts=inner, doubtful=doubtful)
 
 
 def _restored_part(part: TranslatedPart, copies: Copies) -> TranslatedPart:

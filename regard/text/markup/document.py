@@ -323,7 +323,7 @@ class _Paragraph:
         if not has_letters(plain):
             return
         ends: Iterable[int] = sentence_ends(plain) if options.sentences else ()
-        if not self.mark_spans:
+        if options.sentences and not self.mark_spans:
             ends = _outside_spans(ends, plain)
         entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
         bounds = _bounds(numbers)

@@ -109,9 +109,9 @@ def read_input(
         settings = model.settings()
         if "split" in search:
             settings = settings.with_values(split=search["split"])
-        keeps_contracts = command.dialect and constraints == NO_CONSTRAINTS
+        may_retry = constraints == NO_CONSTRAINTS and not command.no_keep
         markup_options = MarkupOptions(
-            sentences=settings.splits_sentences, mark_spans=not keeps_contracts
+            sentences=settings.splits_sentences, mark_spans=not may_retry
         )
         lines = Page(file, kind, markup_options)
     else:

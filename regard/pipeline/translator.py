@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineWarning, UsageError
-from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
@@ -26,6 +25,7 @@ from regard.text.text_path import (
     first_reading,
     joint_path,
     lines_path,
+    marked,
     run_path,
 )
 from regard.text.translation import TranslatedPart, Translation, as_text, as_texts
@@ -99,7 +99,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay
@@ -112,9 +112,9 @@ class Translator(ABC):
           given RE2 patterns in lines without constraints, and lines in capitals are read in letters
           that the model knows. If nbest, alignments or readings are asked for, this holds for at
           most two placeholders of a line, by the model's copy tokens.
-        - `dialect`: keep the contracts of strings of programs in this dialect, such as c, icu or
-          html, or for auto in that of each line: a sentence whose code would be broken stands as it
-          was, and the translation is `broken`.
+        - `dialect`: of the strings, such as c, icu or html; auto: what each line speaks for. A
+          translation that breaks the code of its line is `broken`, and the sentence stands as it
+          was; if more than the best text is asked for, or `keep` is False, it is only marked.
         - `search` overrides the model's search settings.
 
         Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
@@ -143,7 +143,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate lines as `translate` does, but without warnings of notes.
@@ -165,25 +165,26 @@ class Translator(ABC):
         document: MarkupDocument,
         constraints: Constraints = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate the sentences of HTML or XML; the options are those of `translate`.
 
-        No contract is kept with constraints.
+        With constraints nothing is translated again.
         """
-        dialect = dialect if constraints == NO_CONSTRAINTS else ""
-        rules = self._document_rules(BEST_TEXT, keep, dialect)
+        is_free = constraints == NO_CONSTRAINTS
+        rules = self._rules(BEST_TEXT, keep if is_free else False, dialect)
+        rules = self._with_links(rules)
         lines = document.lines
         decoder = self._decoder(len(lines), rules.wanted, constraints, search)
-        if not rules.keeps_contracts:
+        if not rules.may_retry:
             return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
-        # Imported late, as contracts are.
+        # Imported late, since plain lines need no markup.
         from regard.text.sentence_path import sentence_paths
 
         return TranslationCall(joint_path(sentence_paths(document, rules)), decoder)
 
-    def begin_texts(  # noqa: PLR0913 - those of `texts_path`
+    def begin_texts(
         self,
         texts: Sequence[str],
         form: TextFormat,
@@ -191,7 +192,6 @@ class Translator(ABC):
         keep: Keep = True,
         sentences: bool = False,
         code: str = "",
-        dialect: str = "",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[TranslatedText]]:
         """Begin to translate entire texts; see `texts_path`."""
@@ -199,11 +199,9 @@ class Translator(ABC):
         from regard.text.text_format import texts_path
 
         is_wanted = self.has_attention and wanted.alignments
-        wanted = wanted._replace(alignments=is_wanted)
-        if form.kind == "text":
-            rules = self._rules(wanted, keep, dialect)
-        else:
-            rules = self._document_rules(wanted, keep, dialect)
+        rules = self._rules(wanted._replace(alignments=is_wanted), keep)
+        if form.kind != "text":
+            rules = self._with_links(rules)
         decoder = self._decoder(0, rules.wanted, NO_CONSTRAINTS, search)
         return TranslationCall(texts_path(texts, form, rules, sentences, code), decoder)
 
@@ -258,16 +256,13 @@ class Translator(ABC):
         final_text = result.text
         if len(final_text) > len(yielded):
             yield final_text[len(yielded) :]
-        all_notes = list(result.notes)
-        note = spans_note(line, final_text, rules.user_patterns)
-        if note:
-            all_notes.append(note)
         parts = list[TranslatedPart]()
         if line.strip():
             parts.append(TranslatedPart(line.strip(), final_text, 0.0))
         translation = Translation(
-            final_text, (), 0.0, parts=tuple(parts), notes=tuple(all_notes)
+            final_text, (), 0.0, parts=tuple(parts), notes=result.notes
         )
+        translation = marked(line, translation, rules, may_change=False)
         return translation.with_doubts(self.doubts, None)
 
     def trace(
@@ -331,20 +326,20 @@ class Translator(ABC):
             for note in translation.notes:
                 warnings.warn(LineWarning(index, note), stacklevel=3)
 
-    def _rules(self, wanted: Wanted, keep: Keep, dialect: str = "") -> PathRules:
-        if dialect:
+    def _rules(self, wanted: Wanted, keep: Keep, dialect: str = "auto") -> PathRules:
+        if dialect != "auto":
             # Imported late, since most texts are no strings of programs.
             from regard.text.contracts import checked_dialect
 
             dialect = checked_dialect(dialect)
         return PathRules(self.case_reader, self.copies, keep, wanted, dialect)
 
-    def _document_rules(self, wanted: Wanted, keep: Keep, dialect: str) -> PathRules:
-        """Return the rules of markup, which asks for alignments if the model has attention."""
-        rules = self._rules(wanted, keep, dialect)
-        if rules.keeps_contracts:  # each try asks for links by itself
+    def _with_links(self, rules: PathRules) -> PathRules:
+        """Return the rules of markup, whose tags word links place if the model has attention."""
+        if rules.may_retry:  # each try asks for links by itself
             return rules
-        return replace(rules, wanted=wanted._replace(alignments=self.has_attention))
+        wanted = rules.wanted._replace(alignments=self.has_attention)
+        return replace(rules, wanted=wanted)
 
     @abstractmethod
     def _decoder(

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from regard.contracts.recognise import recognise
 from regard.data.spans import KEPT, find_spans, may_have_spans
 from regard.text.aligned_line import AlignedLine
-from regard.text.contracts import AUTO, code_spans
+from regard.text.contracts import AUTO, code_spans, widened
 from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
 from regard.text.markup.elements import LINE_TAGS
 from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import tag_name
-from regard.text.protected_line import CodeSpan
+from regard.text.protected_line import CodeSpan, disjoint
 from regard.text.text_path import (
     LONG,
     Attempt,
@@ -23,9 +23,9 @@ from regard.text.text_path import (
     Outcome,
     PathRules,
     best_try,
-    final_result,
     joined_as,
     line_path,
+    with_faults,
 )
 from regard.text.translation import Translation
 
@@ -76,21 +76,23 @@ def _sentence_path(
     """
     line = sentence.line
     patterns = rules.user_patterns
+    foreign_words = rules.reader.foreign_words
 
     def attempt(spans: Sequence[CodeSpan], apart: bool = False) -> Attempt:
         marked = [_marked(line, span) for span in spans]
         return _SentenceAttempt(document.within(sentence, marked, apart))
 
     def further(first: Outcome) -> Iterator[Attempt]:
-        if first.faults and len(line) <= LONG:
-            spans = code_spans(line, rules.dialect, patterns)
+        if any(first.faults) and len(line) <= LONG:
+            spans = code_spans(line, rules.dialect, patterns, foreign_words)
             yield attempt(spans)
-            yield attempt(spans, apart=True)
+            yield attempt([*widened(line, spans)], apart=True)
 
     source = document.read(document.source.text[sentence.start : sentence.end])
-    kept = [CodeSpan(span) for span in find_spans(line, patterns) if span.kind in KEPT]
+    hidden = [span for span in find_spans(line, patterns) if span.kind in KEPT]
+    kept = disjoint(map(CodeSpan, [*hidden, *foreign_words(line)]), len(line))
     best = yield from best_try(source, attempt(kept), further, rules)
-    return final_result(line, best, rules)
+    return with_faults(line, best.result, rules, best.breaches, may_change=True)
 
 
 def _marked(line: str, code: CodeSpan) -> MarkedSpan:

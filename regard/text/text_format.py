@@ -92,11 +92,11 @@ def texts_path(
 
     `sentences`: each sentence is a line. `code`: the code of the target language, if the model
     needs one. Markup is joined by word links, so `rules` must ask for alignments if the model has
-    attention, unless they keep contracts. Raises LineError, with the numbers of texts, for lines
-    that the model refuses.
+    attention, unless lines may be translated again. Raises LineError, with the numbers of texts,
+    for lines that the model refuses.
     """
-    keeps_contracts = rules.keeps_contracts
-    layouts = [lay_out(text, form, sentences, not keeps_contracts) for text in texts]
+    mark_spans = not rules.may_retry
+    layouts = [lay_out(text, form, sentences, mark_spans) for text in texts]
     owners = [
         (number, line)
         for number, layout in enumerate(layouts)
@@ -113,26 +113,19 @@ def texts_path(
         raise LineError(*causes) from None
 
     translations = iter(translated)
-    code_words = 0 if keeps_contracts else len(code.split())
     results = list[TranslatedText]()
     for layout in layouts:
-        lines = tuple(
-            _without_code(line, code_words)
-            for line in islice(translations, len(layout.lines))
-        )
+        lines = tuple(islice(translations, len(layout.lines)))
         results.append(_joined_text(layout, lines, rules.wanted.nbest))
     return results
 
 
 def _paths(layout: Layout, rules: PathRules, code: str) -> list[LinePath]:
     """Return the path of each line of a text."""
-    if not rules.keeps_contracts:
-        coded = [f"{code} {line}" if code else line for line in layout.lines]
-        return [line_path(line, rules) for line in coded]
-    if layout.document is None:
+    if layout.document is None or not rules.may_retry:
         paths = [line_path(line, rules) for line in layout.lines]
     else:
-        # Imported late, as contracts are.
+        # Imported late, since plain texts need no markup.
         from regard.text.sentence_path import sentence_paths
 
         paths = sentence_paths(layout.document, rules)
@@ -154,10 +147,7 @@ def _coded_path(path: LinePath, code: str) -> LinePath:
         lines = [f"{code} {line}" for line in request.lines]
         translations = yield request._replace(lines=lines)
         if translations is not None:
-            words = len(code.split())
-            translations = [
-                _without_code(translation, words) for translation in translations
-            ]
+            translations = [_without_code(line, code) for line in translations]
 
 
 def stream_text(
@@ -201,17 +191,17 @@ def _joined_text(
     return TranslatedText(text, tuple(alternatives), tuple(layout.lines), lines)
 
 
-def _without_code(line: Translation, words: int) -> Translation:
-    """Remove the words of the language code, which the text does not have, from alignments."""
-    if not (words and line.alignments):
-        return line
-    links = tuple(
+def _without_code(line: Translation, code: str) -> Translation:
+    """Remove the language code, which the text does not have, from parts and alignments."""
+    words = len(code.split())
+    links = line.alignments and tuple(
         (source - words, target)
         for source, target in line.alignments
         if source >= words
     )
-    return replace(
-        line,
-        alignments=links,
-        nbest=tuple(_without_code(hypothesis, words) for hypothesis in line.nbest),
-    )
+    parts = [
+        part._replace(source=part.source.removeprefix(code).lstrip())
+        for part in line.parts
+    ]
+    nbest = [_without_code(hypothesis, code) for hypothesis in line.nbest]
+    return replace(line, alignments=links, parts=tuple(parts), nbest=tuple(nbest))

@@ -22,14 +22,13 @@ from regard.data.copy_tokens import Copies
 from regard.data.spans import (
     KEPT,
     KEPT_ON_RETRY,
-    differing_spans,
     may_have_spans,
     own_pattern,
-    spans_note,
 )
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
+from regard.text.escapes import NO_ESCAPES, read_escapes
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts
@@ -91,15 +90,15 @@ class PathRules:
 
     `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
-    `auto`: that of each line; empty: no contract is. `links`: word links are wanted in every try,
-    since they place the marks around the words.
+    `auto`: that of each line. `links`: word links are wanted in every try, since they place the
+    marks around the words.
     """
 
     reader: CaseReader
     copies: str = ""
     keep: Keep = True
     wanted: Wanted = BEST_TEXT
-    dialect: str = ""
+    dialect: str = "auto"
     links: bool = False
 
     @property
@@ -108,9 +107,9 @@ class PathRules:
         return None if isinstance(self.keep, bool) else own_pattern(tuple(self.keep))
 
     @property
-    def keeps_contracts(self) -> bool:
-        """True if lines that break their contract are translated again, and marked."""
-        return bool(self.dialect and self.keep and self.wanted.is_text)
+    def may_retry(self) -> bool:
+        """True if lines that break their contract are translated again."""
+        return bool(self.keep) and self.wanted.is_text
 
 
 def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
@@ -257,10 +256,12 @@ def _decoded(
 
 
 def _is_plain(line: str, reader: CaseReader) -> bool:
-    """Return whether the model reads a line unchanged: it has no span, no mnemonic and no
-    capitals.
+    """Return whether the model reads a line unchanged: it has no span, no mnemonic, no capitals and
+    no foreign words.
     """
-    return not may_have_spans(line) and reader.read(line).line == line
+    if may_have_spans(line) or reader.foreign_words(line):
+        return False
+    return reader.read(line).line == line
 
 
 class Attempt(Protocol):
@@ -276,17 +277,6 @@ class Attempt(Protocol):
 
     def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
         """Return the translation of the line, and the text of it that is judged."""
-
-
-class Outcome(NamedTuple):
-    """A translation with the number of its faults, such as lost spans, the note on them, and those
-    that break the line.
-    """
-
-    result: Translation
-    faults: int
-    note: str | None
-    breaches: list[Fault]
 
 
 @dataclass(frozen=True)
@@ -309,30 +299,43 @@ class _LineAttempt:
         return result, result.text
 
 
+class Outcome(NamedTuple):
+    """A translation with the faults by which it breaks the contract of its line."""
+
+    result: Translation
+    breaches: list[Fault]
+
+    @property
+    def faults(self) -> tuple[int, bool]:
+        """Number of faults, and whether the translation was cut; the smaller, the better."""
+        return len(self.breaches), not self.result.is_complete
+
+
 def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
     """Translate one line; it may be changed if it `is_free` of constraints."""
-    patterns = rules.user_patterns
-    may_change = rules.keep and is_free
-    if may_change and (patterns or not _is_plain(line, rules.reader)):
+    may_change = bool(rules.keep) and is_free
+    if may_change and (rules.user_patterns or not _is_plain(line, rules.reader)):
         return (yield from _protected_path(line, rules))
     decoded = yield LineRequest((line,), rules.links)
     assert decoded, "the first try has translations"
     (result,) = decoded
-    return _with_notes(result, _note(line, result.text, patterns))
+    return marked(line, result, rules, may_change)
 
 
 def _protected_path(line: str, rules: PathRules) -> LinePath:
-    """Translate one line, and translate it again as long as its spans differ.
+    """Translate one line, and translate it again as long as it breaks its contract.
 
-    Retries leave numbers, keys and symbols unprotected, and at last use word links instead of copy
-    tokens.
+    Retries leave numbers, keys and symbols unprotected, then use word links instead of copy tokens,
+    then take all code out, and at last translate the texts between it by themselves.
     """
-    patterns = rules.user_patterns
     label = line
     mnemonic = ""
+    escapes = NO_ESCAPES
     if not rules.wanted.readings:  # readings show the text that the model has read
         label, mnemonic = strip_mnemonic(line, rules.reader.encode)
-    protected = _protected(label, rules.copies, patterns, KEPT)
+    if rules.wanted.is_text:
+        label, escapes = read_escapes(label)
+    protected = _protected(label, rules.copies, rules, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
 
@@ -341,10 +344,11 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
             yield _LineAttempt(label, protect())
 
     best = yield from best_try(label, _LineAttempt(label, protected), further, rules)
+    result = best.result
     if mnemonic:
-        result = _with_mnemonic(best.result, line, mnemonic, rules.reader)
-        best = best._replace(result=result)
-    return final_result(line, best, rules)
+        result = _with_mnemonic(result, line, mnemonic, rules.reader)
+    result = escapes.restore(result)
+    return with_faults(line, result, rules, best.breaches, may_change=True)
 
 
 def best_try(
@@ -360,45 +364,33 @@ def best_try(
     assert best is not None, "the first try has translations"
     previous = first
     for attempt in further(best):
-        if not best.faults:
+        if not any(best.faults):
             break
         if attempt != previous:  # else the result would be the same
             outcome = yield from _try(source, attempt, rules, is_retry=True)
             if outcome is None:
                 break
-            if outcome.faults < best.faults:
-                best = outcome
+            best = min(best, outcome, key=lambda candidate: candidate.faults)
         previous = attempt
     return best
-
-
-def final_result(line: str, outcome: Outcome, rules: PathRules) -> Translation:
-    """Return the translation of a line with its notes, and marked if it breaks its contract."""
-    if outcome.breaches and rules.wanted.is_text:
-        from regard.text.contracts import mark_broken
-
-        return mark_broken(outcome.result, line, rules.dialect, outcome.breaches)
-    return _with_notes(outcome.result, outcome.note)
 
 
 def _further_tries(
     line: str, rules: PathRules, first: Outcome
 ) -> list[Callable[[], ProtectedLine | None]]:
     """Return what protects the line in each retry."""
-    if not rules.wanted.is_text or not first.faults:
+    if not rules.wanted.is_text or not any(first.faults):
         return []
-    patterns = rules.user_patterns
     if len(line) <= LONG:
-        tries: list[Callable[[], ProtectedLine | None]] = [
-            partial(_protected, line, rules.copies, patterns, KEPT_ON_RETRY),
-            partial(_protected, line, "", patterns, KEPT_ON_RETRY),
+        return [
+            partial(_protected, line, rules.copies, rules, KEPT_ON_RETRY),
+            partial(_protected, line, "", rules, KEPT_ON_RETRY),
+            partial(_protected_code, line, rules, apart=False),
+            partial(_protected_code, line, rules, apart=True),
         ]
-        if rules.dialect:
-            tries.append(partial(_protected_code, line, rules.dialect, patterns))
-        return tries
     if first.result.is_complete:
         return []
-    return [partial(_protected, line, "", patterns, KEPT)]
+    return [partial(_protected, line, "", rules, KEPT)]
 
 
 def _try(
@@ -421,20 +413,50 @@ def _try(
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
     result, target = attempt.join(parts)
-    patterns = rules.user_patterns
-    note = _note(source, target, patterns)
-    broken: list[Fault] = []
-    if rules.dialect and may_have_spans(source):
-        # Imported late, since most texts are no strings of programs.
-        from regard.text.contracts import breaches
+    return Outcome(result, _breaches(source, target, rules))
 
-        broken = breaches(source, target, rules.dialect)
-    faults = 2 * len(broken)
-    if note:
-        faults += 2 * sum(map(len, differing_spans(source, target, patterns)))
-    if not all(part.is_complete for part in parts):
-        faults += 1
-    return Outcome(result, faults, note, broken)
+
+def _breaches(line: str, target: str, rules: PathRules) -> list[Fault]:
+    """Return the faults by which a translation breaks the contract of its line."""
+    own = rules.user_patterns
+    if not (own or may_have_spans(line) or may_have_spans(target)):
+        return []
+    # Imported late, since most texts have no code.
+    from regard.text.contracts import breaches
+
+    return breaches(line, target, rules.dialect, own)
+
+
+def marked(
+    line: str, result: Translation, rules: PathRules, may_change: bool
+) -> Translation:
+    """Return the only translation of a line with its notes, marked if it breaks the contract of the
+    line, and replaced by the line if it `may_change`.
+    """
+    faults = _breaches(line, result.text, rules)
+    return with_faults(line, result, rules, faults, may_change)
+
+
+def with_faults(
+    line: str,
+    result: Translation,
+    rules: PathRules,
+    faults: list[Fault],
+    may_change: bool,
+) -> Translation:
+    """Return the translation of a line as `marked` does, given its faults."""
+    if result.repetition:
+        note = repetition_note(result.repetition)
+        result = replace(result, notes=(*result.notes, note))
+    if not faults:
+        return result
+    from regard.text.contracts import describe_breaches, keep_source
+
+    note = describe_breaches(faults)
+    result = replace(result, broken=True, notes=(*result.notes, note))
+    if not may_change or not rules.wanted.is_text:
+        return result
+    return keep_source(result, line, rules.dialect, faults)
 
 
 def first_reading(
@@ -446,7 +468,7 @@ def first_reading(
     """
     if not rules.keep:
         return line, lambda translation: translation
-    protected = _protected(line, rules.copies, rules.user_patterns, KEPT)
+    protected = _protected(line, rules.copies, rules, KEPT)
     if protected is None or not _is_copied(line, protected):
         case = rules.reader.read(line)
         return case.line, lambda translation: restored_case(translation, case, line)
@@ -460,30 +482,36 @@ def first_reading(
 
 
 def _protected(
-    line: str, copies: str, patterns: object, kinds: Collection[str]
+    line: str, copies: str, rules: PathRules, kinds: Collection[str]
 ) -> ProtectedLine | None:
-    """Replace the spans of a line; return None if there are none.
-
-    Nothing is replaced either if all parts of the line but the first would lack its language code.
-    """
+    """Replace the spans of a line; return None if there are none."""
     protected = protect_line(
-        line, sentences=False, copies=copies, own=patterns, kinds=kinds
+        line,
+        sentences=False,
+        copies=copies,
+        own=rules.user_patterns,
+        kinds=kinds,
+        foreign=rules.reader.foreign_words,
     )
-    if protected is None:
-        return None
-    if len(protected.lines) > 1 and LANGUAGE_CODE.match(line):
-        return None
-    return protected
+    return _with_language_code(line, protected)
 
 
-def _protected_code(line: str, dialect: str, patterns: object) -> ProtectedLine | None:
+def _protected_code(line: str, rules: PathRules, apart: bool) -> ProtectedLine | None:
     """Replace all code of a line, as `_protected` does with spans."""
     from regard.text.contracts import protect_code
 
-    protected = protect_code(line, dialect, patterns)
-    if protected is None or (len(protected.lines) > 1 and LANGUAGE_CODE.match(line)):
-        return None
-    return protected
+    protected = protect_code(
+        line, rules.dialect, rules.user_patterns, rules.reader.foreign_words, apart
+    )
+    return _with_language_code(line, protected)
+
+
+def _with_language_code(
+    line: str, protected: ProtectedLine | None
+) -> ProtectedLine | None:
+    """Return None if all parts of a protected line but the first would lack its language code."""
+    is_divided = protected is not None and len(protected.lines) > 1
+    return None if is_divided and LANGUAGE_CODE.match(line) else protected
 
 
 def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
@@ -494,25 +522,6 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
         return False
     # Words of invisible characters alone would not be counted.
     return not INVISIBLE.search(line)
-
-
-def _note(line: str, target: str, patterns: object) -> str | None:
-    """Return a note on spans that a translation has lost or invented; None if there are none."""
-    if patterns is None and not may_have_spans(line) and not may_have_spans(target):
-        return None
-    return spans_note(line, target, patterns)
-
-
-def _with_notes(result: Translation, note: str | None) -> Translation:
-    """Return a translation with the notes on its repetition and on its spans."""
-    if note is None and result.repetition is None:
-        return result
-    notes = list(result.notes)
-    if result.repetition:
-        notes.append(repetition_note(result.repetition))
-    if note:
-        notes.append(note)
-    return replace(result, notes=tuple(notes))
 
 
 def _mapped(

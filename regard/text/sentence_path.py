@@ -30,8 +30,11 @@ from regard.text.text_path import (
 from regard.text.translation import Translation
 
 
-def sentence_paths(document: MarkupDocument, rules: PathRules) -> list[LinePath]:
-    """Return the paths of the sentences of a document.
+def sentence_paths(
+    document: MarkupDocument, rules: PathRules, code: str = ""
+) -> list[LinePath]:
+    """Return the paths of the sentences of a document; `code`: that of the target language, if the
+    model needs one.
 
     With `auto` the dialect is the one that all lines together speak for.
     """
@@ -39,10 +42,11 @@ def sentence_paths(document: MarkupDocument, rules: PathRules) -> list[LinePath]
     if rules.dialect == AUTO:
         dialect = recognise(filter(may_have_spans, document.lines))
         rules = replace(rules, dialect=dialect)
+    code = f"{code} " if code else ""
     return [
-        line_path(sentence.line, rules)
+        line_path(f"{code}{sentence.line}", rules)
         if sentence.is_plain
-        else _sentence_path(document, sentence, rules)
+        else _sentence_path(document, sentence, rules, code)
         for sentence in document.sentences
     ]
 
@@ -67,7 +71,7 @@ class _SentenceAttempt:
 
 
 def _sentence_path(
-    document: MarkupDocument, sentence: TaggedSentence, rules: PathRules
+    document: MarkupDocument, sentence: TaggedSentence, rules: PathRules, code: str
 ) -> LinePath:
     """Translate a sentence with tags.
 
@@ -91,7 +95,7 @@ def _sentence_path(
     source = document.read(document.source.text[sentence.start : sentence.end])
     hidden = [span for span in find_spans(line, patterns) if span.kind in KEPT]
     kept = disjoint(map(CodeSpan, [*hidden, *foreign_words(line)]), len(line))
-    best = yield from best_try(source, attempt(kept), further, rules)
+    best = yield from best_try(source, code, rules, attempt(kept), further)
     return with_faults(line, best.result, rules, best.breaches, may_change=True)
 
 

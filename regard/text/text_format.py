@@ -12,7 +12,14 @@ from regard.data.sentences import split_text
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
-from regard.text.text_path import LinePath, Path, PathRules, joint_path, line_path
+from regard.text.text_path import (
+    LinePath,
+    Path,
+    PathRules,
+    joint_path,
+    line_path,
+    without_code,
+)
 from regard.text.translation import Translation
 
 
@@ -113,41 +120,27 @@ def texts_path(
         raise LineError(*causes) from None
 
     translations = iter(translated)
+    # Paths that translate again take the code away by themselves.
+    code_words = 0 if rules.may_retry else len(code.split())
     results = list[TranslatedText]()
     for layout in layouts:
-        lines = tuple(islice(translations, len(layout.lines)))
+        lines = tuple(
+            without_code(line, code_words)
+            for line in islice(translations, len(layout.lines))
+        )
         results.append(_joined_text(layout, lines, rules.wanted.nbest))
     return results
 
 
 def _paths(layout: Layout, rules: PathRules, code: str) -> list[LinePath]:
     """Return the path of each line of a text."""
-    if layout.document is None or not rules.may_retry:
-        paths = [line_path(line, rules) for line in layout.lines]
-    else:
+    if layout.document is not None and rules.may_retry:
         # Imported late, since plain texts need no markup.
         from regard.text.sentence_path import sentence_paths
 
-        paths = sentence_paths(layout.document, rules)
-    return [_coded_path(path, code) for path in paths] if code else paths
-
-
-def _coded_path(path: LinePath, code: str) -> LinePath:
-    """Put the language code before each text that a path requests.
-
-    The code is no part of the line, whose contract would have it kept.
-    """
-    translations: Sequence[Translation] | None = None
-    while True:
-        try:
-            request = path.send(translations)
-        except StopIteration as stop:
-            result: Translation = stop.value
-            return result
-        lines = [f"{code} {line}" for line in request.lines]
-        translations = yield request._replace(lines=lines)
-        if translations is not None:
-            translations = [_without_code(line, code) for line in translations]
+        return sentence_paths(layout.document, rules, code)
+    lines = [f"{code} {line}" if code else line for line in layout.lines]
+    return [line_path(line, rules) for line in lines]
 
 
 def stream_text(
@@ -189,19 +182,3 @@ def _joined_text(
         if alternative != text and alternative not in alternatives:
             alternatives.append(alternative)
     return TranslatedText(text, tuple(alternatives), tuple(layout.lines), lines)
-
-
-def _without_code(line: Translation, code: str) -> Translation:
-    """Remove the language code, which the text does not have, from parts and alignments."""
-    words = len(code.split())
-    links = line.alignments and tuple(
-        (source - words, target)
-        for source, target in line.alignments
-        if source >= words
-    )
-    parts = [
-        part._replace(source=part.source.removeprefix(code).lstrip())
-        for part in line.parts
-    ]
-    nbest = [_without_code(hypothesis, code) for hypothesis in line.nbest]
-    return replace(line, alignments=links, parts=tuple(parts), nbest=tuple(nbest))

@@ -27,7 +27,7 @@ from regard.data.spans import (
 )
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
-from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
+from regard.text.casing import CaseReader, KnownCase, split_language_code
 from regard.text.escapes import NO_ESCAPES, read_escapes
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
@@ -328,11 +328,14 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
     Retries leave numbers, keys and symbols unprotected, then use word links instead of copy tokens,
     then take all code out, and at last translate the texts between it by themselves.
     """
-    label = line
+    code, text = "", line
+    if rules.wanted.is_text:
+        code, text = split_language_code(line)
+    label = text
     mnemonic = ""
     escapes = NO_ESCAPES
     if not rules.wanted.readings:  # readings show the text that the model has read
-        label, mnemonic = strip_mnemonic(line, rules.reader.encode)
+        label, mnemonic = strip_mnemonic(text, rules.reader.encode)
     if rules.wanted.is_text:
         label, escapes = read_escapes(label)
     protected = _protected(label, rules.copies, rules, KEPT)
@@ -343,31 +346,34 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
         for protect in _further_tries(label, rules, first):
             yield _LineAttempt(label, protect())
 
-    best = yield from best_try(label, _LineAttempt(label, protected), further, rules)
+    first = _LineAttempt(label, protected)
+    best = yield from best_try(label, code, rules, first, further)
     result = best.result
     if mnemonic:
-        result = _with_mnemonic(result, line, mnemonic, rules.reader)
+        result = _with_mnemonic(result, text, mnemonic, rules.reader)
     result = escapes.restore(result)
-    return with_faults(line, result, rules, best.breaches, may_change=True)
+    return with_faults(text, result, rules, best.breaches, may_change=True)
 
 
 def best_try(
     source: str,
+    code: str,
+    rules: PathRules,
     first: Attempt,
     further: Callable[[Outcome], Iterable[Attempt]],
-    rules: PathRules,
 ) -> Generator[LineRequest, Sequence[Translation] | None, Outcome]:
     """Translate a text, and translate it again in further attempts as long as it has faults; return
-    the outcome with the fewest.
+    the outcome with the fewest. `code`: that of the target language, with a space.
     """
-    best = yield from _try(source, first, rules, is_retry=False)
+    translate = partial(_try, source, code, rules)
+    best = yield from translate(first, is_retry=False)
     assert best is not None, "the first try has translations"
     previous = first
     for attempt in further(best):
         if not any(best.faults):
             break
         if attempt != previous:  # else the result would be the same
-            outcome = yield from _try(source, attempt, rules, is_retry=True)
+            outcome = yield from translate(attempt, is_retry=True)
             if outcome is None:
                 break
             best = min(best, outcome, key=lambda candidate: candidate.faults)
@@ -394,12 +400,12 @@ def _further_tries(
 
 
 def _try(
-    source: str, attempt: Attempt, rules: PathRules, is_retry: bool
+    source: str, code: str, rules: PathRules, attempt: Attempt, is_retry: bool
 ) -> Generator[LineRequest, Sequence[Translation] | None, Outcome | None]:
-    """Translate the parts of a line, in letters that the model knows; return None if there is no
-    time.
+    """Translate the parts of a line, in letters that the model knows, each after the code of the
+    target language; return None if there is no time.
     """
-    texts = attempt.lines
+    texts = [f"{code}{line}" for line in attempt.lines]
     cases = [rules.reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
@@ -408,8 +414,9 @@ def _try(
         if decoded is None:
             return None
         translations = decoded
+    words = len(code.split())
     parts = [
-        restored_case(translation, case, text)
+        without_code(restored_case(translation, case, text), words)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
     result, target = attempt.join(parts)
@@ -418,6 +425,7 @@ def _try(
 
 def _breaches(line: str, target: str, rules: PathRules) -> list[Fault]:
     """Return the faults by which a translation breaks the contract of its line."""
+    _, line = split_language_code(line)
     own = rules.user_patterns
     if not (own or may_have_spans(line) or may_have_spans(target)):
         return []
@@ -485,7 +493,7 @@ def _protected(
     line: str, copies: str, rules: PathRules, kinds: Collection[str]
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if there are none."""
-    protected = protect_line(
+    return protect_line(
         line,
         sentences=False,
         copies=copies,
@@ -493,25 +501,30 @@ def _protected(
         kinds=kinds,
         foreign=rules.reader.foreign_words,
     )
-    return _with_language_code(line, protected)
 
 
 def _protected_code(line: str, rules: PathRules, apart: bool) -> ProtectedLine | None:
     """Replace all code of a line, as `_protected` does with spans."""
     from regard.text.contracts import protect_code
 
-    protected = protect_code(
-        line, rules.dialect, rules.user_patterns, rules.reader.foreign_words, apart
+    foreign = rules.reader.foreign_words
+    return protect_code(line, rules.dialect, rules.user_patterns, foreign, apart)
+
+
+def without_code(line: Translation, words: int) -> Translation:
+    """Remove the words of the language code, which the text does not have, from alignments."""
+    if not (words and line.alignments):
+        return line
+    links = tuple(
+        (source - words, target)
+        for source, target in line.alignments
+        if source >= words
     )
-    return _with_language_code(line, protected)
-
-
-def _with_language_code(
-    line: str, protected: ProtectedLine | None
-) -> ProtectedLine | None:
-    """Return None if all parts of a protected line but the first would lack its language code."""
-    is_divided = protected is not None and len(protected.lines) > 1
-    return None if is_divided and LANGUAGE_CODE.match(line) else protected
+    return replace(
+        line,
+        alignments=links,
+        nbest=tuple(without_code(hypothesis, words) for hypothesis in line.nbest),
+    )
 
 
 def _is_copied(line: str, protected: ProtectedLine | None) -> bool:

@@ -186,15 +186,15 @@ def protect_code(
     if not spans:
         return None
     if apart:
-        spans = [*_widened(line, spans)]
+        spans = [*widened(line, spans)]
     return in_markup(line, spans, sentences=False, apart=apart)
 
 
-def _widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
+def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
     """Yield spans with the brackets, quotes and the like beside them, which belong to no text."""
     end = 0
     limits = [*(code.span.start for code in spans[1:]), len(line)]
-    for code, limit in zip(spans, limits, strict=True):
+    for code, limit in zip(spans, limits, strict=False):
         start = end + len(line[end : code.span.start].rstrip(OPENING))
         behind = line[code.span.end : limit]
         end = limit - len(behind.lstrip(CLOSING))
@@ -211,11 +211,13 @@ def keep_source(
         return result
     whole = line.strip()
     parts = [_unbroken(part, dialect) for part in result.parts]
-    text = _with_texts(result, parts)
+    text = None if result.markup else _with_texts(result, parts)
     if text is None or _breaks_programs(breaches(whole, text, dialect)):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score)]
-    return replace(result, text=text, tokens=(), parts=tuple(parts))
+    return replace(
+        result, text=text, tokens=(), parts=tuple(parts), alignments=None, markup=None
+    )
 
 
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:

@@ -1,4 +1,6 @@
-"""Faults of spans: lost, doubled, invented, altered, glued, out of their pair or place."""
+"""Faults of spans, and of single signs: lost, doubled, invented, altered, glued, out of their pair
+or place.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,13 @@ Keys = Counter[tuple[str, str]]
 
 
 def code_faults(source: Part, target: Part) -> Iterator[Fault]:
-    """Yield the faults of the spans of a part."""
+    """Yield the faults of the spans and signs of a part."""
     yield from _count_faults(source, target)
     yield from _pair_faults(source, target)
     yield from _glue_faults(source, target)
     yield from _place_faults(source, target)
     yield from _raw_faults(source, target)
+    yield from _sign_faults(source.prose, target.prose)
 
 
 def _count(part: Part) -> Keys:
@@ -96,11 +99,11 @@ def _excuse_numbers(one: Part, other: Part, missing: Keys, given: Keys) -> None:
             del missing[kind, number], given[later]
 
 
-def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
+def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], list[str]]:
     """Return spans with the pair that encloses each, those without a partner, and empty pairs."""
     enclosing = Counter[tuple[str, str]]()
     unpaired = []
-    empty = set()
+    empty = list[str]()
     opened: list[Span] = []
     for span in part.spans:
         closes = opened and opened[-1].name == span.name
@@ -111,7 +114,7 @@ def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
                 continue
             start = opened.pop()
             if not part.text[start.end : span.start].strip():
-                empty.add(start.key)
+                empty.append(start.key)
             continue
         if span.kind != "number" and not span.rule.free:
             enclosing[span.key, opened[-1].key if opened else ""] += 1
@@ -127,8 +130,9 @@ def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
     given, unpaired, target_empty = _nest(target)
     for span in unpaired:
         yield Fault("unpaired", span.text, "has no partner, or crosses another pair")
-    for key in sorted(target_empty - empty):
-        yield Fault("unpaired", key, "has nothing between it and its partner")
+    for key in dict.fromkeys(target_empty):
+        if key not in empty:
+            yield Fault("unpaired", key, "has nothing between it and its partner")
     moved = () if unpaired else given - wanted
     lost = {key for key, _ in wanted - given}
     for key, pair in moved:
@@ -190,3 +194,14 @@ def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
             yield Fault(
                 "escape", match[0], f"needs an escape, as in the source{remedy}"
             )
+
+
+def _sign_faults(source: str, target: str) -> Iterator[Fault]:
+    code_signs = table()["code_signs"]
+    for sign, words in table()["signs"].items():
+        wanted, given = source.count(sign), target.count(sign)
+        if given + sum(map(target.count, words)) < wanted:
+            yield Fault("lost", sign, "is a sign that the source has")
+        is_counted = wanted or sign in code_signs
+        if is_counted and given > wanted + sum(map(source.count, words)):
+            yield Fault("invented", sign, "is a sign that the source has not")

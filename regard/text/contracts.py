@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from regard.contracts.dialects import get_dialect, table
 from regard.contracts.faults import Fault
-from regard.contracts.judge import judge
+from regard.contracts.judge import judge_code
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
@@ -18,21 +18,6 @@ from regard.data.text import INVISIBLE
 from regard.text.protected_line import CodeSpan, ProtectedLine, in_markup
 from regard.text.translation import TranslatedPart, Translation
 
-BREACHES = frozenset(
-    {
-        "lost",
-        "doubled",
-        "invented",
-        "altered",
-        "moved",
-        "glued",
-        "unpaired",
-        "branch",
-        "malformed",
-        "escape",
-    }
-)
-"""Kinds of faults that break a string; other faults are of its words."""
 AUTO = "auto"
 """Stands for the dialect that each line speaks for by itself."""
 NUMBER, SIGN = "number", "symbol"
@@ -65,8 +50,7 @@ def breaches(line: str, translation: str, dialect: str = AUTO) -> list[Fault]:
     """
     if not code_spans(line, dialect):
         return []
-    faults = judge(line, translation, dialect_of(line, dialect))
-    return [fault for fault in faults if fault.kind in BREACHES]
+    return judge_code(line, translation, dialect_of(line, dialect))
 
 
 def is_of_number(fault: Fault) -> bool:

@@ -3,6 +3,7 @@
  * WebAssembly, in browsers and under node, without a server. Types: regard.d.ts.
  */
 import { hasLetters, lengthOf, wordsOf } from "./characters.js";
+import { checkedDialect } from "./contracts.js";
 import { CaseReader } from "./letter_case.js";
 import { COPIES } from "./spans.js";
 import { SEARCH_BOUNDS } from "./text_tables.js";
@@ -224,13 +225,16 @@ export class Translator {
   }
 
   /** Return a generator that translates as `translate` does: after each step of the decoder it yields how many parts of the lines are not done. Whoever gives the rest up calls `return`. */
-  *translateInSteps(text, { prefix, prefixes, keep = true, ...options } = {}) {
+  *translateInSteps(text, { prefix, prefixes, keep = true, dialect = "", ...options } = {}) {
     const lines = Array.isArray(text) ? text : [text];
     lines.forEach(encoded); // what is no text is refused
     const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);
     const { nbest = this.options().nbest, alignments, attention = "none", states, trace } = options;
     const isFigure = Boolean(attention !== "none" || states || trace);
-    const rules = { copies: this.copies, reader: this.#reader, hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments) };
+    const isDoubtful = this.#doubts(options), rules = {
+      copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect), isDoubtful,
+      hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments),
+    };
     const paths = lines.map((line, n) => {
       const isBegun = beginnings?.[n].length > 0, isOfText = typeof given?.[n] === "string";
       return linePath(line, { ...rules, isRaw: !keep || (isBegun && isOfText), isShown: isFigure || isBegun });
@@ -257,12 +261,18 @@ export class Translator {
         yield open;
         this.#open();
       }
-      const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
-      const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
-      return lines.map((_, line) => this.#translation(result, line, threshold));
+      const isDoubtful = this.#doubts(options);
+      return lines.map((_, line) => this.#translation(result, line, isDoubtful));
     } finally {
       if (this.#model) exports.regard_free(result); // of a model that was closed nothing is there
     }
+  }
+
+  /** Return the function that tells by a source and a score whether a translation is doubtful. */
+  #doubts({ lengthPenalty }) {
+    const own = this.options().lengthPenalty, isComparable = (lengthPenalty ?? own) === own;
+    const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
+    return (source, score) => score < threshold || this.#isStrange(source);
   }
 
   #succeed(allocate, call, owners) {
@@ -393,12 +403,12 @@ export class Translator {
     return at;
   }
 
-  #translation(result, line, threshold) {
+  #translation(result, line, isDoubtful) {
     const { exports } = this.#library, [first, note, size, hypotheses, parts] = this.#library.numbers(exports.regard_line(result, line), 5);
     const source = [...this.#library.integers(first, size)];
     const ranked = Array.from({ length: hypotheses }, (_, rank) => this.#hypothesis([result, line, rank], parts));
     const [best] = ranked;
-    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: score < threshold || this.#isStrange(source) }));
+    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: isDoubtful(source, score) }));
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
       nbest: ranked, parts: inner, doubtful: inner.some(({ doubtful }) => doubtful), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),

@@ -1,6 +1,7 @@
 // The way of a line to its translation, without input or output: what is not language is taken out, letters are chosen that
 // the model knows, what comes back is compared and tried again, put back, and noted. Python does the same.
 import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
+import { breaches, codeSpans, markBroken } from "./contracts.js";
 import { restoredTokens } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
 import { Copies, differingSpans, findSpans, spansNote } from "./spans.js";
@@ -14,7 +15,8 @@ const NO_FIGURES = { attention: [], states: null };
  * Yield requests {texts, links} of what is to be translated, if asked for with word links; take their translations, and
  * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
  * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
- * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers.
+ * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers; `dialect`: of the strings of programs whose
+ * contract is kept; `auto`: that of each line; empty: no contract is; `isDoubtful(source, score)`: whether a translation is.
  */
 export function* linePath(line, rules) {
   if (rules.isRaw) {
@@ -24,26 +26,31 @@ export function* linePath(line, rules) {
   const [label, mnemonic] = rules.isShown ? [line, ""] : stripMnemonic(line, rules.reader.encode);
   let best = null;
   let before;
-  for (const { copies, kinds, isNeeded } of roundsOf(label, rules)) {
+  for (const { take, isNeeded } of roundsOf(label, rules)) {
     if (best && !isNeeded(best)) continue;
-    const taken = takeOut(label, copies, kinds, rules);
+    const taken = take();
     if (best && taken?.marked === before) continue;
     before = taken?.marked;
     const outcome = yield* attempt(label, taken, rules);
     if (!best || outcome.faults < best.faults) best = outcome;
   }
-  const result = noted(best.result, best.differing);
-  return mnemonic ? withMnemonic(result, line, mnemonic, rules.reader.source) : result;
+  const result = mnemonic ? withMnemonic(best.result, line, mnemonic, rules.reader.source) : best.result;
+  const isMarked = best.broken.length > 0 && !rules.isFirst && !rules.isShown;
+  return isMarked ? markBroken(result, line, rules, best.broken) : noted(result, best.differing);
 }
 
-/** Return which copy tokens stand for which kinds of spans, round by round, and for which outcome a round is needed. */
-function roundsOf(line, { copies, isFirst, isShown }) {
-  const hasFaults = ({ faults }) => faults > 0;
+/** Return how the spans are taken out, round by round, and for which outcome a round is needed. */
+function roundsOf(line, rules) {
+  const { copies, dialect, isFirst, isShown } = rules;
+  const isNeeded = ({ faults }) => faults > 0;
   const isIncomplete = ({ isComplete }) => !isComplete;
-  const first = { copies, kinds: KEPT };
+  const take = (tokens, kinds) => () => takeOut(line, tokens, kinds, rules);
+  const first = { take: take(copies, KEPT) };
   if (isFirst || isShown) return [first];
-  if (lengthOf(line) > LONG) return [first, { copies: "", kinds: KEPT, isNeeded: isIncomplete }];
-  return [first, { copies, kinds: KEPT_ON_RETRY, isNeeded: hasFaults }, { copies: "", kinds: KEPT_ON_RETRY, isNeeded: hasFaults }];
+  if (lengthOf(line) > LONG) return [first, { take: take("", KEPT), isNeeded: isIncomplete }];
+  const further = [take(copies, KEPT_ON_RETRY), take("", KEPT_ON_RETRY)];
+  if (dialect) further.push(() => (isPlain(line, rules.reader) ? null : takeCode(line, dialect)));
+  return [first, ...further.map((again) => ({ take: again, isNeeded }))];
 }
 
 function* attempt(line, taken, rules) {
@@ -55,8 +62,13 @@ function* attempt(line, taken, rules) {
   const result = taken ? joined(taken, results, linksOf(line, taken, rules)) : results[0];
   const differing = differingSpans(line, result.text);
   const isComplete = results.every((one) => one.isComplete);
-  return { result, differing, isComplete, faults: 2 * (differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1) };
+  const broken = rules.dialect && mayHaveSpans(line) ? breaches(line, result.text, rules.dialect) : [];
+  const faults = 2 * (broken.length + differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1);
+  return { result, differing, isComplete, broken, faults };
 }
+
+const mayHaveSpans = (line) => line.search(PATTERNS.spanSign) >= 0;
+const isPlain = (line, reader) => !mayHaveSpans(line) && reader.read(line).line === line;
 
 /** Return a line as the model reads it at first, and what brings back its translation, or the beginning of that, for streams. */
 export function firstReading(line, { copies, reader }) {
@@ -72,8 +84,19 @@ function takeOut(given, copies, kinds, { isFirst, isShown }) {
   const spans = findSpans(line).filter(({ kind }) => kinds.includes(kind));
   const areCopied = spans.length <= Math.min(MOST_COPIED, copies.length) && !spans.some(({ kind }) => NOT_COPIED.includes(kind));
   if (!spans.length || (!areCopied && (isFirst || isShown))) return null;
-  const taken = areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans);
-  return taken.lines.length > 1 && given.match(PATTERNS.languageCode) ? null : taken; // the code would be missing in all parts but one
+  return withCode(areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans), given);
+}
+
+/** Take all code out of a line, by the contract of its dialect. null: it has none. */
+function takeCode(given, dialect) {
+  const line = given.replace(PATTERNS.invisible, "");
+  const spans = codeSpans(line, dialect);
+  return spans.length ? withCode(new TaggedLine(line, spans), given) : null;
+}
+
+/** Return a line whose spans are taken out; null: all its parts but the first would lack its language code. */
+function withCode(taken, line) {
+  return taken.lines.length > 1 && line.match(PATTERNS.languageCode) ? null : taken;
 }
 
 /** A line with copy tokens in the place of its spans, `marked`; `lines` are what is to be translated. */
@@ -226,7 +249,7 @@ export function withGivenWords(translation, line) {
 function noted(result, differing) {
   const { repetition } = result;
   const repeats = repetition && `the translation repeats ${quoted(repetition.text)} ${repetition.times} times and is probably wrong; \`no_repeat_ngram=4\` prevents that`;
-  return { ...result, notes: [...result.notes, repeats, spansNote(differing)].filter(Boolean) };
+  return { ...result, broken: false, notes: [...result.notes, repeats, spansNote(differing)].filter(Boolean) };
 }
 
 /** Return the translation of a label with its mnemonic; its only part has it, too. */

@@ -1,12 +1,12 @@
 // Lines whose spans are put back by word links, as the tags of markup are; Python's protected_line.py and writing.py.
-import { isSpace } from "./characters.js";
+import { SPACES, isSpace } from "./characters.js";
 import { project } from "./projection.js";
 import { PART, tagName } from "./tag_roles.js";
 import { sentencesOf } from "./tagged_sentence.js";
 import { LINE_TAGS, PATTERNS } from "./text_tables.js";
 
 const BEFORE = /[(\[{"“„‚‘«‹¿¡]/;
-const BEHIND = /[\s.,;:!?…)\]}"”’“»›]/; // punctuation, and white space, that parts an element from the words around it, wherever it comes to stand
+const BEHIND = new RegExp(`[${SPACES.slice(1, -1)}.,;:!?…)\\]}"”’“»›]`, "u"); // punctuation, and white space, that parts an element from the words around it, wherever it comes to stand
 const SAME = /['*/_-]/; // marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge
 const ELEMENT = /^<\/?[A-Za-z_:]/; // tags of other forms would be text in XML
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;

@@ -52,8 +52,9 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
     _excuse_numbers(source, target, lost, extra)
     _excuse_numbers(target, source, extra, lost)
     gone, come = _texts(source, lost), _texts(target, extra)
-    for _, text in gone & come:
-        yield Fault("moved", text, "stands for another argument than in the source")
+    for kind, text in gone & come:
+        detail = "stands for another argument than in the source"
+        yield Fault("moved", text, detail, kind)
     known = {span.text for span in source.spans}
     for kind in dict.fromkeys(kind for kind, _ in gone | come):
         former = [
@@ -64,13 +65,16 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
         ]
         for one, other in zip_longest(former, later):
             if one and other:
-                yield Fault("altered", one, f"has become {other}")
+                yield Fault("altered", one, f"has become {other}", kind)
             elif one:
-                yield Fault("lost", one, "occurs less often than in the source")
+                detail = "occurs less often than in the source"
+                yield Fault("lost", one, detail, kind)
             elif other in known:
-                yield Fault("doubled", other, "occurs more often than in the source")
+                detail = "occurs more often than in the source"
+                yield Fault("doubled", other, detail, kind)
             else:
-                yield Fault("invented", str(other), "does not occur in the source")
+                detail = "does not occur in the source"
+                yield Fault("invented", str(other), detail, kind)
 
 
 def _texts(part: Part, keys: Keys) -> Keys:
@@ -138,7 +142,7 @@ def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
     for key, pair in moved:
         if key in lost:
             position = f"stands inside {pair}" if pair else "stands outside its pair"
-            yield Fault("moved", key, f"{position}, unlike in the source")
+            yield Fault("moved", key, f"{position}, unlike in the source", "tag")
 
 
 def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
@@ -169,10 +173,10 @@ def _glue_faults(source: Part, target: Part) -> Iterator[Fault]:
             yield Fault("glued", text, f"has {letter!r} directly {side} it")
 
 
-def _firsts(part: Part) -> dict[str, str]:
-    """Return the texts, by their keys, of the marks at the beginning that have to stand there."""
+def _firsts(part: Part) -> dict[str, Span]:
+    """Return the marks, by their keys, at the beginning that have to stand there."""
     return {
-        span.key: span.text
+        span.key: span
         for span in part.spans
         if span.rule.anchor and not part.text[: span.start].strip()
     }
@@ -180,9 +184,10 @@ def _firsts(part: Part) -> dict[str, str]:
 
 def _place_faults(source: Part, target: Part) -> Iterator[Fault]:
     firsts = _firsts(target)
-    for key, text in _firsts(source).items():
+    for key, span in _firsts(source).items():
         if key not in firsts:
-            yield Fault("moved", text, "has to stand at the beginning")
+            detail = "has to stand at the beginning"
+            yield Fault("moved", span.text, detail, span.kind)
 
 
 def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
@@ -191,9 +196,8 @@ def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
         is_raw = compiled(raw).search(source.prose)
         if match and escaped in source.text and not is_raw:
             remedy = f"; write {escaped}" if escaped else ""
-            yield Fault(
-                "escape", match[0], f"needs an escape, as in the source{remedy}"
-            )
+            detail = f"needs an escape, as in the source{remedy}"
+            yield Fault("escape", match[0], detail, "escape")
 
 
 def _sign_faults(source: str, target: str) -> Iterator[Fault]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineWarning, UsageError
-from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
@@ -25,6 +24,7 @@ from regard.text.text_path import (
     checked_keep,
     first_reading,
     lines_path,
+    marked,
     run_path,
 )
 from regard.text.translation import TranslatedPart, Translation, as_text, as_texts
@@ -97,7 +97,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay
@@ -110,9 +110,9 @@ class Translator(ABC):
           given RE2 patterns in lines without constraints, and lines in capitals are read in letters
           that the model knows. If nbest, alignments or readings are asked for, this holds for at
           most two placeholders of a line, by the model's copy tokens.
-        - `dialect`: keep the contracts of strings of programs in this dialect, such as c, icu or
-          html, or for auto in that of each line: a sentence whose code would be broken stands as it
-          was, and the translation is `broken`.
+        - `dialect`: of the strings, such as c, icu or html; auto: what each line speaks for. A
+          translation that breaks the code of its line is `broken`, and the sentence stands as it
+          was; if more than the best text is asked for, or `keep` is False, it is only marked.
         - `search` overrides the model's search settings.
 
         Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
@@ -141,7 +141,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate lines as `translate` does, but without warnings of notes.
@@ -155,7 +155,7 @@ class Translator(ABC):
         wanted = Wanted(nbest, alignments, readings)
         decoder = self._decoder(len(lines), wanted, constraints, search)
         rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
-        if dialect:
+        if dialect != "auto":
             # Imported late, since most texts are no strings of programs.
             from regard.text.contracts import checked_dialect
 
@@ -237,16 +237,13 @@ class Translator(ABC):
         final_text = result.text
         if len(final_text) > len(yielded):
             yield final_text[len(yielded) :]
-        all_notes = list(result.notes)
-        note = spans_note(line, final_text, rules.user_patterns)
-        if note:
-            all_notes.append(note)
         parts = list[TranslatedPart]()
         if line.strip():
             parts.append(TranslatedPart(line.strip(), final_text, 0.0))
         translation = Translation(
-            final_text, (), 0.0, parts=tuple(parts), notes=tuple(all_notes)
+            final_text, (), 0.0, parts=tuple(parts), notes=result.notes
         )
+        translation = marked(line, translation, rules, may_change=False)
         return translation.with_doubts(self.doubts, None)
 
     def trace(

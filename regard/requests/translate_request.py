@@ -54,13 +54,13 @@ class TranslateCommand:
     dialect: Annotated[
         str,
         Option(
-            "Keep the contracts of strings of programs: auto, or c, python, icu, html …; a string "
-            "that would break stays as it was.",
+            "Dialect of strings of programs: c, python, icu, html …, or auto, as each line is; a "
+            "string that would break stays as it was.",
         ),
-    ] = ""
+    ] = "auto"
     strict: Annotated[
         bool,
-        Option("With --dialect: end with status 1 if a string would break."),
+        Option("End with status 1 if a string would break."),
     ] = False
     with_: With = ()
     input: Annotated[

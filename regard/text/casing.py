@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.data.letter_case import LONGEST_WORD, PLAIN, LetterCase, letter_case
+from regard.data.spans import Span
 from regard.data.text import nfc
 from regard.text.mnemonics import Encode
 
@@ -28,6 +29,11 @@ _START = lazy_pattern(
 )
 """The first word of a sentence and the next one, with the text before them."""
 _SPECIAL = lazy_pattern("<(?:0x[0-9A-F]{2}|/?s|unk)>")
+_OTHER_SCRIPT = lazy_pattern(
+    "[\u0370-\u1fff\u2c00-\u2fff\u3040-\ud7ff\uf900-\ufdff\ufe70-\ufefe"
+    "\U00010000-\U0001efff\U00020000-\U0003ffff]+"
+)
+"""Letters and signs of a word in another script than the Latin one."""
 _CACHED = 10_000
 """Maximum number of words in the cache of known spellings."""
 
@@ -86,6 +92,7 @@ class CaseReader:
         self.encode = encode
         self._languages = languages
         self._known_words = dict[str, str]()
+        self._foreign_letters = dict[str, bool]()
 
     @cached_property
     def source(self) -> LetterCase:
@@ -96,6 +103,27 @@ class CaseReader:
     def target(self) -> LetterCase:
         """Case rules of the target language."""
         return letter_case(self._languages[1])
+
+    def foreign_words(self, line: str) -> list[Span]:
+        """Return the words, joined by spaces, in letters of which the model knows none.
+
+        Latin and most accents are not looked at. A letter is unknown if it is read as its bytes.
+        """
+        spans = list[Span]()
+        for match in _OTHER_SCRIPT.finditer(line):
+            if not all(map(self._is_foreign, match[0])):
+                continue
+            start, end = match.span()
+            if spans and line[spans[-1].end : start] == " ":
+                start = spans.pop().start
+            spans.append(Span(start, end, "foreign"))
+        return spans
+
+    def _is_foreign(self, letter: str) -> bool:
+        if letter not in self._foreign_letters:
+            # Known letters take one token, or two with that of the space before the word.
+            self._foreign_letters[letter] = len(self.encode(letter)) > 2
+        return self._foreign_letters[letter]
 
     def read(self, line: str) -> KnownCase:
         """Convert each word of a line in capitals, or of a title, to known letters.

@@ -117,7 +117,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         spans,
         text,
     )
-    from regard.text import casing, mnemonics
+    from regard.text import casing, escapes, mnemonics
     from regard.text.markup import document, projection
 
     return {
@@ -147,6 +147,9 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         "labelEnd": mnemonics._SENTENCE_END,
         "letter": mnemonics._LETTER,
         "noLatin": mnemonics._NO_LATIN,
+        "otherScript": casing._OTHER_SCRIPT,
+        "doubledQuote": escapes._DOUBLED,
+        "singleQuote": escapes._SINGLE,
         "atom": document._ATOM,
         "escapedBreak": document._ESCAPED_BREAK,
         "separatedNumber": projection._NUMBER,
@@ -156,7 +159,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
 def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
     from regard.data import copy_tokens, letter_case, spans
-    from regard.text import casing, mnemonics, protected_line
+    from regard.text import casing, contracts, mnemonics, protected_line
     from regard.text.markup import document, elements, projection, tagged_sentence
 
     return {
@@ -164,9 +167,10 @@ def values() -> dict[str, Any]:
         "KEPT_ON_RETRY": sorted(spans.KEPT_ON_RETRY - {"own"}),
         "NOT_COPIED": sorted(copy_tokens.NOT_COPIED),
         "MOST_COPIED": protected_line.MOST_COPIED,
-        "SHOWN": spans.SHOWN,
         "COPY_CHARACTERS": copy_tokens.COPY_CHARACTERS,
         "OPENING": copy_tokens._OPENING,
+        "APART_OPENING": contracts.OPENING,
+        "APART_CLOSING": contracts.CLOSING,
         "TITLE_WORDS": casing.TITLE_WORDS,
         "TITLE_SHARE": casing.TITLE_SHARE,
         "LONGEST_WORD": letter_case.LONGEST_WORD,

@@ -302,10 +302,9 @@ def _line_path(line: str, rules: PathRules) -> _LinePath:
             break
         best = min(best, outcome, key=lambda candidate: candidate.faults)
 
-    result = best.result
+    result = escapes.restore(best.result)
     if mnemonic:
         result = _with_mnemonic(result, line, mnemonic, rules.reader)
-    result = escapes.restore(result)
     return _marked(line, result, rules, best.breaches, may_change=True)
 
 

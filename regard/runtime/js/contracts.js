@@ -1,19 +1,21 @@
 // Contracts of lines: the code that a translation has to keep, and what it has broken of it; Python's regard/text/contracts.py.
-import { SPACES, strip } from "./characters.js";
+import { strip } from "./characters.js";
 import { dialectNamed, recognised, scan } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_table.js";
-import { judgeCode } from "./judge.js";
-import { findSpans } from "./spans.js";
+import { breaksProgram, judgeCode } from "./judge.js";
+import { syntaxOf } from "./messages.js";
+import { disjoint, findSpans } from "./spans.js";
+import { APART_CLOSING, APART_OPENING } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
 const [NUMBER, SIGN] = ["number", "symbol"];
-const JOINED = [NUMBER, SIGN, "unit"]; // kinds of spans that are one if they stand beside a number
-const CODE = new RegExp(`[^\\p{Nd}${SPACES.slice(1, -1)}.,'’:/-]`, "u"); // a sign that numbers do not have
+const DOUBLED_QUOTE = "''"; // apostrophe of a message in text
+const JOINED = [NUMBER, SIGN, "unit", "escape"]; // kinds of spans that are one if they stand beside a number
 const SHOWN = 3; // faults that a note names
 
-/** Return the name of a dialect, `auto`, or nothing. Throws an Error for other names. */
+/** Return the name of a dialect, or `auto`. Throws an Error for other names. */
 export function checkedDialect(given) {
-  if (given === "" || given === AUTO) return given;
+  if (given === AUTO) return given;
   const dialect = dialectNamed(given);
   if (!dialect) throw new Error(`option dialect: wanted auto, or one of ${Object.keys(CONTRACTS().dialects).sort().join(", ")}, got ${given}`);
   return dialect.name;
@@ -21,16 +23,16 @@ export function checkedDialect(given) {
 
 const dialectOf = (line, dialect) => (dialect === AUTO ? recognised(line) : dialect);
 
-/** Return the faults by which a translation breaks the contract of its line; none if the line has no code. */
+/** Return the faults by which a translation breaks the contract of its line; in a line without code, numbers and signs are words. */
 export function breaches(line, translation, dialect) {
-  return codeSpans(line, dialect).length ? judgeCode(line, translation, dialectOf(line, dialect)) : [];
+  const faults = judgeCode(line, translation, dialectOf(line, dialect));
+  return faults.length && !codeSpans(line, dialect).length ? faults.filter(breaksProgram) : faults;
 }
 
-const isOfNumber = ({ what }) => !CODE.test(what);
+const breaksCode = (line, translation, dialect) => breaches(line, translation, dialect).some(breaksProgram);
 
-const breaksCode = (line, translation, dialect) => !breaches(line, translation, dialect).every(isOfNumber);
-
-function describeBreaches(faults) {
+/** Say in a note what is broken. */
+export function describeBreaches(faults) {
   const shown = faults.slice(0, SHOWN).map(({ what, detail }) => `${what} ${detail}`).join("; ");
   const rest = faults.length > SHOWN ? `; and ${faults.length - SHOWN} more` : "";
   return `the translation does not keep what its line has: ${shown}${rest}`;
@@ -38,24 +40,24 @@ function describeBreaches(faults) {
 
 /**
  * Return the code of a line in order, {start, end, kind, text, pair, closes}: what the contracts of its dialect know, then what
- * `findSpans` finds, then single signs. Signs beside a number are part of it. `pair` numbers the pair that a span opens or closes.
+ * `findSpans` finds, `foreign` words that the model cannot read, and single signs. Signs beside a number are part of it. `pair`
+ * numbers the pair that a span opens or closes.
  */
-export function codeSpans(line, dialect) {
+export function codeSpans(line, dialect, foreign = []) {
   const rules = dialectNamed(dialectOf(line, dialect));
-  const contract = scan(line, rules).filter(({ start, end, rule }) => end > start && !rule.free);
-  const spans = [...paired(contract), ...findSpans(line)];
-  const signs = new Set(Object.keys(CONTRACTS().signs));
-  if (rules.grammar?.counted.length) signs.add("#");
-  else signs.delete("#");
-  for (let start = 0; start < line.length; start++) if (signs.has(line[start])) spans.push({ start, end: start + 1, kind: SIGN });
-  const isTaken = Array(line.length).fill(false);
-  const free = spans.filter(({ start, end }) => {
-    if (isTaken.slice(start, end).includes(true)) return false;
-    isTaken.fill(true, start, end);
-    return true;
-  });
-  const joined = withSigns(free.sort((one, other) => one.start - other.start));
-  return joined.map((span) => ({ ...span, text: line.slice(span.start, span.end) }));
+  const contract = scan(line, rules).filter(({ start, end, kind, rule }) => end > start && !rule.free && kind !== NUMBER);
+  const spans = [...messageSpans(line, rules), ...paired(contract), ...findSpans(line), ...foreign];
+  const { signs } = CONTRACTS();
+  for (let start = 0; start < line.length; start++) { // # is written before numbers as a word is
+    if (line[start] !== "#" && Object.hasOwn(signs, line[start])) spans.push({ start, end: start + 1, kind: SIGN });
+  }
+  return withSigns(disjoint(spans, line.length)).map((span) => ({ ...span, text: line.slice(span.start, span.end) }));
+}
+
+/** Return the syntax of a message with branches or arguments as spans. */
+function messageSpans(line, rules) {
+  const syntax = syntaxOf(line, rules).filter(({ start, end }) => line.slice(start, end) !== DOUBLED_QUOTE);
+  return syntax.map(({ start, end, divides }) => ({ start, end, kind: divides ? "message" : "placeholder" }));
 }
 
 /** Join signs and units with the number beside them. */
@@ -94,13 +96,25 @@ function paired(spans) {
   });
 }
 
+/** Return spans with the brackets, quotes and the like beside them, which belong to no text. */
+export function widened(line, spans) {
+  let last = 0;
+  return spans.map((span, i) => {
+    let { start, end } = span;
+    const limit = spans[i + 1]?.start ?? line.length;
+    while (start > last && APART_OPENING.includes(line[start - 1])) start--;
+    while (end < limit && APART_CLOSING.includes(line[end])) end++;
+    last = end;
+    return { ...span, start, end, text: line.slice(start, end) };
+  });
+}
+
 /**
- * Return a translation that breaks the contract of its line, marked; the parts whose code it would break stand as they were.
- * Where numbers alone differ, the translation stands, since it breaks no program. `isDoubtful` tells by a source and its score.
+ * Return a translation in which the parts whose code it breaks stand as they were. One that breaks no program, since only numbers,
+ * signs or names differ, stands. `isDoubtful` tells by a source and its score.
  */
-export function markBroken(given, line, { dialect, isDoubtful }, faults) {
-  const result = { ...given, broken: true, notes: [...given.notes, describeBreaches(faults)] };
-  if (faults.every(isOfNumber)) return result;
+export function keepSource(result, line, { dialect, isDoubtful }, faults) {
+  if (!faults.some(breaksProgram)) return result;
   const whole = strip(line);
   const parts = result.parts.map((part) => (breaksCode(part.source, part.text, dialect) ? { ...part, text: strip(part.source) } : part));
   const text = withTexts(result, parts);

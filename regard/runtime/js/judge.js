@@ -9,6 +9,7 @@ const GLUED = new Set([
   "placeholder", "tag", "block", "marker", "link", "code", "command", "math", "entity", "address", "mail", "path", "identifier", "emoji", "date",
   "version", "phone",
 ]);
+const BREAKING = ["unpaired", "branch", "malformed"]; // faults that are not of one span
 const HALF_DAY = /[0-9] ?[ap]\.?m(?![\p{L}\p{N}_])|오전|오후/iu;
 const HOURS = 12; // of half a day
 const LARGEST = 100; // number that may be written as a word
@@ -16,7 +17,7 @@ const NUMBER = /^[0-9]+$/;
 const LETTER_I = /i/gi;
 const WORDS = new Map(); // patterns of the words of numbers
 
-/** Return the faults, {kind, what, detail}, of the code of a translation, without those of its words. */
+/** Return the faults, {kind, what, detail, span}, of the code of a translation, without those of its words; `span`: the kind of the span. */
 export function judgeCode(source, target, dialect) {
   const wanted = readMessage(source, dialectNamed(dialect));
   const given = readMessage(target, wanted.dialect);
@@ -31,7 +32,10 @@ export function judgeCode(source, target, dialect) {
   return [...new Map(faults.map((one) => [JSON.stringify(one), one])).values()];
 }
 
-const fault = (kind, what, detail) => ({ kind, what, detail });
+const fault = (kind, what, detail, span = "") => ({ kind, what, detail, span });
+
+/** Return whether a program that shows the translation may fail, or show its code. */
+export const breaksProgram = ({ kind, span }) => BREAKING.includes(kind) || CONTRACTS().breaking.includes(span);
 
 /** Return the selectors of equal heads; what lacks a partner is a fault of spans. */
 function partners(source, target) {
@@ -110,16 +114,16 @@ function* countFaults(source, target) {
   excuseNumbers(source, target, lost, extra);
   excuseNumbers(target, source, extra, lost);
   const [gone, come] = [textsOf(source, lost), textsOf(target, extra)];
-  for (const { second } of gone.shared(come).rows) yield fault("moved", second, "stands for another argument than in the source");
+  for (const { first: kind, second } of gone.shared(come).rows) yield fault("moved", second, "stands for another argument than in the source", kind);
   const known = new Set(source.spans.map(({ text }) => text));
   for (const kind of new Set([...gone.rows, ...come.rows].map(({ first }) => first))) {
     const [former, later] = [gone.minus(come), come.minus(gone)].map(({ elements }) => elements.filter(({ first }) => first === kind));
     for (let i = 0; i < Math.max(former.length, later.length); i++) {
       const [one, other] = [former[i]?.second, later[i]?.second];
-      if (one && other) yield fault("altered", one, `has become ${other}`);
-      else if (one) yield fault("lost", one, "occurs less often than in the source");
-      else if (known.has(other)) yield fault("doubled", other, "occurs more often than in the source");
-      else yield fault("invented", other, "does not occur in the source");
+      if (one && other) yield fault("altered", one, `has become ${other}`, kind);
+      else if (one) yield fault("lost", one, "occurs less often than in the source", kind);
+      else if (known.has(other)) yield fault("doubled", other, "occurs more often than in the source", kind);
+      else yield fault("invented", other, "does not occur in the source", kind);
     }
   }
 }
@@ -190,7 +194,7 @@ function* pairFaults(source, target) {
   const lost = new Set(wanted.enclosing.minus(given.enclosing).rows.map(({ first }) => first));
   for (const { first: key, second: pair } of given.enclosing.minus(wanted.enclosing).rows) {
     const position = pair ? `stands inside ${pair}` : "stands outside its pair";
-    if (lost.has(key)) yield fault("moved", key, `${position}, unlike in the source`);
+    if (lost.has(key)) yield fault("moved", key, `${position}, unlike in the source`, "tag");
   }
 }
 
@@ -219,21 +223,21 @@ function* glueFaults(source, target) {
   }
 }
 
-/** Return the texts, by their keys, of the marks at the beginning that have to stand there. */
+/** Return the marks, by their keys, at the beginning that have to stand there. */
 function firstsOf({ spans, text }) {
-  return new Map(spans.filter(({ rule, start }) => rule.anchor && isBlank(text.slice(0, start))).map((span) => [span.key, span.text]));
+  return new Map(spans.filter(({ rule, start }) => rule.anchor && isBlank(text.slice(0, start))).map((span) => [span.key, span]));
 }
 
 function* placeFaults(source, target) {
   const firsts = firstsOf(target);
-  for (const [key, text] of firstsOf(source)) if (!firsts.has(key)) yield fault("moved", text, "has to stand at the beginning");
+  for (const [key, { text, kind }] of firstsOf(source)) if (!firsts.has(key)) yield fault("moved", text, "has to stand at the beginning", kind);
 }
 
 function* rawFaults(source, target) {
   for (const [escaped, raw] of target.dialect.raw) {
     const match = searched(raw, target.prose);
     if (match && source.text.includes(escaped) && !searched(raw, source.prose)) {
-      yield fault("escape", match[0], `needs an escape, as in the source${escaped ? `; write ${escaped}` : ""}`);
+      yield fault("escape", match[0], `needs an escape, as in the source${escaped ? `; write ${escaped}` : ""}`, "escape");
     }
   }
 }

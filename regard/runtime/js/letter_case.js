@@ -136,6 +136,7 @@ export function letterCase(code) {
 /** Reads lines in capitals, and titles, for a model of these languages; `encode` returns the token ids of a text. */
 export class CaseReader {
   #knownWords = new Map();
+  #foreignLetters = new Map();
 
   constructor(languages, encode) {
     this.encode = encode;
@@ -161,6 +162,25 @@ export class CaseReader {
     if (!isCapital || known === composed) return { line: code + known };
     const target = language ? letterCase(language) : this.target;
     return { line: code + known, restore: (text) => target.upper(text), restoreSource: (text) => this.source.upper(text) };
+  }
+
+  /** Return the words, joined by spaces, in letters of which the model knows none, as spans. Latin and most accents are not looked at. */
+  foreignWords(line) {
+    const spans = [];
+    for (const { 0: word, index } of line.matchAll(PATTERNS.otherScript)) {
+      if (![...word].every((letter) => this.#isForeign(letter))) continue;
+      const end = index + word.length;
+      const last = spans.at(-1);
+      const start = last && line.slice(last.end, index) === " " ? spans.pop().start : index;
+      spans.push({ start, end, kind: "foreign", text: line.slice(start, end) });
+    }
+    return spans;
+  }
+
+  /** Return whether a letter is read as its bytes: others take one token, or two with that of the space before the word. */
+  #isForeign(letter) {
+    if (!this.#foreignLetters.has(letter)) this.#foreignLetters.set(letter, this.encode(letter).length > 2);
+    return this.#foreignLetters.get(letter);
   }
 
   /** Return a word in the letters that make the fewest tokens; a name by the rules of most languages if that takes two less. */

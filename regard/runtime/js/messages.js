@@ -24,6 +24,22 @@ export function readMessage(given, dialect) {
   }
 }
 
+/** Return the syntax of a message in its order, {start, end, divides}; none if it is malformed. What `divides` parts two texts. */
+export function syntaxOf(given, dialect) {
+  const text = toAsciiDigits(given);
+  const parser = new Parser(text, dialect);
+  try {
+    parser.parse();
+  } catch (error) {
+    if (!(error instanceof MalformedMessage)) throw error;
+    return [];
+  }
+  if (text.length === given.length) return parser.syntax;
+  const letters = [...given]; // some digits have become shorter
+  const indexOf = (index) => letters.slice(0, lengthOf(text.slice(0, index))).join("").length;
+  return parser.syntax.map(({ start, end, divides }) => ({ start: indexOf(start), end: indexOf(end), divides }));
+}
+
 /** Text of a string, or of a branch, with its spans; its selectors, {head, isCounted, branches, last}, hold further parts. */
 const part = (text, dialect, spans, selectors, problem = "") => ({ text, dialect, spans, selectors, problem, prose: masked(text, spans) });
 
@@ -53,7 +69,7 @@ class Frame {
 /** Reader of one message, at `position` of its text. Open branches are on a list, so that no nesting is too deep. */
 class Parser {
   constructor(text, dialect) {
-    Object.assign(this, { text, dialect, grammar: dialect.grammar, position: 0, frames: [new Frame()] });
+    Object.assign(this, { text, dialect, grammar: dialect.grammar, position: 0, frames: [new Frame()], syntax: [] });
   }
 
   get frame() { return this.frames.at(-1); }
@@ -75,6 +91,7 @@ class Parser {
   #readToken({ 0: token, index }) {
     const { frame, grammar } = this;
     const { selector } = frame;
+    const objects = frame.objects.length;
     if (token === "{") {
       this.#readArgument(index);
     } else if (token === "}" && selector) {
@@ -91,6 +108,8 @@ class Parser {
     } else {
       frame.addText(token);
     }
+    const divides = this.frame !== frame;
+    if (divides || frame.objects.length > objects) this.syntax.push({ start: index, end: this.position, divides });
   }
 
   #readArgument(start) {

@@ -225,7 +225,7 @@ export class Translator {
   }
 
   /** Return a generator that translates as `translate` does: after each step of the decoder it yields how many parts of the lines are not done. Whoever gives the rest up calls `return`. */
-  *translateInSteps(text, { prefix, prefixes, keep = true, dialect = "", ...options } = {}) {
+  *translateInSteps(text, { prefix, prefixes, keep = true, dialect = "auto", ...options } = {}) {
     const lines = Array.isArray(text) ? text : [text];
     lines.forEach(encoded); // what is no text is refused
     const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);

@@ -15,17 +15,17 @@ const ENTITIES = [["\u00a0", ["&#160;", "&#xa0;", "&#xA0;"]], ['"', ["&quot;", "
 const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const unescape = (text) => text.replaceAll("&gt;", ">").replaceAll("&lt;", "<").replaceAll("&amp;", "&");
 
-/** A line with a tag for each of its spans, `marked`; `lines` are what is to be translated. */
+/** A line with a tag for each of its spans, `marked`; `lines` are what is to be translated: `areApart`, each text between two spans. */
 export class TaggedLine {
   #sentences;
   #spans;
   #pairs = new Map(); // spans that open or close a pair, by their tags
 
-  constructor(line, spans) {
+  constructor(line, spans, areApart = false) {
     const parts = [];
     let end = 0;
     spans.forEach((span, number) => {
-      const mark = markOf(span, number);
+      const mark = markOf(span, number, areApart);
       if (span.pair !== undefined) this.#pairs.set(mark, span.text);
       parts.push(escape(line.slice(end, span.start)), mark);
       ({ end } = span);
@@ -59,9 +59,9 @@ export class TaggedLine {
 }
 
 /** Return the tag that stands for a span: what stands on the sides of some is translated by itself. */
-function markOf({ kind, text, pair, closes }, number) {
+function markOf({ kind, text, pair, closes }, number, isApart) {
   const name = kind === "tag" && ELEMENT.test(text) ? tagName(text).toLowerCase() : "";
-  if (kind === "message" || LINE_TAGS.includes(name)) return `<${PART} id="${number}"/>`;
+  if (isApart || kind === "message" || LINE_TAGS.includes(name)) return `<${PART} id="${number}"/>`;
   if (pair !== undefined) return `<${closes ? "/" : ""}pair-${pair}>`;
   return name && !name.startsWith("kept-") ? text : `<kept-span id="${number}"/>`;
 }

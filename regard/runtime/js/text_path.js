@@ -1,10 +1,11 @@
 // The way of a line to its translation, without input or output: what is not language is taken out, letters are chosen that
 // the model knows, what comes back is compared and tried again, put back, and noted. Python does the same.
 import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
-import { breaches, codeSpans, markBroken } from "./contracts.js";
+import { breaches, codeSpans, describeBreaches, keepSource, widened } from "./contracts.js";
+import { readEscapes } from "./escapes.js";
 import { restoredTokens } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
-import { Copies, differingSpans, findSpans, spansNote } from "./spans.js";
+import { Copies, disjoint, findSpans } from "./spans.js";
 import { TaggedLine } from "./tagged_line.js";
 import { KEPT, KEPT_ON_RETRY, MOST_COPIED, NOT_COPIED, PATTERNS } from "./text_tables.js";
 
@@ -16,40 +17,42 @@ const NO_FIGURES = { attention: [], states: null };
  * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
  * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
  * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers; `dialect`: of the strings of programs whose
- * contract is kept; `auto`: that of each line; empty: no contract is; `isDoubtful(source, score)`: whether a translation is.
+ * contract is kept, `auto`: that of each line; `isDoubtful(source, score)`: whether a translation is.
  */
 export function* linePath(line, rules) {
-  if (rules.isRaw) {
+  if (rules.isRaw || isPlain(line, rules.reader)) {
     const [result] = yield { texts: [line], links: false };
-    return noted(result, differingSpans(line, result.text));
+    return marked(line, result, rules, breachesOf(line, result, rules));
   }
   const [label, mnemonic] = rules.isShown ? [line, ""] : stripMnemonic(line, rules.reader.encode);
+  const [text, escaped] = isOnlyText(rules) ? readEscapes(label) : [label, null];
   let best = null;
   let before;
-  for (const { take, isNeeded } of roundsOf(label, rules)) {
+  for (const { take, isNeeded } of roundsOf(text, rules)) {
     if (best && !isNeeded(best)) continue;
     const taken = take();
     if (best && taken?.marked === before) continue;
     before = taken?.marked;
-    const outcome = yield* attempt(label, taken, rules);
-    if (!best || outcome.faults < best.faults) best = outcome;
+    const outcome = yield* attempt(text, taken, rules);
+    if (!best || isBetter(outcome, best)) best = outcome;
   }
-  const result = mnemonic ? withMnemonic(best.result, line, mnemonic, rules.reader.source) : best.result;
-  const isMarked = best.broken.length > 0 && !rules.isFirst && !rules.isShown;
-  return isMarked ? markBroken(result, line, rules, best.broken) : noted(result, best.differing);
+  const restored = escaped ? withEscapes(best.result, escaped) : best.result;
+  const result = mnemonic ? withMnemonic(restored, line, mnemonic, rules.reader.source) : restored;
+  return marked(line, result, rules, best.broken);
 }
+
+const isOnlyText = ({ isFirst, isShown }) => !isFirst && !isShown; // of one hypothesis, so that a line may be translated in parts, and again
 
 /** Return how the spans are taken out, round by round, and for which outcome a round is needed. */
 function roundsOf(line, rules) {
-  const { copies, dialect, isFirst, isShown } = rules;
-  const isNeeded = ({ faults }) => faults > 0;
-  const isIncomplete = ({ isComplete }) => !isComplete;
+  const { copies } = rules;
   const take = (tokens, kinds) => () => takeOut(line, tokens, kinds, rules);
   const first = { take: take(copies, KEPT) };
-  if (isFirst || isShown) return [first];
+  const isIncomplete = ({ isComplete }) => !isComplete;
+  const isNeeded = ({ broken, isComplete }) => broken.length > 0 || !isComplete;
+  if (!isOnlyText(rules)) return [first];
   if (lengthOf(line) > LONG) return [first, { take: take("", KEPT), isNeeded: isIncomplete }];
-  const further = [take(copies, KEPT_ON_RETRY), take("", KEPT_ON_RETRY)];
-  if (dialect) further.push(() => (isPlain(line, rules.reader) ? null : takeCode(line, dialect)));
+  const further = [take(copies, KEPT_ON_RETRY), take("", KEPT_ON_RETRY), () => takeCode(line, rules, false), () => takeCode(line, rules, true)];
   return [first, ...further.map((again) => ({ take: again, isNeeded }))];
 }
 
@@ -60,38 +63,49 @@ function* attempt(line, taken, rules) {
   const read = texts.length ? yield { texts: known.map((one) => one.line), links: taken instanceof TaggedLine } : [];
   const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
   const result = taken ? joined(taken, results, linksOf(line, taken, rules)) : results[0];
-  const differing = differingSpans(line, result.text);
   const isComplete = results.every((one) => one.isComplete);
-  const broken = rules.dialect && mayHaveSpans(line) ? breaches(line, result.text, rules.dialect) : [];
-  const faults = 2 * (broken.length + differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1);
-  return { result, differing, isComplete, broken, faults };
+  return { result, isComplete, broken: breachesOf(line, result, rules) };
+}
+
+/** Return whether an outcome has fewer faults than another, or as many and was not cut. */
+function isBetter(outcome, other) {
+  const fewer = other.broken.length - outcome.broken.length;
+  return fewer > 0 || (fewer === 0 && outcome.isComplete && !other.isComplete);
 }
 
 const mayHaveSpans = (line) => line.search(PATTERNS.spanSign) >= 0;
-const isPlain = (line, reader) => !mayHaveSpans(line) && reader.read(line).line === line;
+
+/** Return whether the model reads a line unchanged: it has no span, no mnemonic, no capitals and no foreign words. */
+const isPlain = (line, reader) => !mayHaveSpans(line) && !reader.foreignWords(line).length && reader.read(line).line === line;
+
+/** Return the faults by which a translation breaks the contract of its line. */
+function breachesOf(line, { text }, { dialect }) {
+  return mayHaveSpans(line) || mayHaveSpans(text) ? breaches(line, text, dialect) : [];
+}
 
 /** Return a line as the model reads it at first, and what brings back its translation, or the beginning of that, for streams. */
 export function firstReading(line, { copies, reader }) {
-  const taken = line === line.replace(PATTERNS.invisible, "") ? takeOut(line, copies, KEPT, { isFirst: true }) : null;
+  const taken = line === line.replace(PATTERNS.invisible, "") ? takeOut(line, copies, KEPT, { reader, isFirst: true }) : null;
   const isCopied = taken?.lines.length === 1;
   const { line: text, restore = same } = reader.read(isCopied ? taken.lines[0] : line);
   return { text, restore: isCopied ? (translation) => taken.copied.restore(restore(translation)) : restore };
 }
 
 /** Take the spans out of a line, of these kinds: copy tokens stand for few of them that are no tags. null: it has none. */
-function takeOut(given, copies, kinds, { isFirst, isShown }) {
+function takeOut(given, copies, kinds, { reader, isFirst, isShown }) {
   const line = given.replace(PATTERNS.invisible, ""); // beside a span they would count as letters
-  const spans = findSpans(line).filter(({ kind }) => kinds.includes(kind));
+  const hidden = findSpans(line).filter(({ kind }) => kinds.includes(kind));
+  const spans = disjoint([...hidden, ...reader.foreignWords(line)], line.length);
   const areCopied = spans.length <= Math.min(MOST_COPIED, copies.length) && !spans.some(({ kind }) => NOT_COPIED.includes(kind));
   if (!spans.length || (!areCopied && (isFirst || isShown))) return null;
   return withCode(areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans), given);
 }
 
-/** Take all code out of a line, by the contract of its dialect. null: it has none. */
-function takeCode(given, dialect) {
+/** Take all code out of a line, by the contract of its dialect; `areApart`: what is between is translated by itself. null: it has none. */
+function takeCode(given, { dialect, reader }, areApart) {
   const line = given.replace(PATTERNS.invisible, "");
-  const spans = codeSpans(line, dialect);
-  return spans.length ? withCode(new TaggedLine(line, spans), given) : null;
+  const spans = codeSpans(line, dialect, reader.foreignWords(line));
+  return spans.length ? withCode(new TaggedLine(line, areApart ? widened(line, spans) : spans, areApart), given) : null;
 }
 
 /** Return a line whose spans are taken out; null: all its parts but the first would lack its language code. */
@@ -245,11 +259,23 @@ export function withGivenWords(translation, line) {
   return { ...counted(translation), nbest: translation.nbest.map(counted) };
 }
 
-/** Return a translation with what is to be said of it. */
-function noted(result, differing) {
+/**
+ * Return a translation with its notes, `broken` if it breaks the contract of its line; if nothing but its text is wanted, the line
+ * stands then, or those of its sentences that would break.
+ */
+function marked(line, result, rules, faults) {
   const { repetition } = result;
   const repeats = repetition && `the translation repeats ${quoted(repetition.text)} ${repetition.times} times and is probably wrong; \`no_repeat_ngram=4\` prevents that`;
-  return { ...result, broken: false, notes: [...result.notes, repeats, spansNote(differing)].filter(Boolean) };
+  const notes = [...result.notes, repeats, faults.length > 0 && describeBreaches(faults)].filter(Boolean);
+  const noted = { ...result, broken: faults.length > 0, notes };
+  return noted.broken && !rules.isRaw && isOnlyText(rules) ? keepSource(noted, line, rules, faults) : noted;
+}
+
+/** Return the translation of a line that was read without escapes, with them. */
+function withEscapes(result, escaped) {
+  const written = (one) => ({ ...one, text: escaped(one.text) });
+  const parts = result.parts.map((part) => ({ ...written(part), source: escaped(part.source) }));
+  return { ...written(result), nbest: result.nbest.map(written), parts };
 }
 
 /** Return the translation of a label with its mnemonic; its only part has it, too. */

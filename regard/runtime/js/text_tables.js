@@ -27,6 +27,9 @@ export const PATTERNS = {
   labelEnd: /[^.\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000][\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]?[.!?]["'\u201d\u2019\u00bb)\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/gu,
   letter: /[\p{L}\p{No}\p{Nl}]/gu,
   noLatin: /[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]/gu,
+  otherScript: /[\u0370-\u1fff\u2c00-\u2fff\u3040-\ud7ff\uf900-\ufdff\ufe70-\ufefe\u{10000}-\u{1efff}\u{20000}-\u{3ffff}]+/gu,
+  doubledQuote: /(?<=[\p{L}\p{No}\p{Nl}])''(?=[\p{L}\p{No}\p{Nl}])/gu,
+  singleQuote: /(?<=[\p{L}\p{No}\p{Nl}])'(?=[\p{L}\p{No}\p{Nl}])/gu,
   atom: /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|(?:[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000&]|&(?![#\p{L}\p{No}\p{Nl}\p{Nd}_])|&(?=#[\p{L}\p{No}\p{Nl}\p{Nd}_]{20}))+|(?<entity>&(?:#[0-9A-Za-z]*|[\p{L}\p{No}\p{Nl}\p{Nd}_]+);?)/gu,
   escapedBreak: /&(?:lt|#60|#[xX]3[cC]);\/?(?:blockquote|br|dd|div|dl|dt|h1|h2|h3|h4|h5|h6|hr|li|ol|p|table|tbody|td|tfoot|th|thead|tr|ul)(?![\p{L}\p{No}\p{Nl}\p{Nd}_.:-])(?:[^<>&]|(?!&(?:lt|#60|#[xX]3[cC]);|&(?:gt|#62|#[xX]3[eE]);)&){0,300}(?:&(?:gt|#62|#[xX]3[eE]);|>)/gui,
   separatedNumber: /[\p{Nd}](?:[^\p{L}\p{No}\p{Nl}\p{Nd}_\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*[\p{Nd}])*/gu,
@@ -36,9 +39,10 @@ export const KEPT = ["address", "code", "emoji", "entity", "message", "path", "p
 export const KEPT_ON_RETRY = ["address", "code", "emoji", "entity", "key", "message", "number", "path", "placeholder", "symbol", "tag", "token"];
 export const NOT_COPIED = ["message", "tag"];
 export const MOST_COPIED = 2;
-export const SHOWN = 3;
 export const COPY_CHARACTERS = "\udb86\udd00\udb86\udd01\udb86\udd02\udb86\udd03\udb86\udd04\udb86\udd05\udb86\udd06\udb86\udd07\udb86\udd08\udb86\udd09\udb86\udd0a\udb86\udd0b\udb86\udd0c\udb86\udd0d\udb86\udd0e\udb86\udd0f\udb86\udd10\udb86\udd11\udb86\udd12\udb86\udd13\udb86\udd14\udb86\udd15\udb86\udd16\udb86\udd17";
 export const OPENING = "([{<\u201c\u2018\u201e\u201a\u00ab\u2039\"'\u00bf\u00a1/\\_=@#+~*|\u2026";
+export const APART_OPENING = " \u00a0([{<\"'\u201c\u201e\u201a\u2018\u00ab\u2039\u00bf\u00a1/=+-\u2013\u2014";
+export const APART_CLOSING = " \u00a0([{<\"'\u201c\u201e\u201a\u2018\u00ab\u2039\u00bf\u00a1/=+-\u2013\u2014)]}>\u201d\u2019\u00bb\u203a.,;:!?\u2026*_|";
 export const TITLE_WORDS = 4;
 export const TITLE_SHARE = 0.75;
 export const LONGEST_WORD = 40;

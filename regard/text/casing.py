@@ -18,7 +18,7 @@ TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Fewest words of a title, and smallest share of its words with a capital; other lines are names or
 labels.
 """
-LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<")
+LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<\s*")
 """Code of the target language, which begins a line for a model with several target languages."""
 _WORD = lazy_pattern(
     "[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*"
@@ -36,6 +36,15 @@ _OTHER_SCRIPT = lazy_pattern(
 """Letters and signs of a word in another script than the Latin one."""
 _CACHED = 10_000
 """Maximum number of words in the cache of known spellings."""
+
+
+def split_language_code(line: str) -> tuple[str, str]:
+    """Return the code of the target language at the beginning of a line, with the space after it,
+    and the rest of the line.
+    """
+    match = LANGUAGE_CODE.match(line)
+    end = match.end() if match else 0
+    return line[:end], line[end:]
 
 
 class KnownCase(NamedTuple):

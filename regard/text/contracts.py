@@ -16,6 +16,7 @@ from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
 from regard.data.spans import Span, find_spans
 from regard.data.text import INVISIBLE, nfc
+from regard.text.casing import split_language_code
 from regard.text.protected_line import (
     CodeSpan,
     FindSpans,
@@ -33,7 +34,7 @@ CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
 """Apostrophe of a message in text."""
-JOINED = frozenset({NUMBER, SIGN, "unit", "escape"})
+JOINED = frozenset({NUMBER, SIGN, "unit", "percent"})
 """Kinds of spans that are one if they stand beside a number."""
 OPENING = " \u00a0([{<\"'“„‚‘«‹¿¡/=+-–—"
 """Characters that belong to the code after them if the texts beside it are apart."""
@@ -94,7 +95,7 @@ def describe_breaches(faults: list[Fault]) -> str:
     """Say in a note what is broken."""
     shown = "; ".join(f"{fault.what} {fault.detail}" for fault in faults[:SHOWN])
     rest = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
-    return f"the translation does not keep what its line has: {shown}{rest}"
+    return f"the translation does not keep what its line has: {shown}{rest}; mend it by hand"
 
 
 def code_spans(
@@ -217,8 +218,9 @@ def keep_source(
 
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
     """Return a part as it was if its translation would break its code."""
-    if _breaks_programs(breaches(part.source, part.text, dialect)):
-        return part._replace(text=part.source.strip())
+    _, source = split_language_code(part.source)
+    if _breaks_programs(breaches(source, part.text, dialect)):
+        return part._replace(text=source.strip())
     return part
 
 

@@ -19,7 +19,7 @@ from regard.data.spans import (
 )
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
-from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
+from regard.text.casing import CaseReader, KnownCase, split_language_code
 from regard.text.escapes import NO_ESCAPES, read_escapes
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
@@ -278,17 +278,21 @@ def _line_path(line: str, rules: PathRules) -> _LinePath:
     then take all code out, and at last translate the texts between it by themselves. The
     translation with the fewest faults is returned.
     """
-    label = line
+    code, text = "", line
+    if rules.wanted.is_text:
+        code, text = split_language_code(line)
+    label = text
     mnemonic = ""
     escapes = NO_ESCAPES
     if not rules.wanted.readings:  # readings show the text that the model has read
-        label, mnemonic = strip_mnemonic(line, rules.reader.encode)
+        label, mnemonic = strip_mnemonic(text, rules.reader.encode)
     if rules.wanted.is_text:
         label, escapes = read_escapes(label)
+    translate = partial(_try, label, code, rules)
     protected = _protected(label, rules.copies, rules, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
-    best = yield from _try(label, protected, rules, is_retry=False)
+    best = yield from translate(protected, is_retry=False)
     assert best is not None, "the first try has translations"
 
     for protect in _further_tries(label, rules, best):
@@ -297,15 +301,15 @@ def _line_path(line: str, rules: PathRules) -> _LinePath:
         # Of the same text the result would be the same.
         if not any(best.faults) or protected == previous:
             continue
-        outcome = yield from _try(label, protected, rules, is_retry=True)
+        outcome = yield from translate(protected, is_retry=True)
         if outcome is None:
             break
         best = min(best, outcome, key=lambda candidate: candidate.faults)
 
     result = escapes.restore(best.result)
     if mnemonic:
-        result = _with_mnemonic(result, line, mnemonic, rules.reader)
-    return _marked(line, result, rules, best.breaches, may_change=True)
+        result = _with_mnemonic(result, text, mnemonic, rules.reader)
+    return _marked(text, result, rules, best.breaches, may_change=True)
 
 
 def _further_tries(
@@ -328,14 +332,16 @@ def _further_tries(
 
 def _try(
     line: str,
-    protected: ProtectedLine | None,
+    code: str,
     rules: PathRules,
+    protected: ProtectedLine | None,
     is_retry: bool,
 ) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
-    """Translate the parts of a line, in letters that the model knows; return None if there is no
-    time.
+    """Translate the parts of a line, in letters that the model knows, each after the code of the
+    target language; return None if there is no time.
     """
-    texts = (line,) if protected is None else protected.lines
+    lines = (line,) if protected is None else protected.lines
+    texts = [f"{code}{text}" for text in lines]
     cases = [rules.reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
@@ -348,12 +354,17 @@ def _try(
         restored_case(translation, case, text)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    result = parts[0] if protected is None else _joined(protected, parts)
+    if protected is None:
+        result = parts[0]
+    else:
+        words = len(code.split())
+        result = _joined(protected, [without_code(part, words) for part in parts])
     return _Outcome(result, _breaches(line, result, rules))
 
 
 def _breaches(line: str, result: Translation, rules: PathRules) -> list[Fault]:
     """Return the faults by which a translation breaks the contract of its line."""
+    _, line = split_language_code(line)
     own = rules.user_patterns
     if not (own or may_have_spans(line) or may_have_spans(result.text)):
         return []
@@ -419,7 +430,7 @@ def _protected(
     line: str, copies: str, rules: PathRules, kinds: Collection[str]
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if there are none."""
-    protected = protect_line(
+    return protect_line(
         line,
         sentences=False,
         copies=copies,
@@ -427,25 +438,30 @@ def _protected(
         kinds=kinds,
         foreign=rules.reader.foreign_words,
     )
-    return _with_language_code(line, protected)
 
 
 def _protected_code(line: str, rules: PathRules, apart: bool) -> ProtectedLine | None:
     """Replace all code of a line, as `_protected` does with spans."""
     from regard.text.contracts import protect_code
 
-    protected = protect_code(
-        line, rules.dialect, rules.user_patterns, rules.reader.foreign_words, apart
+    foreign = rules.reader.foreign_words
+    return protect_code(line, rules.dialect, rules.user_patterns, foreign, apart)
+
+
+def without_code(line: Translation, words: int) -> Translation:
+    """Remove the words of the language code, which the text does not have, from alignments."""
+    if not (words and line.alignments):
+        return line
+    links = tuple(
+        (source - words, target)
+        for source, target in line.alignments
+        if source >= words
     )
-    return _with_language_code(line, protected)
-
-
-def _with_language_code(
-    line: str, protected: ProtectedLine | None
-) -> ProtectedLine | None:
-    """Return None if all parts of a protected line but the first would lack its language code."""
-    is_divided = protected is not None and len(protected.lines) > 1
-    return None if is_divided and LANGUAGE_CODE.match(line) else protected
+    return replace(
+        line,
+        alignments=links,
+        nbest=tuple(without_code(hypothesis, words) for hypothesis in line.nbest),
+    )
 
 
 def _is_copied(line: str, protected: ProtectedLine | None) -> bool:

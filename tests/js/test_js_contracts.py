@@ -129,6 +129,7 @@ def paths() -> list[tuple[str, str, int]]:
     for number, line in enumerate(lines()):
         given.append((line["text"], line["dialect"], number % 3))
         given.append((line["text"], AUTO, number % 2))
+    given += [(f">>de<< {line}", dialect, count) for line, dialect, count in given[::9]]
     for number, (line, _) in enumerate(made_up(1500)):
         given.append(
             (line, [AUTO, *DIALECTS][number % (len(DIALECTS) + 1)], number % 3)

@@ -3,6 +3,7 @@ import { strip } from "./characters.js";
 import { dialectNamed, recognised, scan } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_table.js";
 import { breaksProgram, judgeCode } from "./judge.js";
+import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
 import { disjoint, findSpans } from "./spans.js";
 import { APART_CLOSING, APART_OPENING } from "./text_tables.js";
@@ -10,7 +11,7 @@ import { APART_CLOSING, APART_OPENING } from "./text_tables.js";
 const AUTO = "auto"; // the dialect that each line speaks for by itself
 const [NUMBER, SIGN] = ["number", "symbol"];
 const DOUBLED_QUOTE = "''"; // apostrophe of a message in text
-const JOINED = [NUMBER, SIGN, "unit", "escape"]; // kinds of spans that are one if they stand beside a number
+const JOINED = [NUMBER, SIGN, "unit", "percent"]; // kinds of spans that are one if they stand beside a number
 const SHOWN = 3; // faults that a note names
 
 /** Return the name of a dialect, or `auto`. Throws an Error for other names. */
@@ -35,7 +36,7 @@ const breaksCode = (line, translation, dialect) => breaches(line, translation, d
 export function describeBreaches(faults) {
   const shown = faults.slice(0, SHOWN).map(({ what, detail }) => `${what} ${detail}`).join("; ");
   const rest = faults.length > SHOWN ? `; and ${faults.length - SHOWN} more` : "";
-  return `the translation does not keep what its line has: ${shown}${rest}`;
+  return `the translation does not keep what its line has: ${shown}${rest}; mend it by hand`;
 }
 
 /**
@@ -116,11 +117,17 @@ export function widened(line, spans) {
 export function keepSource(result, line, { dialect, isDoubtful }, faults) {
   if (!faults.some(breaksProgram)) return result;
   const whole = strip(line);
-  const parts = result.parts.map((part) => (breaksCode(part.source, part.text, dialect) ? { ...part, text: strip(part.source) } : part));
+  const parts = result.parts.map((part) => unbroken(part, dialect));
   const text = withTexts(result, parts);
   if (text !== null && !breaksCode(whole, text, dialect)) return withText(result, text, parts);
   const doubtful = isDoubtful(whole, result.score);
   return { ...withText(result, whole, [{ source: whole, text: whole, score: result.score, doubtful }]), doubtful };
+}
+
+/** Return a part as it was if its translation would break its code. */
+function unbroken(part, dialect) {
+  const [, source] = splitLanguageCode(part.source);
+  return breaksCode(source, part.text, dialect) ? { ...part, text: strip(source) } : part;
 }
 
 function withText(result, text, parts) {

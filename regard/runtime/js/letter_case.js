@@ -7,6 +7,12 @@ import {
 const [TONOS, DIALYTIKA] = ["\u0301", "\u0308"];
 const MOST_KNOWN = 10_000; // words whose known letters are kept
 
+/** Return the code of the target language at the beginning of a line, with the space after it, and the rest of the line. */
+export function splitLanguageCode(line) {
+  const [code] = line.match(PATTERNS.languageCode) ?? [""];
+  return [code, line.slice(code.length)];
+}
+
 const distinct = (items) => [...new Set(items)];
 const inserted = (text, mark, place) => text.slice(0, place) + mark + text.slice(place);
 

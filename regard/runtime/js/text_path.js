@@ -3,7 +3,7 @@
 import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
 import { breaches, codeSpans, describeBreaches, keepSource, widened } from "./contracts.js";
 import { readEscapes } from "./escapes.js";
-import { restoredTokens } from "./letter_case.js";
+import { restoredTokens, splitLanguageCode } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
 import { Copies, disjoint, findSpans } from "./spans.js";
 import { TaggedLine } from "./tagged_line.js";
@@ -24,7 +24,8 @@ export function* linePath(line, rules) {
     const [result] = yield { texts: [line], links: false };
     return marked(line, result, rules, breachesOf(line, result, rules));
   }
-  const [label, mnemonic] = rules.isShown ? [line, ""] : stripMnemonic(line, rules.reader.encode);
+  const [code, given] = isOnlyText(rules) ? splitLanguageCode(line) : ["", line];
+  const [label, mnemonic] = rules.isShown ? [given, ""] : stripMnemonic(given, rules.reader.encode);
   const [text, escaped] = isOnlyText(rules) ? readEscapes(label) : [label, null];
   let best = null;
   let before;
@@ -33,12 +34,12 @@ export function* linePath(line, rules) {
     const taken = take();
     if (best && taken?.marked === before) continue;
     before = taken?.marked;
-    const outcome = yield* attempt(text, taken, rules);
+    const outcome = yield* attempt(text, code, taken, rules);
     if (!best || isBetter(outcome, best)) best = outcome;
   }
   const restored = escaped ? withEscapes(best.result, escaped) : best.result;
-  const result = mnemonic ? withMnemonic(restored, line, mnemonic, rules.reader.source) : restored;
-  return marked(line, result, rules, best.broken);
+  const result = mnemonic ? withMnemonic(restored, given, mnemonic, rules.reader.source) : restored;
+  return marked(given, result, rules, best.broken);
 }
 
 const isOnlyText = ({ isFirst, isShown }) => !isFirst && !isShown; // of one hypothesis, so that a line may be translated in parts, and again
@@ -56,15 +57,23 @@ function roundsOf(line, rules) {
   return [first, ...further.map((again) => ({ take: again, isNeeded }))];
 }
 
-function* attempt(line, taken, rules) {
+/** Translate the parts of a line, in letters that the model knows, each after the code of the target language. */
+function* attempt(line, code, taken, rules) {
   const { reader, isShown } = rules;
-  const texts = taken ? taken.lines : [line];
+  const texts = (taken ? taken.lines : [line]).map((text) => code + text);
   const known = texts.map((text) => (isShown ? { line: text } : reader.read(text)));
   const read = texts.length ? yield { texts: known.map((one) => one.line), links: taken instanceof TaggedLine } : [];
   const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
-  const result = taken ? joined(taken, results, linksOf(line, taken, rules)) : results[0];
+  const parts = results.map((one) => (taken && code ? withoutCode(one) : one));
+  const result = taken ? joined(taken, parts, linksOf(line, taken, rules)) : parts[0];
   const isComplete = results.every((one) => one.isComplete);
   return { result, isComplete, broken: breachesOf(line, result, rules) };
+}
+
+/** Return a translation whose links do not count the word of the language code. */
+function withoutCode(result) {
+  const counted = (one) => ({ ...one, alignments: one.alignments?.filter(([source]) => source > 0).map(([source, target]) => [source - 1, target]) ?? null });
+  return { ...counted(result), nbest: result.nbest.map(counted) };
 }
 
 /** Return whether an outcome has fewer faults than another, or as many and was not cut. */
@@ -79,7 +88,8 @@ const mayHaveSpans = (line) => line.search(PATTERNS.spanSign) >= 0;
 const isPlain = (line, reader) => !mayHaveSpans(line) && !reader.foreignWords(line).length && reader.read(line).line === line;
 
 /** Return the faults by which a translation breaks the contract of its line. */
-function breachesOf(line, { text }, { dialect }) {
+function breachesOf(given, { text }, { dialect }) {
+  const [, line] = splitLanguageCode(given);
   return mayHaveSpans(line) || mayHaveSpans(text) ? breaches(line, text, dialect) : [];
 }
 
@@ -98,19 +108,14 @@ function takeOut(given, copies, kinds, { reader, isFirst, isShown }) {
   const spans = disjoint([...hidden, ...reader.foreignWords(line)], line.length);
   const areCopied = spans.length <= Math.min(MOST_COPIED, copies.length) && !spans.some(({ kind }) => NOT_COPIED.includes(kind));
   if (!spans.length || (!areCopied && (isFirst || isShown))) return null;
-  return withCode(areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans), given);
+  return areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans);
 }
 
 /** Take all code out of a line, by the contract of its dialect; `areApart`: what is between is translated by itself. null: it has none. */
 function takeCode(given, { dialect, reader }, areApart) {
   const line = given.replace(PATTERNS.invisible, "");
   const spans = codeSpans(line, dialect, reader.foreignWords(line));
-  return spans.length ? withCode(new TaggedLine(line, areApart ? widened(line, spans) : spans, areApart), given) : null;
-}
-
-/** Return a line whose spans are taken out; null: all its parts but the first would lack its language code. */
-function withCode(taken, line) {
-  return taken.lines.length > 1 && line.match(PATTERNS.languageCode) ? null : taken;
+  return spans.length ? new TaggedLine(line, areApart ? widened(line, spans) : spans, areApart) : null;
 }
 
 /** A line with copy tokens in the place of its spans, `marked`; `lines` are what is to be translated. */

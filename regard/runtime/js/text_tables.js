@@ -9,7 +9,7 @@ export const PATTERNS = {
   lineBreak: /[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*/gu,
   unspaced: /[\u2e80-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60]/gu,
   givenWord: /[^ \u0009\u000a\u000d\u000b\u000c]+/gu,
-  languageCode: /^(?:[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*>>([\p{L}\p{No}\p{Nl}\p{Nd}_-]+)<<)/u,
+  languageCode: /^(?:[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*>>([\p{L}\p{No}\p{Nl}\p{Nd}_-]+)<<[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*)/u,
   word: /[\p{L}\p{No}\p{Nl}]+(?:(?:['\u2019](?=[\p{L}\p{No}\p{Nl}])|[\u0300-\u036f]+)[\p{L}\p{No}\p{Nl}]*)*/gu,
   sentenceStart: /(^[^\p{L}\p{No}\p{Nl}]*?|[.!?\u2026][^\p{L}\p{No}\p{Nl}\p{Nd}_\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]{0,4}[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]{1,4}[^\p{L}\p{No}\p{Nl}\p{Nd}_\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]{0,4}?)(['\u2019]?[\p{L}\p{No}\p{Nl}](?:[\p{L}\p{No}\p{Nl}]|[\u0300-\u036f])*(?:[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000-]+[\p{L}\p{No}\p{Nl}\p{Nd}_]+)?)/gu,
   initial: /^(?:['\u2019]?[\p{L}\p{No}\p{Nl}][\u0300-\u036f]*)/u,

@@ -53,6 +53,7 @@ def translations_of(
             "text": one.text,
             "tokens": list(one.tokens),
             "doubtful": one.doubtful,
+            "broken": one.broken,
             "parts": [(part.source, part.text, part.doubtful) for part in one.parts],
             "alignments": None if links is None else [list(link) for link in links],
             "score": pytest.approx(one.score, abs=1e-4),
@@ -76,7 +77,7 @@ def assert_equal(
         # Python also gives the notes of tries that were given up.
         assert {*actual["notes"]} <= {*other["notes"]}, line
 
-        for name in ("text", "tokens", "doubtful", "parts", "alignments", "score"):
+        for name in ("text", "tokens", "doubtful", "broken", "parts", "alignments", "score"):
             assert actual[name] == other[name], (line, name)
 
 

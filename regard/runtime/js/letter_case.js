@@ -174,7 +174,7 @@ export class CaseReader {
   foreignWords(line) {
     const spans = [];
     for (const { 0: word, index } of line.matchAll(PATTERNS.otherScript)) {
-      if (![...word].every((letter) => this.#isForeign(letter))) continue;
+      if (![...word.normalize("NFC")].every((letter) => this.#isForeign(letter))) continue;
       const end = index + word.length;
       const last = spans.at(-1);
       const start = last && line.slice(last.end, index) === " " ? spans.pop().start : index;

@@ -49,7 +49,8 @@ function pathOf([line, dialect, copies]) {
 }
 
 function caseOf([line, translation, dialect]) {
-  const offset = (index) => lengthOf(line.slice(0, index));
+  const offsets = Array.from(line).flatMap((letter, i) => Array(letter.length).fill(i)); // in characters, as Python counts
+  const offset = (index) => offsets[index] ?? lengthOf(line);
   const code = codeSpans(line, dialect).map(({ start, end, kind, pair = null, closes = false }) => [offset(start), offset(end), kind, pair, closes]);
   const spans = dialect === "auto" ? [] : scan(line, dialectNamed(dialect)).map(({ kind, key, text, start, end, name }) => [kind, key, text, offset(start), offset(end), name]);
   const faults = breaches(line, translation, dialect).map(({ kind, what, detail, span }) => [kind, what, detail, span]);

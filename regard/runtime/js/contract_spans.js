@@ -7,14 +7,12 @@ export const STAND_IN = "\ue000"; // in the text of a message for an argument or
 const MASK = "\ufffc"; // in prose for one unit of a span
 const LEAST = 1; // weight below which no dialect is recognised
 const PRECISION = 28; // digits of Python's decimal numbers
-const MOST_LINES = 256; // whose dialects are kept
 const GROUP = /[.,'’\u00a0\u202f ]/u;
 const DIGIT = /\p{Nd}/gu;
 const IS_DIGIT = /^\p{Nd}/u;
 const PATTERN_TOKEN = /\\.|\[|[\].$]/gsu;
 const COMPILED = { g: new Map(), y: new Map() };
 const DIALECTS = new Map();
-const RECOGNISED = new Map();
 
 /** Compile a pattern, once, that matches as in Python; `flag`: g looks for it, y reads it where `lastIndex` stands. */
 export function compiled(pattern, flag = "g") {
@@ -63,16 +61,8 @@ function madeDialect(name) {
   return { name, rules, pattern, grammar: grammars[grammar], raw };
 }
 
-/** Return the dialect that most speaks for in a line. */
+/** Return the name of the dialect that most speaks for in a line. */
 export function recognised(line) {
-  if (!RECOGNISED.has(line)) {
-    if (RECOGNISED.size === MOST_LINES) RECOGNISED.clear();
-    RECOGNISED.set(line, mostEvident(line));
-  }
-  return RECOGNISED.get(line);
-}
-
-function mostEvident(line) {
   let [best, most] = [PLAIN, 0];
   for (const [name, { evidence = [] }] of Object.entries(CONTRACTS().dialects)) {
     const score = evidence.reduce((sum, [pattern, weight]) => (searched(pattern, line) ? sum + weight : sum), 0);

@@ -35,8 +35,7 @@ function resultOf(source, hasLinks) {
 }
 
 function pathOf([line, dialect, copies]) {
-  const isDoubtful = () => false;
-  const path = linePath(line, { copies: [...COPY_CHARACTERS].slice(0, copies), reader, dialect, isDoubtful });
+  const path = linePath(line, { copies: [...COPY_CHARACTERS].slice(0, copies), reader, dialect });
   const asked = [];
   let step = path.next();
   while (!step.done) {

@@ -112,16 +112,15 @@ export function widened(line, spans) {
 
 /**
  * Return a translation in which the parts whose code it breaks stand as they were. One that breaks no program, since only numbers,
- * signs or names differ, stands. `isDoubtful` tells by a source and its score.
+ * signs or names differ, stands.
  */
-export function keepSource(result, line, { dialect, isDoubtful }, faults) {
+export function keepSource(result, line, dialect, faults) {
   if (!faults.some(breaksProgram)) return result;
   const whole = strip(line);
   const parts = result.parts.map((part) => unbroken(part, dialect));
   const text = withTexts(result, parts);
   if (text !== null && !breaksCode(whole, text, dialect)) return withText(result, text, parts);
-  const doubtful = isDoubtful(whole, result.score);
-  return { ...withText(result, whole, [{ source: whole, text: whole, score: result.score, doubtful }]), doubtful };
+  return withText(result, whole, [{ source: whole, text: whole, score: result.score, doubtful: false }]);
 }
 
 /** Return a part as it was if its translation would break its code. */

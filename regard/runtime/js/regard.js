@@ -231,8 +231,8 @@ export class Translator {
     const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);
     const { nbest = this.options().nbest, alignments, attention = "none", states, trace } = options;
     const isFigure = Boolean(attention !== "none" || states || trace);
-    const isDoubtful = this.#doubts(options), rules = {
-      copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect), isDoubtful,
+    const rules = {
+      copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect),
       hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments),
     };
     const paths = lines.map((line, n) => {
@@ -261,18 +261,12 @@ export class Translator {
         yield open;
         this.#open();
       }
-      const isDoubtful = this.#doubts(options);
-      return lines.map((_, line) => this.#translation(result, line, isDoubtful));
+      const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
+      const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
+      return lines.map((_, line) => this.#translation(result, line, threshold));
     } finally {
       if (this.#model) exports.regard_free(result); // of a model that was closed nothing is there
     }
-  }
-
-  /** Return the function that tells by a source and a score whether a translation is doubtful. */
-  #doubts({ lengthPenalty }) {
-    const own = this.options().lengthPenalty, isComparable = (lengthPenalty ?? own) === own;
-    const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
-    return (source, score) => score < threshold || this.#isStrange(source);
   }
 
   #succeed(allocate, call, owners) {
@@ -403,12 +397,12 @@ export class Translator {
     return at;
   }
 
-  #translation(result, line, isDoubtful) {
+  #translation(result, line, threshold) {
     const { exports } = this.#library, [first, note, size, hypotheses, parts] = this.#library.numbers(exports.regard_line(result, line), 5);
     const source = [...this.#library.integers(first, size)];
     const ranked = Array.from({ length: hypotheses }, (_, rank) => this.#hypothesis([result, line, rank], parts));
     const [best] = ranked;
-    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: isDoubtful(source, score) }));
+    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: score < threshold || this.#isStrange(source) }));
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
       nbest: ranked, parts: inner, doubtful: inner.some(({ doubtful }) => doubtful), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),

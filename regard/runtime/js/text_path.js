@@ -17,7 +17,7 @@ const NO_FIGURES = { attention: [], states: null };
  * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
  * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
  * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers; `dialect`: of the strings of programs whose
- * contract is kept, `auto`: that of each line; `isDoubtful(source, score)`: whether a translation is.
+ * contract is kept, `auto`: that of each line.
  */
 export function* linePath(line, rules) {
   if (rules.isRaw || isPlain(line, rules.reader)) {
@@ -273,7 +273,7 @@ function marked(line, result, rules, faults) {
   const repeats = repetition && `the translation repeats ${quoted(repetition.text)} ${repetition.times} times and is probably wrong; \`no_repeat_ngram=4\` prevents that`;
   const notes = [...result.notes, repeats, faults.length > 0 && describeBreaches(faults)].filter(Boolean);
   const noted = { ...result, broken: faults.length > 0, notes };
-  return noted.broken && !rules.isRaw && isOnlyText(rules) ? keepSource(noted, line, rules, faults) : noted;
+  return noted.broken && !rules.isRaw && isOnlyText(rules) ? keepSource(noted, line, rules.dialect, faults) : noted;
 }
 
 /** Return the translation of a line that was read without escapes, with them. */

@@ -158,6 +158,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
 
 def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
+    from regard.contracts import codes, faults
     from regard.data import copy_tokens, letter_case, spans
     from regard.text import casing, contracts, mnemonics, protected_line
     from regard.text.markup import document, elements, projection, tagged_sentence
@@ -171,6 +172,10 @@ def values() -> dict[str, Any]:
         "OPENING": copy_tokens._OPENING,
         "APART_OPENING": contracts.OPENING,
         "APART_CLOSING": contracts.CLOSING,
+        "JOINED_CODE": sorted(contracts.JOINED),
+        "SHOWN": contracts.SHOWN,
+        "BREAKING": sorted(faults._BREAKING),
+        "GLUED": sorted(codes._GLUED),
         "TITLE_WORDS": casing.TITLE_WORDS,
         "TITLE_SHARE": casing.TITLE_SHARE,
         "LONGEST_WORD": letter_case.LONGEST_WORD,

@@ -6,13 +6,11 @@ import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
 import { disjoint, findSpans } from "./spans.js";
-import { APART_CLOSING, APART_OPENING } from "./text_tables.js";
+import { APART_CLOSING, APART_OPENING, JOINED_CODE, SHOWN } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
 const [NUMBER, SIGN] = ["number", "symbol"];
 const DOUBLED_QUOTE = "''"; // apostrophe of a message in text
-const JOINED = [NUMBER, SIGN, "unit", "percent"]; // kinds of spans that are one if they stand beside a number
-const SHOWN = 3; // faults that a note names
 
 /** Return the name of a dialect, or `auto`. Throws an Error for other names. */
 export function checkedDialect(given) {
@@ -67,7 +65,7 @@ function withSigns(spans) {
   for (const span of spans) {
     const last = joined.at(-1);
     const kinds = [last?.kind, span.kind];
-    if (last?.end === span.start && kinds.includes(NUMBER) && kinds.every((kind) => JOINED.includes(kind))) {
+    if (last?.end === span.start && kinds.includes(NUMBER) && kinds.every((kind) => JOINED_CODE.includes(kind))) {
       joined[joined.length - 1] = { start: last.start, end: span.end, kind: NUMBER };
     } else {
       joined.push(span);

@@ -3,13 +3,8 @@ import { firstOf, isAlnum, isBlank, lastOf, quoted } from "./characters.js";
 import { dialectNamed, matched, searched } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_table.js";
 import { readMessage } from "./messages.js";
+import { BREAKING, GLUED } from "./text_tables.js";
 
-// Kinds of spans that no letter may stand beside, unless one does so in the source.
-const GLUED = new Set([
-  "placeholder", "tag", "block", "marker", "link", "code", "command", "math", "entity", "address", "mail", "path", "identifier", "emoji", "date",
-  "version", "phone",
-]);
-const BREAKING = ["unpaired", "branch", "malformed"]; // faults that are not of one span
 const HALF_DAY = /[0-9] ?[ap]\.?m(?![\p{L}\p{N}_])|오전|오후/iu;
 const HOURS = 12; // of half a day
 const LARGEST = 100; // number that may be written as a word
@@ -209,7 +204,7 @@ function* glued({ spans, prose }) {
       if (!opened.delete(key)) opened.add(key);
     }
     const [left, right] = [lastOf(prose.slice(0, start)), firstOf(prose.slice(end, end + 2))];
-    if (!GLUED.has(kind) || rule.free) continue;
+    if (!GLUED.includes(kind) || rule.free) continue;
     if (isAlnum(left) && role !== "close" && !matched(before, left, 0)) yield { key, text, side: "before", letter: left };
     if (isAlnum(right) && role !== "open" && !matched(after, right, 0)) yield { key, text, side: "after", letter: right };
   }

@@ -43,6 +43,10 @@ export const COPY_CHARACTERS = "\udb86\udd00\udb86\udd01\udb86\udd02\udb86\udd03
 export const OPENING = "([{<\u201c\u2018\u201e\u201a\u00ab\u2039\"'\u00bf\u00a1/\\_=@#+~*|\u2026";
 export const APART_OPENING = " \u00a0([{<\"'\u201c\u201e\u201a\u2018\u00ab\u2039\u00bf\u00a1/=+-\u2013\u2014";
 export const APART_CLOSING = " \u00a0([{<\"'\u201c\u201e\u201a\u2018\u00ab\u2039\u00bf\u00a1/=+-\u2013\u2014)]}>\u201d\u2019\u00bb\u203a.,;:!?\u2026*_|";
+export const JOINED_CODE = ["number", "percent", "symbol", "unit"];
+export const SHOWN = 3;
+export const BREAKING = ["branch", "malformed", "unpaired"];
+export const GLUED = ["address", "block", "code", "command", "date", "emoji", "entity", "identifier", "link", "mail", "marker", "math", "path", "phone", "placeholder", "tag", "version"];
 export const TITLE_WORDS = 4;
 export const TITLE_SHARE = 0.75;
 export const LONGEST_WORD = 40;

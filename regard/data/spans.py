@@ -89,7 +89,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "symbol": (r"[©®™°§¶†‡•\u2190-\u21ff\u25a0-\u25ff\u2300-\u2319☆★]",),
     "number": (
-        r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}(?:[A-Za-z]{1,3}(?![\w]))?",
+        r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}(?:%(?![\w%$(])|[A-Za-z]{1,3}(?![\w]))?",
     ),
 }
 """Patterns by kind of span; each matches a bounded number of characters, so that time is linear.

@@ -71,6 +71,8 @@ class ProtectedLine:
     """The spans that copy characters stand for."""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """The spans that tags of XML stand for."""
+    is_apart: bool = False
+    """True if the texts between all spans are lines of their own."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -79,6 +81,11 @@ class ProtectedLine:
     @property
     def needs_links(self) -> bool:
         """True if word links are needed to put the spans back."""
+        return self.is_tagged and not self.is_apart
+
+    @property
+    def is_tagged(self) -> bool:
+        """True if tags of XML stand for the spans."""
         return not isinstance(self.document, TextLayout)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
@@ -170,7 +177,7 @@ def in_markup(
         sentences=sentences, splitting_tags=frozenset({"kept-part"})
     )
     document = parse_markup("".join(parts), "xml", options)
-    return ProtectedLine(document, texts, pairs=pairs)
+    return ProtectedLine(document, texts, pairs=pairs, is_apart=apart)
 
 
 def _escaped(text: str) -> str:

@@ -84,7 +84,7 @@ def _sentence_path(
 
     def attempt(spans: Sequence[CodeSpan], apart: bool = False) -> Attempt:
         marked = [_marked(line, span) for span in spans]
-        return _SentenceAttempt(document.within(sentence, marked, apart))
+        return _SentenceAttempt(document.within(sentence, marked, apart), not apart)
 
     def further(first: Outcome) -> Iterator[Attempt]:
         if any(first.faults) and len(line) <= LONG:

@@ -325,8 +325,8 @@ def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
 def _protected_path(line: str, rules: PathRules) -> LinePath:
     """Translate one line, and translate it again as long as it breaks its contract.
 
-    Retries leave numbers, keys and symbols unprotected, then use word links instead of copy tokens,
-    then take all code out, and at last translate the texts between it by themselves.
+    Retries use copy tokens for numbers, keys and symbols, too, then take all code out, which word
+    links put back, and at last translate the texts between it by themselves.
     """
     code, text = "", line
     if rules.wanted.is_text:
@@ -342,16 +342,27 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
 
-    def further(first: Outcome) -> Iterator[Attempt]:
-        for protect in _further_tries(label, rules, first):
-            yield _LineAttempt(label, protect())
-
     first = _LineAttempt(label, protected)
+    further = partial(_further_attempts, label, rules)
     best = yield from best_try(label, code, rules, first, further)
     result = escapes.restore(best.result)
     if mnemonic:
         result = _with_mnemonic(result, text, mnemonic, rules.reader)
     return with_faults(text, result, rules, best.breaches, may_change=True)
+
+
+def _further_attempts(line: str, rules: PathRules, first: Outcome) -> Iterator[Attempt]:
+    """Yield the retries of a line, of which only the text is wanted."""
+    if not rules.wanted.is_text:
+        return
+    if len(line) <= LONG:
+        again = _protected(line, rules.copies, rules, KEPT_ON_RETRY)
+        if again and not again.is_tagged:
+            yield _LineAttempt(line, again)
+        yield _LineAttempt(line, _protected_code(line, rules, apart=False))
+        yield _LineAttempt(line, _protected_code(line, rules, apart=True))
+    elif not first.result.is_complete:
+        yield _LineAttempt(line, _protected(line, "", rules, KEPT))
 
 
 def best_try(
@@ -378,24 +389,6 @@ def best_try(
             best = min(best, outcome, key=lambda candidate: candidate.faults)
         previous = attempt
     return best
-
-
-def _further_tries(
-    line: str, rules: PathRules, first: Outcome
-) -> list[Callable[[], ProtectedLine | None]]:
-    """Return what protects the line in each retry."""
-    if not rules.wanted.is_text or not any(first.faults):
-        return []
-    if len(line) <= LONG:
-        return [
-            partial(_protected, line, rules.copies, rules, KEPT_ON_RETRY),
-            partial(_protected, line, "", rules, KEPT_ON_RETRY),
-            partial(_protected_code, line, rules, apart=False),
-            partial(_protected_code, line, rules, apart=True),
-        ]
-    if first.result.is_complete:
-        return []
-    return [partial(_protected, line, "", rules, KEPT)]
 
 
 def _try(
@@ -530,7 +523,7 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
     """Return whether copy tokens replace all spans of a line, so that its hypotheses and links can
     be restored.
     """
-    if protected is None or protected.needs_links or len(protected.lines) != 1:
+    if protected is None or protected.is_tagged or len(protected.lines) != 1:
         return False
     # Words of invisible characters alone would not be counted.
     return not INVISIBLE.search(line)
@@ -594,7 +587,7 @@ def restored_case(result: Translation, case: KnownCase, line: str) -> Translatio
 def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation:
     """Join the translations of the parts of a line, and restore its spans."""
     copies = protected.copied
-    if not protected.needs_links and len(parts) == 1:
+    if not protected.is_tagged and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
 
     lines = [AlignedLine(part.text, part.alignments) for part in parts]

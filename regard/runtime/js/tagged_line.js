@@ -31,6 +31,7 @@ export class TaggedLine {
       ({ end } = span);
     });
     this.marked = parts.join("") + escape(line.slice(end));
+    this.needsLinks = !areApart;
     this.#spans = spans;
     this.#sentences = sentencesOf(this.marked);
     this.lines = this.#sentences.map((sentence) => sentence.line);

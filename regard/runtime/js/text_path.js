@@ -32,7 +32,7 @@ export function* linePath(line, rules) {
   for (const { take, isNeeded } of roundsOf(text, rules)) {
     if (best && !isNeeded(best)) continue;
     const taken = take();
-    if (best && taken?.marked === before) continue;
+    if (taken === undefined || (best && taken?.marked === before)) continue;
     before = taken?.marked;
     const outcome = yield* attempt(text, code, taken, rules);
     if (!best || isBetter(outcome, best)) best = outcome;
@@ -53,7 +53,11 @@ function roundsOf(line, rules) {
   const isNeeded = ({ broken, isComplete }) => broken.length > 0 || !isComplete;
   if (!isOnlyText(rules)) return [first];
   if (lengthOf(line) > LONG) return [first, { take: take("", KEPT), isNeeded: isIncomplete }];
-  const further = [take(copies, KEPT_ON_RETRY), take("", KEPT_ON_RETRY), () => takeCode(line, rules, false), () => takeCode(line, rules, true)];
+  const copied = () => {
+    const taken = take(copies, KEPT_ON_RETRY)();
+    return taken instanceof CopiedLine ? taken : undefined;
+  };
+  const further = [copied, () => takeCode(line, rules, false), () => takeCode(line, rules, true)];
   return [first, ...further.map((again) => ({ take: again, isNeeded }))];
 }
 
@@ -62,7 +66,7 @@ function* attempt(line, code, taken, rules) {
   const { reader, isShown } = rules;
   const texts = (taken ? taken.lines : [line]).map((text) => code + text);
   const known = texts.map((text) => (isShown ? { line: text } : reader.read(text)));
-  const read = texts.length ? yield { texts: known.map((one) => one.line), links: taken instanceof TaggedLine } : [];
+  const read = texts.length ? yield { texts: known.map((one) => one.line), links: Boolean(taken?.needsLinks) } : [];
   const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
   const parts = results.map((one) => (taken && code ? withoutCode(one) : one));
   const result = taken ? joined(taken, parts, linksOf(line, taken, rules)) : parts[0];

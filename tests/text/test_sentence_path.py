@@ -16,6 +16,7 @@ from typing import Any, Literal
 import pytest
 
 from regard.text.casing import CaseReader
+from regard.text.markup.document import TAG, parse_markup
 from regard.text.text_format import TextFormat, TranslatedText, texts_path
 from regard.text.text_path import PathRules, Request, run_path
 from regard.text.translation import TranslatedPart, Translation
@@ -300,3 +301,34 @@ def test_each_text_of_a_sentence_has_the_language_code() -> None:
     assert result.text == text
     assert all(line.startswith(">>deu<< ") for line in lines)
     assert not any(line.broken for line in result.lines)
+
+
+def requests_of(text: str, change: Callable[[str], str]) -> list[Request]:
+    """Return what is requested for a text whose lines a model changes."""
+    requests = list[Request]()
+
+    def decode(request: Request) -> list[Translation]:
+        requests.append(request)
+        return [Translation(change(line), (), 0.0, ()) for line in request.lines]
+
+    run_path(texts_path([text], TextFormat("html"), RULES), decode)
+    assert all(request.links for request in requests)
+    return requests
+
+
+def test_the_texts_of_a_message_are_translated_by_themselves() -> None:
+    text = "<p>A <b>{n, plural, one {dog here} other {two dogs}}</b> on it</p>"
+    (first,) = requests_of(text, str.upper)
+    assert first.lines == ["A", "dog here", "two dogs", "on it"]
+
+
+def test_an_attempt_that_would_be_the_same_is_left_out() -> None:
+    requests = requests_of("<p>See <b>the</b> dog</p>", lambda line: f"{line} %d {{y}}")
+    lines = [request.lines for request in requests]
+    assert lines == [["See the dog"], ["See", "the", "dog"]]
+
+
+def test_a_tag_stands_between_the_characters_beside_it() -> None:
+    document = parse_markup("", "html")
+    markup = "A <b>7</b>&amp;%<i>s</i>\n <!-- x --> &#37;s"
+    assert document.read(markup).replace(TAG, "|") == "A |7|&%|s| | %s"

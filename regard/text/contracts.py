@@ -34,7 +34,7 @@ CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
 """Apostrophe of a message in text."""
-JOINED = frozenset({NUMBER, SIGN, "unit", "percent"})
+JOINED = frozenset({NUMBER, SIGN, "unit", "percent", "escape"})
 """Kinds of spans that are one if they stand beside a number."""
 OPENING = " \u00a0([{<\"'“„‚‘«‹¿¡/=+-–—"
 """Characters that belong to the code after them if the texts beside it are apart."""
@@ -183,9 +183,11 @@ def protect_code(
     """
     line = INVISIBLE.sub("", line)
     spans = code_spans(line, dialect, own, foreign)
+    if not spans:
+        return None
     if apart:
         spans = [*widened(line, spans)]
-    return in_markup(line, spans, sentences=False, apart=apart) if spans else None
+    return in_markup(line, spans, sentences=False, apart=apart)
 
 
 def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:

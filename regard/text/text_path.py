@@ -348,10 +348,9 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
 
     first = _LineAttempt(label, protected)
     best = yield from best_try(label, code, rules, first, further)
-    result = best.result
+    result = escapes.restore(best.result)
     if mnemonic:
         result = _with_mnemonic(result, text, mnemonic, rules.reader)
-    result = escapes.restore(result)
     return with_faults(text, result, rules, best.breaches, may_change=True)
 
 

@@ -275,14 +275,31 @@ def test_no_sentence_ends_in_code() -> None:
     ]
 
 
-def test_the_lines_of_a_text_tell_its_dialect() -> None:
-    sign = "<p>Take %1 <b>home</b></p>"
-    alone = translate(sign, TextFormat("html"), double)
-    beside = translate(
-        f"<p>%n <i>dog(s)</i> on %1 and %L2</p>{sign}", TextFormat("html"), double
-    )
-    assert "%1" in alone.text
-    assert beside.text.count("%1") == 2
+@pytest.mark.parametrize(
+    ("beside", "is_broken"),
+    [
+        ("{0} ate {1,number} at {2,time,short}", True),
+        ("{n, plural, other {b}} {x}", False),
+    ],
+)
+def test_the_lines_of_a_text_tell_its_dialect(beside: str, is_broken: bool) -> None:
+    """One apostrophe quotes what follows it in the format of Java's messages, not in ICU's."""
+
+    def shorten(words: list[str], draw: random.Random) -> list[str]:
+        return [word.replace("dogs", "dog's") for word in words]
+
+    text = f"<p>{beside}</p><p>The <u>dogs</u> are at {{0}} home</p>"
+    result = translate(text, TextFormat("html"), shorten)
+    assert result.lines[-1].broken == is_broken
+    assert ("dogs" in result.text) == is_broken
+
+
+def test_escapes_are_read_and_written_between_tags() -> None:
+    text = "<p>{0} at {1,number}</p><p>It isn''t <b>{0}</b> here</p>"
+    requests = requests_of(text, str)
+    assert "isn't" in " ".join(requests[0].lines)
+    result = translate(text, TextFormat("html"), reverse)
+    assert "isn''t" in result.text
 
 
 def test_each_text_of_a_sentence_has_the_language_code() -> None:

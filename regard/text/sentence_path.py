@@ -11,6 +11,7 @@ from regard.contracts.recognise import recognise
 from regard.data.spans import KEPT, find_spans, may_have_spans
 from regard.text.aligned_line import AlignedLine
 from regard.text.contracts import AUTO, code_spans, widened
+from regard.text.escapes import read_escapes
 from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
 from regard.text.markup.elements import LINE_TAGS
 from regard.text.markup.tagged_sentence import TaggedSentence
@@ -53,16 +54,22 @@ def sentence_paths(
 
 @dataclass(frozen=True)
 class _SentenceAttempt:
-    """A sentence whose tags, and some of whose code, are marks of a text of its own."""
+    """A sentence whose tags, and some of whose code, are marks of a text of its own. Its lines are
+    read without escapes.
+    """
 
     document: MarkupDocument
     needs_links: bool = True
 
     @property
     def lines(self) -> Sequence[str]:
-        return self.document.lines
+        return [read_escapes(line)[0] for line in self.document.lines]
 
     def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+        parts = [
+            read_escapes(line)[1].restore(part)
+            for line, part in zip(self.document.lines, parts, strict=True)
+        ]
         lines = [AlignedLine(part.text, part.alignments) for part in parts]
         markup = self.document.render(lines)
         text = self.document.read(markup)

@@ -51,6 +51,19 @@ def test_a_page_is_translated_as_by_the_server(
     assert gzip.decompress(Path("out.gz").read_bytes()).decode() == expected
 
 
+def test_sentences_of_a_page_keep_their_code_or_are_named(
+    regard: Command, run: Path
+) -> None:
+    page = "<p>나는 {name} <b>집에</b> 간다 2026-11-28</p><p>나는 %1$s 간다</p>"
+    Path("page.html").write_text(page, encoding="utf-8")
+    result = regard(f"translate {run} page.html --dialect auto")
+    assert result.out.count("<b>") == 1
+    assert result.out != page
+    for code in ("{name}", "2026-11-28", "%1$s"):
+        assert result.out.count(code) == 1
+    assert regard(f"translate {run} page.html --term 집 --no-keep").out
+
+
 def test_a_page_without_sentences_is_copied(regard: Command, run: Path) -> None:
     Path("page.html").write_bytes(b"<p>1</p>\r\n<script>a</script>")
     assert regard(f"translate {run} page.html").out == "<p>1</p>\r\n<script>a</script>"

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import pytest
 
 from regard.text.casing import CaseReader
+from regard.text.markup.document import TAG, parse_markup
 from regard.text.text_format import TextFormat, TranslatedText, texts_path
 from regard.text.text_path import PathRules, Request, run_path
 from regard.text.translation import TranslatedPart, Translation
@@ -274,14 +275,31 @@ def test_no_sentence_ends_in_code() -> None:
     ]
 
 
-def test_the_lines_of_a_text_tell_its_dialect() -> None:
-    sign = "<p>Take %1 <b>home</b></p>"
-    alone = translate(sign, TextFormat("html"), double)
-    beside = translate(
-        f"<p>%n <i>dog(s)</i> on %1 and %L2</p>{sign}", TextFormat("html"), double
-    )
-    assert "%1" in alone.text
-    assert beside.text.count("%1") == 2
+@pytest.mark.parametrize(
+    ("beside", "is_broken"),
+    [
+        ("{0} ate {1,number} at {2,time,short}", True),
+        ("{n, plural, other {b}} {x}", False),
+    ],
+)
+def test_the_lines_of_a_text_tell_its_dialect(beside: str, is_broken: bool) -> None:
+    """One apostrophe quotes what follows it in the format of Java's messages, not in ICU's."""
+
+    def shorten(words: list[str], draw: random.Random) -> list[str]:
+        return [word.replace("dogs", "dog's") for word in words]
+
+    text = f"<p>{beside}</p><p>The <u>dogs</u> are at {{0}} home</p>"
+    result = translate(text, TextFormat("html"), shorten)
+    assert result.lines[-1].broken == is_broken
+    assert ("dogs" in result.text) == is_broken
+
+
+def test_escapes_are_read_and_written_between_tags() -> None:
+    text = "<p>{0} at {1,number}</p><p>It isn''t <b>{0}</b> here</p>"
+    requests = requests_of(text, str)
+    assert "isn't" in " ".join(requests[0].lines)
+    result = translate(text, TextFormat("html"), reverse)
+    assert "isn''t" in result.text
 
 
 def test_each_text_of_a_sentence_has_the_language_code() -> None:
@@ -300,3 +318,34 @@ def test_each_text_of_a_sentence_has_the_language_code() -> None:
     assert result.text == text
     assert all(line.startswith(">>deu<< ") for line in lines)
     assert not any(line.broken for line in result.lines)
+
+
+def requests_of(text: str, change: Callable[[str], str]) -> list[Request]:
+    """Return what is requested for a text whose lines a model changes."""
+    requests = list[Request]()
+
+    def decode(request: Request) -> list[Translation]:
+        requests.append(request)
+        return [Translation(change(line), (), 0.0, ()) for line in request.lines]
+
+    run_path(texts_path([text], TextFormat("html"), RULES), decode)
+    assert all(request.links for request in requests)
+    return requests
+
+
+def test_the_texts_of_a_message_are_translated_by_themselves() -> None:
+    text = "<p>A <b>{n, plural, one {dog here} other {two dogs}}</b> on it</p>"
+    (first,) = requests_of(text, str.upper)
+    assert first.lines == ["A", "dog here", "two dogs", "on it"]
+
+
+def test_an_attempt_that_would_be_the_same_is_left_out() -> None:
+    requests = requests_of("<p>See <b>the</b> dog</p>", lambda line: f"{line} %d {{y}}")
+    lines = [request.lines for request in requests]
+    assert lines == [["See the dog"], ["See", "the", "dog"]]
+
+
+def test_a_tag_stands_between_the_characters_beside_it() -> None:
+    document = parse_markup("", "html")
+    markup = "A <b>7</b>&amp;%<i>s</i>\n <!-- x --> &#37;s"
+    assert document.read(markup).replace(TAG, "|") == "A |7|&%|s| | %s"

@@ -99,14 +99,20 @@ def translate(command: TranslateCommand) -> None:
     output_format = OutputFormat(command.format == "jsonl", command.nbest)
     form = lines if callable(lines) else output_format
     arguments = {
-        "nbest": command.nbest,
-        "alignments": command.alignments or is_page,
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
         **command.settings,
     }
+    if not is_page:
+        arguments |= {"nbest": command.nbest, "alignments": command.alignments}
     translate_chunk = ChunkTranslator(
-        lines.name, form, arguments, parser, lines.typed, lines.numbering
+        lines.name,
+        form,
+        arguments,
+        parser,
+        lines.typed,
+        lines.numbering,
+        lines.document,
     )
     conditions = {
         "device": model.device,

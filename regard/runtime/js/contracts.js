@@ -128,7 +128,7 @@ function unbroken(part, dialect) {
 }
 
 function withText(result, text, parts) {
-  const best = { text, tokens: [] };
+  const best = { text, tokens: [], alignments: null };
   return { ...result, ...best, parts, nbest: result.nbest.map((hypothesis) => ({ ...hypothesis, ...best })) };
 }
 

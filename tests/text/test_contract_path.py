@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
-import random
 from string import Formatter
 
 import pytest

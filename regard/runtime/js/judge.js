@@ -1,7 +1,7 @@
 // The judge of the code of translated strings: does what came out keep what went in? Python's judge.py and codes.py of regard/contracts.
 import { firstOf, isAlnum, isBlank, lastOf, quoted } from "./characters.js";
 import { dialectNamed, matched, searched } from "./contract_spans.js";
-import { CONTRACTS } from "./contract_table.js";
+import { CONTRACTS } from "./contract_tables.js";
 import { readMessage } from "./messages.js";
 import { BREAKING, GLUED } from "./text_tables.js";
 

@@ -1,5 +1,5 @@
 """Write the tables by which JavaScript treats texts and search settings as Python does:
-`regard/runtime/js/text_tables.js`, and of contracts `contract_table.js` beside it.
+`regard/runtime/js/text_tables.js`, and of contracts `contract_tables.js` beside it.
 
 Patterns, kinds of spans, rules of letters, lists of words and bounds stand in the modules of Python
 alone.
@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = ROOT / "regard" / "runtime" / "js" / "text_tables.js"
-CONTRACTS = MODULE.with_name("contract_table.js")
+CONTRACTS = MODULE.with_name("contract_tables.js")
 NOT_JUDGED = frozenset(("about", "sentence_end"))
 """Entries of the table of contracts that only the judge of words reads."""
 UNICODE_SPACES = (

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { lengthOf } from "../../regard/runtime/js/characters.js";
 import { dialectNamed, recognised, scan } from "../../regard/runtime/js/contract_spans.js";
-import { CONTRACTS } from "../../regard/runtime/js/contract_table.js";
+import { CONTRACTS } from "../../regard/runtime/js/contract_tables.js";
 import { breaches, codeSpans } from "../../regard/runtime/js/contracts.js";
 import { CaseReader } from "../../regard/runtime/js/letter_case.js";
 import { linePath } from "../../regard/runtime/js/text_path.js";

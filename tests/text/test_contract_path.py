@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
-from random import Random
 from string import Formatter
 
 import pytest
@@ -136,21 +136,21 @@ def test_protected_code_comes_back(line: str) -> None:
     assert protected.render(lines).replace(" ", "") == line.replace(" ", "")
 
 
-def reversed_words(text: str, _random: Random) -> str:
+def reversed_words(text: str, _draw: random.Random) -> str:
     return " ".join(reversed(text.split()))
 
 
-def dropped_words(text: str, random: Random) -> str:
-    return " ".join(word for word in text.split() if random.random() < 0.7)
+def dropped_words(text: str, draw: random.Random) -> str:
+    return " ".join(word for word in text.split() if draw.random() < 0.7)
 
 
-def doubled_words(text: str, random: Random) -> str:
-    return " ".join(word for word in text.split() for _ in range(random.choice((1, 2))))
+def doubled_words(text: str, draw: random.Random) -> str:
+    return " ".join(word for word in text.split() for _ in range(draw.choice((1, 2))))
 
 
-def with_code(text: str, random: Random) -> str:
+def with_code(text: str, draw: random.Random) -> str:
     codes = ("%s", "{x}", "7", "</b>", "\\", "}}")
-    return f"{text} {random.choice(codes)}"
+    return f"{text} {draw.choice(codes)}"
 
 
 @pytest.mark.parametrize("has_links", [True, False])
@@ -158,14 +158,14 @@ def with_code(text: str, random: Random) -> str:
     "change", [reversed_words, dropped_words, doubled_words, with_code]
 )
 def test_no_string_breaks_without_a_mark(
-    change: Callable[[str, Random], str], has_links: bool
+    change: Callable[[str, random.Random], str], has_links: bool
 ) -> None:
-    random = Random(1)
+    draw = random.Random(1)
 
     def decode(request: Request) -> list[Translation]:
         results = []
         for line in request.lines:
-            text = change(line, random)
+            text = change(line, draw)
             links = [(0, word) for word in range(len(text.split()))] * has_links
             part = TranslatedPart(line, text, 0.0)
             results.append(

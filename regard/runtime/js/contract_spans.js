@@ -1,6 +1,6 @@
 // Spans of strings of programs, by dialect; Python's dialects.py, spans.py, numbers.py and recognise.py of regard/contracts.
 import { SPACES } from "./characters.js";
-import { CONTRACTS } from "./contract_table.js";
+import { CONTRACTS } from "./contract_tables.js";
 
 export const PLAIN = "plain";
 export const STAND_IN = "\ue000"; // in the text of a message for an argument or a selector

@@ -1,7 +1,7 @@
 // Contracts of lines: the code that a translation has to keep, and what it has broken of it; Python's regard/text/contracts.py.
 import { strip } from "./characters.js";
 import { dialectNamed, recognised, scan } from "./contract_spans.js";
-import { CONTRACTS } from "./contract_table.js";
+import { CONTRACTS } from "./contract_tables.js";
 import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
@@ -128,7 +128,7 @@ function unbroken(part, dialect) {
 }
 
 function withText(result, text, parts) {
-  const best = { text, tokens: [] };
+  const best = { text, tokens: [], alignments: null };
   return { ...result, ...best, parts, nbest: result.nbest.map((hypothesis) => ({ ...hypothesis, ...best })) };
 }
 

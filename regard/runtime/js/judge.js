@@ -1,7 +1,7 @@
 // The judge of the code of translated strings: does what came out keep what went in? Python's judge.py and codes.py of regard/contracts.
 import { firstOf, isAlnum, isBlank, lastOf, quoted } from "./characters.js";
 import { dialectNamed, matched, searched } from "./contract_spans.js";
-import { CONTRACTS } from "./contract_table.js";
+import { CONTRACTS } from "./contract_tables.js";
 import { readMessage } from "./messages.js";
 import { BREAKING, GLUED } from "./text_tables.js";
 
@@ -18,13 +18,14 @@ export function judgeCode(source, target, dialect) {
   const given = readMessage(target, wanted.dialect);
   if (given.problem && !wanted.problem) return [fault("malformed", target, given.problem)];
   const pairs = [[wanted, given]];
-  const faults = [];
+  const faults = new Map();
+  const add = (one) => faults.set(JSON.stringify(one), one);
   while (pairs.length) {
     const [sourcePart, targetPart] = pairs.pop();
-    faults.push(...codeFaults(sourcePart, targetPart));
-    for (const [theirs, ours] of partners(sourcePart, targetPart)) faults.push(...branchFaults(theirs, ours, pairs));
+    codeFaults(sourcePart, targetPart).forEach(add);
+    for (const [theirs, ours] of partners(sourcePart, targetPart)) [...branchFaults(theirs, ours, pairs)].forEach(add);
   }
-  return [...new Map(faults.map((one) => [JSON.stringify(one), one])).values()];
+  return [...faults.values()];
 }
 
 const fault = (kind, what, detail, span = "") => ({ kind, what, detail, span });

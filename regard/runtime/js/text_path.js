@@ -68,7 +68,7 @@ function* attempt(line, code, taken, rules) {
   const known = texts.map((text) => (isShown ? { line: text } : reader.read(text)));
   const read = texts.length ? yield { texts: known.map((one) => one.line), links: Boolean(taken?.needsLinks) } : [];
   const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
-  const parts = results.map((one) => (taken && code ? withoutCode(one) : one));
+  const parts = results.map((one) => (code ? withoutCode(one) : one));
   const result = taken ? joined(taken, parts, linksOf(line, taken, rules)) : parts[0];
   const isComplete = results.every((one) => one.isComplete);
   return { result, isComplete, broken: breachesOf(line, result, rules) };

@@ -246,6 +246,13 @@ def is_table(name: str) -> bool:
     return any(re.search(pattern, path) for pattern in patterns)
 
 
+def holds_pairs(name: str) -> bool:
+    """Return whether the name of a file says that it holds pairs, and not lines of text."""
+    names = [form.name for form in FORMATS if form.name]
+    patterns = [*names, _SPREADSHEET.pattern, r"(?i)\.tsv(\.gz)?\Z"]
+    return any(re.search(pattern, table_path(name)) for pattern in patterns)
+
+
 def table_path(name: str) -> str:
     """Return the name of a file without that of a sheet, as in words.xlsx#Sheet1."""
     match = _SPREADSHEET.fullmatch(name)

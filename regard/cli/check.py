@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,7 @@ from regard.requests.check_request import CheckCommand
 
 if TYPE_CHECKING:
     from regard.data.checking.check import CheckReport, Judge
-    from regard.data.checking.suspects import Suspect
     from regard.data.file_formats import PairFiles
-    from regard.data.pairs import Pair
 
 TABLES = (".tsv", ".csv")
 """Endings of tables of suspects."""
@@ -92,23 +90,43 @@ def _reports(
 
     Raises DataError, with the causes of all files that cannot be read.
     """
-    from regard.data.checking.check import CheckReport, check_files
-    from regard.data.checking.suspects import KINDS
+    from regard.text.contracts import checked_dialect
 
-    judges = [*_string_judges(command), *_model_judges(command)]
-    reports = dict[str, CheckReport]()
+    checked_dialect(command.dialect or "")
+    models = _model_judges(command)
+    reports: dict[str, CheckReport] = {}
     causes = list[str]()
     for files in corpora:
-        say(f"checking the pairs of {' and '.join(files.names)}")
         try:
-            _refuse_captions(files)
-            report = check_files(files, judges)
+            reports[files.names[-1]] = _report(command, files, models)
         except DataError as problem:
             causes += problem.causes
-        else:
-            reports[files.names[-1]] = report.of_kinds(command.only or [*KINDS])
     DataError.raise_all(causes)
     return reports
+
+
+def _report(
+    command: CheckCommand, files: PairFiles, models: Sequence[Judge]
+) -> CheckReport:
+    """Check a corpus, its strings of programs too if a dialect is given or its entries have
+    flags.
+    """
+    from regard.data.checking.check import check_files
+    from regard.data.checking.suspects import KINDS
+    from regard.data.file_formats import flags_of_pairs
+    from regard.evaluation.broken_strings import StringJudge
+
+    _refuse_captions(files)
+    say(f"checking the pairs of {' and '.join(files.names)}")
+    strings = StringJudge(command.dialect, flags_of_pairs(files))
+    judges = [*models]
+    if strings.name is not None or strings.flags:
+        judges.insert(0, strings)
+    report = check_files(files, judges).of_kinds(command.only or [*KINDS])
+    if command.format != "text":
+        for note in strings.notes:
+            say(f"{files.names[-1]}: {note}")
+    return replace(report, notes=(*report.notes, *strings.notes))
 
 
 def _write(report: CheckReport, table: Path) -> None:
@@ -154,25 +172,6 @@ def _refuse_captions(files: PairFiles) -> None:
                 "and `regard check` compares translations; train with `regard train --images "
                 f"FOLDER --captions {name}`, or name the columns of translations (`columns=`)"
             )
-
-
-def _string_judges(command: CheckCommand) -> Iterator[Judge]:
-    """Yield the judge of strings of programs, if it is wanted."""
-    name = command.dialect
-    if name is None:
-        return
-    from regard.evaluation.broken_strings import broken_strings, dialect_of
-    from regard.text.contracts import AUTO
-
-    if name != AUTO:
-        dialect_of(name, ())  # refused before the pairs are read
-
-    def judge(pairs: Sequence[Pair]) -> list[Suspect]:
-        dialect = dialect_of(name, pairs)
-        say(f"strings are judged as {dialect}")
-        return broken_strings(pairs, dialect)
-
-    yield judge
 
 
 def _model_judges(command: CheckCommand) -> list[Judge]:

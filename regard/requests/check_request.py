@@ -72,7 +72,8 @@ class CheckCommand:
     dialect: Annotated[
         str | None,
         Option(
-            "Also judge translated strings of programs: auto, or c, python, icu, fluent, html …"
+            "Also judge translated strings of programs: auto (by the flags of a PO file, else by "
+            "all its strings), or c, python-brace, icu, fluent, html …"
         ),
     ] = None
     only: Annotated[

@@ -109,7 +109,8 @@ def test_strings_of_programs_are_judged(regard: Command) -> None:
     assert "%%" not in line
 
     assert regard.ended(f"{call} --strict").status == 1
-    assert "judged as c" in regard(call.replace("--dialect c", "--dialect auto")).err
+    recognised = regard(call.replace("--dialect c", "--dialect auto")).lines
+    assert "3 strings judged as c (recognised from all together)" in recognised
     regard.fails("check de.c,1.tsv --dialect d", because="dialect 'd' is not known")
 
 
@@ -165,6 +166,21 @@ def test_each_file_of_pairs_is_checked_by_itself(translated: Command) -> None:
     ]
     assert regard(call.replace("cs.po de.xlf", "de.po")).out
     assert regard(call.replace("broken string", "garbled")).out
+
+
+def test_flags_of_a_catalogue_name_the_dialects_of_its_entries(
+    translated: Command,
+) -> None:
+    flagged = f"#, c-format\n{CATALOGUE.format('Smazat?')}"
+    Path("flagged.po").write_text(flagged, encoding="utf-8")
+    done = translated("check flagged.po --format github")
+    assert "flagged.po: 1 string judged as c (by flag)" in done.err
+    (line,) = done.lines
+    assert line.startswith("::warning file=flagged.po,line=1,title=broken string::")
+    lines = translated("check flagged.po cs.po --dialect auto").lines
+    assert "1 string judged as c (by flag)" in lines
+    assert "1 string judged as plain (recognised from all together)" in lines
+    assert "2 strings judged as c (recognised from all together)" in lines
 
 
 def test_all_causes_of_several_files_are_named(translated: Command) -> None:

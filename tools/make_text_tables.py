@@ -99,7 +99,7 @@ def _escaped(text: str) -> str:
     )
 
 
-ANCHORED = ("languageCode", "initial", "clitic", "digraph")
+ANCHORED = ("languageCode", "initial", "clitic", "digraph", "particle")
 """Patterns that are looked for at the start of a text alone."""
 
 
@@ -114,7 +114,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         spans,
         text,
     )
-    from regard.text import casing, mnemonics
+    from regard.text import casing, mnemonics, particles
     from regard.text.markup import document, projection
 
     return {
@@ -143,6 +143,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         "labelEnd": mnemonics._SENTENCE_END,
         "letter": mnemonics._LETTER,
         "noLatin": mnemonics._NO_LATIN,
+        "particle": particles._PARTICLE,
         "atom": document._ATOM,
         "escapedBreak": document._ESCAPED_BREAK,
         "separatedNumber": projection._NUMBER,
@@ -152,7 +153,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
 def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
     from regard.data import copy_tokens, letter_case, spans
-    from regard.text import casing, mnemonics, protected_line
+    from regard.text import casing, mnemonics, particles, protected_line
     from regard.text.markup import document, elements, projection, tagged_sentence
 
     return {
@@ -170,6 +171,7 @@ def values() -> dict[str, Any]:
         "LONGEST_LABEL": mnemonics.LONGEST,
         "FEW_WORDS": mnemonics.FEW_WORDS,
         "SMALL_WORDS": sorted(mnemonics._SMALL),
+        "PARTICLES": particles.PARTICLES,
         "GREEK_DROPPED": "".join(map(chr, letter_case._Greek._DROPPED)),
         "TITLE_LETTERS": title_letters(),
         "LETTER_CASES": letter_cases(),

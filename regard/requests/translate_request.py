@@ -54,8 +54,8 @@ class TranslateCommand:
     dialect: Annotated[
         str,
         Option(
-            "Keep the contracts of strings of programs: auto, or c, python, icu, html …; a string "
-            "that would break stays as it was.",
+            "Keep the contracts of strings of programs: auto, or c, python-brace, icu, html …; a "
+            "string that would break stays as it was.",
         ),
     ] = ""
     strict: Annotated[

@@ -14,6 +14,9 @@ import reference
 from repository.pages import DOCS, ROOT, read
 
 from regard.attention import SCORES
+from regard.contracts.dialects import table
+from regard.contracts.judge import judge
+from regard.text.contracts import BREACHES
 from regard.training import Recipe
 
 COMMANDS = dict(reference.command_tree())
@@ -121,3 +124,14 @@ def test_every_export_of_the_module_is_described() -> None:
     for name in names:
         declared = rf"^export (?:function|class|const) {name}\b"
         assert re.search(declared, types, re.MULTILINE), name
+
+
+def test_the_table_of_dialects_has_a_string_of_each() -> None:
+    shown = reference.dialects()
+    for name, dialect in table()["dialects"].items():
+        assert f"| `{name}` |" in shown
+        example = dialect["example"]
+        assert example.replace("|", r"\|") in shown
+        assert not BREACHES & {fault.kind for fault in judge(example, example, name)}
+        assert BREACHES & {fault.kind for fault in judge(example, "A cat.", name)}
+    assert all(f"`{flag}`" in shown for flag in table()["flags"])

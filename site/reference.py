@@ -338,9 +338,9 @@ def dialects() -> str:
     rows = ["| `--dialect` | flags in a PO file | example |", "|---|---|---|"]
     for name, dialect in table()["dialects"].items():
         flags = [f"`{flag}`" for flag, own in table()["flags"].items() if own == name]
-        fence = "``" if "`" in dialect["example"] else "`"
-        example = f"{fence}{dialect['example']}{fence}".replace("|", r"\|")
-        rows.append(f"| `{name}` | {', '.join(flags)} | {example} |")
+        example = dialect["example"].replace("|", r"\|")
+        code = f"`` {example} ``" if "`" in example else f"`{example}`"
+        rows.append(f"| `{name}` | {', '.join(flags)} | {code} |")
     return "\n".join(rows)
 
 

@@ -11,6 +11,7 @@ from functools import cache
 
 import pytest
 import reference
+from markdown_it import MarkdownIt
 from repository.pages import DOCS, ROOT, read
 
 from regard.attention import SCORES
@@ -127,11 +128,12 @@ def test_every_export_of_the_module_is_described() -> None:
 
 
 def test_the_table_of_dialects_has_a_string_of_each() -> None:
-    shown = reference.dialects()
+    tokens = MarkdownIt().enable("table").parse(reference.dialects())
+    inline = [child for token in tokens for child in token.children or ()]
+    shown = {child.content for child in inline if child.type == "code_inline"}
     for name, dialect in table()["dialects"].items():
-        assert f"| `{name}` |" in shown
         example = dialect["example"]
-        assert example.replace("|", r"\|") in shown
+        assert {name, example} <= shown
         assert not BREACHES & {fault.kind for fault in judge(example, example, name)}
         assert BREACHES & {fault.kind for fault in judge(example, "A cat.", name)}
-    assert all(f"`{flag}`" in shown for flag in table()["flags"])
+    assert table()["flags"].keys() <= shown

@@ -44,6 +44,7 @@ NOT_STREAMED = (
     "format",
     "keep",
     "dialect",
+    "max_characters",
     "output",
     "resume",
     "cluster",
@@ -103,6 +104,7 @@ def translate(command: TranslateCommand) -> None:
         "alignments": command.alignments or is_page,
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
+        "max_characters": command.max_characters,
         **command.settings,
     }
     translate_chunk = ChunkTranslator(
@@ -134,7 +136,9 @@ def translate(command: TranslateCommand) -> None:
         _finish(sink, lines, command.run, report)
     model.keep_export()
     if command.strict and broken:
-        say(f"{counted(broken, 'string')} would break, and stand as they were")
+        say(
+            f"{counted(broken, 'string')} would break or be too long; the warnings say why"
+        )
         raise typer.Exit(1)
 
 

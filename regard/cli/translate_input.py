@@ -23,6 +23,7 @@ NOT_FOR_PAGES = (
     "format",
     "keep",
     "dialect",
+    "max_characters",
     "resume",
     "cluster",
     "column",

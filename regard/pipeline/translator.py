@@ -13,6 +13,7 @@ from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineWarning, UsageError
 from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
+from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.text_path import (
@@ -98,6 +99,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "",
+        max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay
@@ -113,6 +115,8 @@ class Translator(ABC):
         - `dialect`: keep the contracts of strings of programs in this dialect, such as c, icu or
           html, or for auto in that of each line: a sentence whose code would be broken stands as it
           was, and the translation is `broken`.
+        - `max_characters`: the best hypothesis of the beam that has at most so many characters, and
+          keeps what its line has; if there is none, the best translation stands and is `broken`.
         - `search` overrides the model's search settings.
 
         Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
@@ -126,6 +130,7 @@ class Translator(ABC):
             constraints=constraints,
             keep=keep,
             dialect=dialect,
+            max_characters=max_characters,
             **search,
         )
         translations = call.run()
@@ -142,6 +147,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "",
+        max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate lines as `translate` does, but without warnings of notes.
@@ -153,14 +159,21 @@ class Translator(ABC):
             problems_of_types(FLAG, {"alignments": alignments, "readings": readings})
         )
         wanted = Wanted(nbest, alignments, readings)
-        decoder = self._decoder(len(lines), wanted, constraints, search)
+        decoded = wanted
+        if max_characters is not None:
+            check_limit(max_characters, wanted, search.get("sample"))
+            decoded = Wanted(search.get("beam") or self.search.beam)
+        decoder = self._decoder(len(lines), decoded, constraints, search)
         rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
         if dialect:
             # Imported late, since most texts are no strings of programs.
             from regard.text.contracts import checked_dialect
 
             rules = replace(rules, dialect=checked_dialect(dialect))
-        return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
+        path = lines_path(lines, rules, decoder.free)
+        if max_characters is not None:
+            path = limited_path(path, lines, rules, max_characters)
+        return TranslationCall(path, decoder)
 
     def begin_texts(
         self,

@@ -60,8 +60,18 @@ class TranslateCommand:
     ] = ""
     strict: Annotated[
         bool,
-        Option("With --dialect: end with status 1 if a string would break."),
+        Option(
+            "With --dialect or --max-characters: end with status 1 if a string would break or is "
+            "too long."
+        ),
     ] = False
+    max_characters: Annotated[
+        int | None,
+        Option(
+            "Most characters of a translation: the best of the beam that is short enough.",
+            least=1,
+        ),
+    ] = None
     with_: With = ()
     input: Annotated[
         Literal["auto", "text", "jsonl", "html", "xml"],

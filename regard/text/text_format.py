@@ -13,7 +13,7 @@ from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_path import Path, PathRules, lines_path
-from regard.text.translation import Translation
+from regard.text.translation import Translation, hypotheses_at
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,7 @@ def _joined_text(
     text = layout.put(lines)
     alternatives = list[str]()
     for rank in range(1, nbest):
-        hypotheses = list[Translation]()
-        for line in lines:
-            ranked = line.nbest or (line,)
-            hypotheses.append(ranked[min(rank, len(ranked) - 1)])
-        alternative = layout.put(hypotheses)
+        alternative = layout.put(hypotheses_at(lines, rank))
         if alternative != text and alternative not in alternatives:
             alternatives.append(alternative)
     return TranslatedText(text, tuple(alternatives), tuple(layout.lines), lines)

@@ -24,7 +24,12 @@ from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
-from regard.text.translation import TranslatedPart, Translation, join_parts
+from regard.text.translation import (
+    TranslatedPart,
+    Translation,
+    hypotheses_at,
+    join_parts,
+)
 
 if TYPE_CHECKING:
     from regard.contracts.faults import Fault
@@ -511,8 +516,7 @@ def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translati
     if not protected.needs_links and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
 
-    lines = [AlignedLine(part.text, part.alignments) for part in parts]
-    text = protected.render(lines).strip()
+    text = _rendered(protected, parts)
     joined = join_parts(parts, [f"{source} " for source in protected.lines], False)
     restored = tuple(
         _restored_part(part, copies)
@@ -522,9 +526,25 @@ def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translati
     tokens = tuple(map(copies.restore, joined.tokens))
     doubtful = any(part.doubtful for part in restored)
     notes = tuple(map(copies.restore, joined.notes))
+    nbest = [
+        replace(hypothesis, text=_rendered(protected, hypotheses_at(parts, rank)))
+        for rank, hypothesis in enumerate(joined.nbest)
+    ]
     return replace(
-        joined, text=text, tokens=tokens, parts=restored, doubtful=doubtful, notes=notes
+        joined,
+        text=text,
+        tokens=tokens,
+        parts=restored,
+        doubtful=doubtful,
+        notes=notes,
+        nbest=tuple(nbest),
     )
+
+
+def _rendered(protected: ProtectedLine, parts: Sequence[Translation]) -> str:
+    """Return the translated line of the translations of its parts."""
+    lines = [AlignedLine(part.text, part.alignments) for part in parts]
+    return protected.render(lines).strip()
 
 
 def _restored_part(part: TranslatedPart, copies: Copies) -> TranslatedPart:

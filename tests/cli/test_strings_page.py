@@ -71,6 +71,9 @@ def test_the_commands_of_the_page_run(example_folder: Command, call: str) -> Non
         assert done.status == 0
         count = len(lines_of("strings.ko.txt") if "--output" in call else done.lines)
         assert count == 3
+        if "--max-characters" in call:
+            for value in map(json.loads, done.lines):
+                assert len(value["text"]) <= 40 or value["broken"]
         return
 
     assert done.status == ("--strict" in call)

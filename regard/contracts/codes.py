@@ -1,4 +1,6 @@
-"""Faults of spans: lost, doubled, invented, altered, glued, out of their pair or place."""
+"""Faults of spans, and of single signs: lost, doubled, invented, altered, glued, out of their pair
+or place.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,13 @@ Keys = Counter[tuple[str, str]]
 
 
 def code_faults(source: Part, target: Part) -> Iterator[Fault]:
-    """Yield the faults of the spans of a part."""
+    """Yield the faults of the spans and signs of a part."""
     yield from _count_faults(source, target)
     yield from _pair_faults(source, target)
     yield from _glue_faults(source, target)
     yield from _place_faults(source, target)
     yield from _raw_faults(source, target)
+    yield from _sign_faults(source.prose, target.prose)
 
 
 def _count(part: Part) -> Keys:
@@ -49,8 +52,9 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
     _excuse_numbers(source, target, lost, extra)
     _excuse_numbers(target, source, extra, lost)
     gone, come = _texts(source, lost), _texts(target, extra)
-    for _, text in gone & come:
-        yield Fault("moved", text, "stands for another argument than in the source")
+    for kind, text in gone & come:
+        detail = "stands for another argument than in the source"
+        yield Fault("moved", text, detail, kind)
     known = {span.text for span in source.spans}
     for kind in dict.fromkeys(kind for kind, _ in gone | come):
         former = [
@@ -61,13 +65,16 @@ def _count_faults(source: Part, target: Part) -> Iterator[Fault]:
         ]
         for one, other in zip_longest(former, later):
             if one and other:
-                yield Fault("altered", one, f"has become {other}")
+                yield Fault("altered", one, f"has become {other}", kind)
             elif one:
-                yield Fault("lost", one, "occurs less often than in the source")
+                detail = "occurs less often than in the source"
+                yield Fault("lost", one, detail, kind)
             elif other in known:
-                yield Fault("doubled", other, "occurs more often than in the source")
+                detail = "occurs more often than in the source"
+                yield Fault("doubled", other, detail, kind)
             else:
-                yield Fault("invented", str(other), "does not occur in the source")
+                detail = "does not occur in the source"
+                yield Fault("invented", str(other), detail, kind)
 
 
 def _texts(part: Part, keys: Keys) -> Keys:
@@ -96,11 +103,11 @@ def _excuse_numbers(one: Part, other: Part, missing: Keys, given: Keys) -> None:
             del missing[kind, number], given[later]
 
 
-def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
+def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], list[str]]:
     """Return spans with the pair that encloses each, those without a partner, and empty pairs."""
     enclosing = Counter[tuple[str, str]]()
     unpaired = []
-    empty = set()
+    empty = list[str]()
     opened: list[Span] = []
     for span in part.spans:
         closes = opened and opened[-1].name == span.name
@@ -111,7 +118,7 @@ def _nest(part: Part) -> tuple[Counter[tuple[str, str]], list[Span], set[str]]:
                 continue
             start = opened.pop()
             if not part.text[start.end : span.start].strip():
-                empty.add(start.key)
+                empty.append(start.key)
             continue
         if span.kind != "number" and not span.rule.free:
             enclosing[span.key, opened[-1].key if opened else ""] += 1
@@ -127,14 +134,15 @@ def _pair_faults(source: Part, target: Part) -> Iterator[Fault]:
     given, unpaired, target_empty = _nest(target)
     for span in unpaired:
         yield Fault("unpaired", span.text, "has no partner, or crosses another pair")
-    for key in sorted(target_empty - empty):
-        yield Fault("unpaired", key, "has nothing between it and its partner")
+    for key in dict.fromkeys(target_empty):
+        if key not in empty:
+            yield Fault("unpaired", key, "has nothing between it and its partner")
     moved = () if unpaired else given - wanted
     lost = {key for key, _ in wanted - given}
     for key, pair in moved:
         if key in lost:
             position = f"stands inside {pair}" if pair else "stands outside its pair"
-            yield Fault("moved", key, f"{position}, unlike in the source")
+            yield Fault("moved", key, f"{position}, unlike in the source", "tag")
 
 
 def _glue(part: Part) -> Iterator[tuple[str, str, str, str]]:
@@ -165,10 +173,10 @@ def _glue_faults(source: Part, target: Part) -> Iterator[Fault]:
             yield Fault("glued", text, f"has {letter!r} directly {side} it")
 
 
-def _firsts(part: Part) -> dict[str, str]:
-    """Return the texts, by their keys, of the marks at the beginning that have to stand there."""
+def _firsts(part: Part) -> dict[str, Span]:
+    """Return the marks, by their keys, at the beginning that have to stand there."""
     return {
-        span.key: span.text
+        span.key: span
         for span in part.spans
         if span.rule.anchor and not part.text[: span.start].strip()
     }
@@ -176,9 +184,10 @@ def _firsts(part: Part) -> dict[str, str]:
 
 def _place_faults(source: Part, target: Part) -> Iterator[Fault]:
     firsts = _firsts(target)
-    for key, text in _firsts(source).items():
+    for key, span in _firsts(source).items():
         if key not in firsts:
-            yield Fault("moved", text, "has to stand at the beginning")
+            detail = "has to stand at the beginning"
+            yield Fault("moved", span.text, detail, span.kind)
 
 
 def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
@@ -187,6 +196,16 @@ def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
         is_raw = compiled(raw).search(source.prose)
         if match and escaped in source.text and not is_raw:
             remedy = f"; write {escaped}" if escaped else ""
-            yield Fault(
-                "escape", match[0], f"needs an escape, as in the source{remedy}"
-            )
+            detail = f"needs an escape, as in the source{remedy}"
+            yield Fault("escape", match[0], detail, "escape")
+
+
+def _sign_faults(source: str, target: str) -> Iterator[Fault]:
+    code_signs = table()["code_signs"]
+    for sign, words in table()["signs"].items():
+        wanted, given = source.count(sign), target.count(sign)
+        if given + sum(map(target.count, words)) < wanted:
+            yield Fault("lost", sign, "is a sign that the source has")
+        is_counted = wanted or sign in code_signs
+        if is_counted and given > wanted + sum(map(source.count, words)):
+            yield Fault("invented", sign, "is a sign that the source has not")

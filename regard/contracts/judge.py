@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from regard.contracts.codes import code_faults
 from regard.contracts.dialects import PLAIN, get_dialect, table
@@ -12,6 +12,8 @@ from regard.contracts.messages import Part, Selector, read
 from regard.contracts.prose import prose_faults
 
 Pairs = list[tuple[Part, Part]]
+PartFaults = Callable[[Part, Part], list[Fault]]
+"""Faults that a part of a string has beside a part of its source."""
 
 
 def judge(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
@@ -20,6 +22,17 @@ def judge(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
     `dialect` is a dialect of `dialects.json` or the flag of a file format, such as `c-format`. A
     source that is malformed in its dialect is judged as plain text.
     """
+    return _faults(source, target, dialect, _all_faults)
+
+
+def judge_code(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
+    """Return the faults of the code of a translation, without those of its words."""
+    return _faults(source, target, dialect, _code_faults)
+
+
+def _faults(
+    source: str, target: str, dialect: str, part_faults: PartFaults
+) -> list[Fault]:
     wanted = read(source, get_dialect(dialect))
     given = read(target, wanted.dialect)
     if given.problem and not wanted.problem:
@@ -28,14 +41,18 @@ def judge(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
     faults = list[Fault]()
     while pairs:
         source_part, target_part = pairs.pop()
-        faults += _part_faults(source_part, target_part)
-        for theirs, ours in _selectors(source_part, target_part):
-            faults += _branch_faults(theirs, ours, pairs)
+        faults += part_faults(source_part, target_part)
+        for selectors in _selectors(source_part, target_part):
+            faults += _branch_faults(*selectors, pairs, part_faults)
     return list(dict.fromkeys(faults))
 
 
-def _part_faults(source: Part, target: Part) -> list[Fault]:
+def _all_faults(source: Part, target: Part) -> list[Fault]:
     return [*code_faults(source, target), *prose_faults(source, target)]
+
+
+def _code_faults(source: Part, target: Part) -> list[Fault]:
+    return [*code_faults(source, target)]
 
 
 def _selectors(source: Part, target: Part) -> Iterator[tuple[Selector, Selector]]:
@@ -48,7 +65,9 @@ def _selectors(source: Part, target: Part) -> Iterator[tuple[Selector, Selector]
             yield selector, ours[selector.head].pop()
 
 
-def _branch_faults(source: Selector, target: Selector, pairs: Pairs) -> Iterator[Fault]:
+def _branch_faults(
+    source: Selector, target: Selector, pairs: Pairs, part_faults: PartFaults
+) -> Iterator[Fault]:
     """Yield the lost and invented branches, and add those to compare to `pairs`."""
     categories = {*table()["categories"]} - {source.default}
     wanted = dict(source.branches)
@@ -61,7 +80,7 @@ def _branch_faults(source: Selector, target: Selector, pairs: Pairs) -> Iterator
         elif key in categories:
             default = wanted[source.default]
             partners = (wanted.get(key, default), default)
-            best = min(partners, key=lambda partner: len(_part_faults(partner, part)))
+            best = min(partners, key=lambda partner: len(part_faults(partner, part)))
             pairs.append((best, part))
         else:
             yield Fault("branch", key, f"is a branch that {source.head} does not have")

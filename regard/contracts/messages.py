@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from regard.contracts.dialects import (
     PLAIN,
@@ -65,6 +66,24 @@ def read(text: str, dialect: Dialect) -> Part:
         return Part(text, plain, scan(text, plain), [], str(error))
 
 
+class Syntax(NamedTuple):
+    """Stretch of a text that is syntax of a message; if it `divides`, it parts two texts."""
+
+    start: int
+    end: int
+    divides: bool
+
+
+def syntax(text: str, dialect: Dialect) -> list[Syntax]:
+    """Return the syntax of a message in its order; none if it is malformed."""
+    parser = _Parser(to_ascii_digits(text), dialect)
+    try:
+        parser.parse()
+    except MalformedMessage:
+        return []
+    return parser.syntax
+
+
 class _Frame:
     """Message under construction: the whole string, or the branch `key` of a selector."""
 
@@ -98,6 +117,7 @@ class _Parser:
         self.dialect = dialect
         self.position = 0
         self.frames = [_Frame()]
+        self.syntax: list[Syntax] = []
 
     def parse(self) -> Part:
         """Return the parts of the message."""
@@ -116,6 +136,7 @@ class _Parser:
     def _read_token(self, grammar: Grammar, match: re.Match[str]) -> None:
         token = match[0]
         frame = self.frames[-1]
+        objects = len(frame.objects)
         is_inner = frame.selector and not grammar.closed
         if token == "{":
             self._read_argument(grammar, match.start())
@@ -133,6 +154,9 @@ class _Parser:
             self._open_branch(grammar, frame.selector, start)
         else:
             frame.add_text(token)
+        divides = self.frames[-1] is not frame
+        if divides or len(frame.objects) > objects:
+            self.syntax.append(Syntax(match.start(), self.position, divides))
 
     def _read_argument(self, grammar: Grammar, start: int) -> None:
         if match := compiled(grammar.selector).match(self.text, start):

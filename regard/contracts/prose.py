@@ -34,7 +34,6 @@ _SHORT = 0.7
 
 def prose_faults(source: Part, target: Part) -> Iterator[Fault]:
     """Yield the faults of the words of a part."""
-    yield from _sign_faults(source.prose, target.prose)
     yield from _copy_faults(source.prose, target.prose)
     yield from _repetition_faults(source.prose, target.prose)
     yield from _length_faults(source.prose, target.prose)
@@ -47,17 +46,6 @@ def prose_faults(source: Part, target: Part) -> Iterator[Fault]:
 def _shown(text: str) -> str:
     """Return a text as messages have it: with … for spans."""
     return _MASKED.sub("…", text)
-
-
-def _sign_faults(source: str, target: str) -> Iterator[Fault]:
-    code_signs = table()["code_signs"]
-    for sign, words in table()["signs"].items():
-        wanted, given = source.count(sign), target.count(sign)
-        if given + sum(map(target.count, words)) < wanted:
-            yield Fault("lost", sign, "is a sign that the source has")
-        is_counted = wanted or sign in code_signs
-        if is_counted and given > wanted + sum(map(source.count, words)):
-            yield Fault("invented", sign, "is a sign that the source has not")
 
 
 def _copy_faults(source: str, target: str) -> Iterator[Fault]:

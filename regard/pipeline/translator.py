@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineWarning, UsageError
-from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
@@ -26,6 +25,7 @@ from regard.text.text_path import (
     checked_keep,
     first_reading,
     lines_path,
+    marked,
     run_path,
 )
 from regard.text.translation import TranslatedPart, Translation, as_text, as_texts
@@ -98,7 +98,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
@@ -112,9 +112,9 @@ class Translator(ABC):
           given RE2 patterns in lines without constraints, and lines in capitals are read in letters
           that the model knows. If nbest, alignments or readings are asked for, this holds for at
           most two placeholders of a line, by the model's copy tokens.
-        - `dialect`: keep the contracts of strings of programs in this dialect, such as c, icu or
-          html, or for auto in that of each line: a sentence whose code would be broken stands as it
-          was, and the translation is `broken`.
+        - `dialect`: of the strings, such as c, icu or html; auto: what each line speaks for. A
+          translation that breaks the code of its line is `broken`, and the sentence stands as it
+          was; if more than the best text is asked for, or `keep` is False, it is only marked.
         - `max_characters`: the best hypothesis of the beam that has at most so many characters, and
           keeps what its line has; if there is none, the best translation stands and is `broken`.
         - `search` overrides the model's search settings.
@@ -146,7 +146,7 @@ class Translator(ABC):
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
-        dialect: str = "",
+        dialect: str = "auto",
         max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
@@ -165,7 +165,7 @@ class Translator(ABC):
             decoded = Wanted(search.get("beam") or self.search.beam)
         decoder = self._decoder(len(lines), decoded, constraints, search)
         rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
-        if dialect:
+        if dialect != "auto":
             # Imported late, since most texts are no strings of programs.
             from regard.text.contracts import checked_dialect
 
@@ -250,16 +250,13 @@ class Translator(ABC):
         final_text = result.text
         if len(final_text) > len(yielded):
             yield final_text[len(yielded) :]
-        all_notes = list(result.notes)
-        note = spans_note(line, final_text, rules.user_patterns)
-        if note:
-            all_notes.append(note)
         parts = list[TranslatedPart]()
         if line.strip():
             parts.append(TranslatedPart(line.strip(), final_text, 0.0))
         translation = Translation(
-            final_text, (), 0.0, parts=tuple(parts), notes=tuple(all_notes)
+            final_text, (), 0.0, parts=tuple(parts), notes=result.notes
         )
+        translation = marked(line, translation, rules, may_change=False)
         return translation.with_doubts(self.doubts, None)
 
     def trace(

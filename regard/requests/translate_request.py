@@ -54,16 +54,13 @@ class TranslateCommand:
     dialect: Annotated[
         str,
         Option(
-            "Keep the contracts of strings of programs: auto, or c, python-brace, icu, html …; a "
-            "string that would break stays as it was.",
+            "Dialect of strings of programs: c, python-brace, icu, html …, or auto, as each line "
+            "is; a string that would break stays as it was.",
         ),
-    ] = ""
+    ] = "auto"
     strict: Annotated[
         bool,
-        Option(
-            "With --dialect or --max-characters: end with status 1 if a string would break or is "
-            "too long."
-        ),
+        Option("End with status 1 if a string would break, or is too long."),
     ] = False
     max_characters: Annotated[
         int | None,

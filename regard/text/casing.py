@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.data.letter_case import LONGEST_WORD, PLAIN, LetterCase, letter_case
+from regard.data.spans import Span
 from regard.data.text import nfc
 from regard.text.mnemonics import Encode
 
@@ -17,7 +18,7 @@ TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Fewest words of a title, and smallest share of its words with a capital; other lines are names or
 labels.
 """
-LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<")
+LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<\s*")
 """Code of the target language, which begins a line for a model with several target languages."""
 _WORD = lazy_pattern(
     "[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*"
@@ -28,8 +29,22 @@ _START = lazy_pattern(
 )
 """The first word of a sentence and the next one, with the text before them."""
 _SPECIAL = lazy_pattern("<(?:0x[0-9A-F]{2}|/?s|unk)>")
+_OTHER_SCRIPT = lazy_pattern(
+    "[\u0370-\u1fff\u2c00-\u2fff\u3040-\ud7ff\uf900-\ufdff\ufe70-\ufefe"
+    "\U00010000-\U0001efff\U00020000-\U0003ffff]+"
+)
+"""Letters and signs of a word in another script than the Latin one."""
 _CACHED = 10_000
 """Maximum number of words in the cache of known spellings."""
+
+
+def split_language_code(line: str) -> tuple[str, str]:
+    """Return the code of the target language at the beginning of a line, with the space after it,
+    and the rest of the line.
+    """
+    match = LANGUAGE_CODE.match(line)
+    end = match.end() if match else 0
+    return line[:end], line[end:]
 
 
 class KnownCase(NamedTuple):
@@ -86,6 +101,7 @@ class CaseReader:
         self.encode = encode
         self._languages = languages
         self._known_words = dict[str, str]()
+        self._foreign_letters = dict[str, bool]()
 
     @cached_property
     def source(self) -> LetterCase:
@@ -96,6 +112,27 @@ class CaseReader:
     def target(self) -> LetterCase:
         """Case rules of the target language."""
         return letter_case(self._languages[1])
+
+    def foreign_words(self, line: str) -> list[Span]:
+        """Return the words, joined by spaces, in letters of which the model knows none.
+
+        Latin and most accents are not looked at. A letter is unknown if it is read as its bytes.
+        """
+        spans = list[Span]()
+        for match in _OTHER_SCRIPT.finditer(line):
+            if not all(map(self._is_foreign, match[0])):
+                continue
+            start, end = match.span()
+            if spans and line[spans[-1].end : start] == " ":
+                start = spans.pop().start
+            spans.append(Span(start, end, "foreign"))
+        return spans
+
+    def _is_foreign(self, letter: str) -> bool:
+        if letter not in self._foreign_letters:
+            # Known letters take one token, or two with that of the space before the word.
+            self._foreign_letters[letter] = len(self.encode(letter)) > 2
+        return self._foreign_letters[letter]
 
     def read(self, line: str) -> KnownCase:
         """Convert each word of a line in capitals, or of a title, to known letters.

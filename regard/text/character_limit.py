@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.common.arguments import WHOLE, describe
-from regard.common.errors import UsageError, repetition_note
-from regard.data.spans import spans_note
-from regard.text.text_path import Path, PathRules, Wanted
+from regard.common.errors import UsageError
+from regard.text.text_path import Path, PathRules, Wanted, marked
 from regard.text.translation import TranslatedPart, Translation
 
 
@@ -61,9 +60,10 @@ def _within(
         return best
     for hypothesis in result.nbest:
         is_complete = hypothesis.is_complete or not result.is_complete
-        is_short = len(hypothesis.text) <= limit
-        if is_short and is_complete and _keeps(line, hypothesis.text, rules):
-            return _chosen(hypothesis, best, line, rules)
+        if len(hypothesis.text) <= limit and is_complete:
+            chosen = marked(line, hypothesis, rules, may_change=False)
+            if not chosen.broken:
+                return _with_rest(chosen, best)
     note = (
         f"the translation has {len(result.text)} characters, and the limit is {limit}: no "
         "hypothesis of the beam is short enough and keeps what its line has; widen the beam, or "
@@ -72,41 +72,20 @@ def _within(
     return replace(best, broken=True, notes=(*best.notes, note))
 
 
-def _keeps(line: str, text: str, rules: PathRules) -> bool:
-    """Return whether a translation has the spans of its line, and keeps the contract of its
-    dialect.
+def _with_rest(chosen: Translation, best: Translation) -> Translation:
+    """Return a chosen hypothesis with what it has in common with the best translation: notes on
+    the line, its only part and its doubt.
     """
-    if spans_note(line, text, rules.user_patterns) is not None:
-        return False
-    if not rules.dialect:
-        return True
-    # Imported late, since most texts are no strings of programs.
-    from regard.text.contracts import breaches
-
-    return not breaches(line, text, rules.dialect)
-
-
-def _chosen(
-    hypothesis: Translation, best: Translation, line: str, rules: PathRules
-) -> Translation:
-    """Return a hypothesis as the translation of its line, without the notes that are about the
-    best one.
-    """
-    part = TranslatedPart(
-        line.strip(), hypothesis.text, hypothesis.score, best.doubtful
-    )
-    outdated = {spans_note(line, best.text, rules.user_patterns)}
-    if best.repetition:
-        outdated.add(repetition_note(best.repetition))
-    notes = [note for note in best.notes if note not in outdated]
-    if best.broken:
-        notes = notes[:-1]  # the last says what the best translation breaks
-    if hypothesis.repetition:
-        notes.append(repetition_note(hypothesis.repetition))
+    # Notes on repetition and on what is broken come last, and are about the best one.
+    about_line = best.notes[: len(best.notes) - bool(best.repetition) - best.broken]
+    if chosen.is_complete != best.is_complete:
+        about_line = ()
+    source = " ".join(part.source for part in best.parts)
+    part = TranslatedPart(source, chosen.text, chosen.score, best.doubtful)
     return replace(
-        hypothesis,
+        chosen,
         parts=(part,),
         doubtful=best.doubtful,
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys((*about_line, *chosen.notes))),
         source_tokens=best.source_tokens,
     )

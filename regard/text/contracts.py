@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from regard.contracts.dialects import get_dialect, table
+from regard.contracts.dialects import Dialect, get_dialect, table
 from regard.contracts.faults import Fault
-from regard.contracts.judge import judge
+from regard.contracts.judge import judge_code
+from regard.contracts.messages import syntax
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
 from regard.data.spans import Span, find_spans
-from regard.data.text import INVISIBLE
-from regard.text.protected_line import CodeSpan, ProtectedLine, in_markup
+from regard.data.text import INVISIBLE, nfc
+from regard.text.casing import split_language_code
+from regard.text.protected_line import (
+    CodeSpan,
+    FindSpans,
+    ProtectedLine,
+    disjoint,
+    in_markup,
+    no_spans,
+)
 from regard.text.translation import TranslatedPart, Translation
 
-BREACHES = frozenset(
-    {
-        "lost",
-        "doubled",
-        "invented",
-        "altered",
-        "moved",
-        "glued",
-        "unpaired",
-        "branch",
-        "malformed",
-        "escape",
-    }
-)
-"""Kinds of faults that break a string; other faults are of its words."""
 AUTO = "auto"
 """Stands for the dialect that each line speaks for by itself."""
-NUMBER, SIGN = "number", "symbol"
-CODE = re.compile(r"[^\d\s.,'’:/-]")
-"""A sign that numbers do not have."""
-JOINED = frozenset({NUMBER, SIGN, "unit"})
+NUMBER, SIGN, OWN = "number", "symbol", "own"
+CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
+"""Signs that are code even if no rule knows them; # is written before numbers as a word is."""
+DOUBLED_QUOTE = "''"
+"""Apostrophe of a message in text."""
+JOINED = frozenset({NUMBER, SIGN, "unit", "percent"})
 """Kinds of spans that are one if they stand beside a number."""
+OPENING = " \u00a0([{<\"'“„‚‘«‹¿¡/=+-–—"
+"""Characters that belong to the code after them if the texts beside it are apart."""
+CLOSING = OPENING + ")]}>”’»›.,;:!?…*_|"
+"""Characters that belong to the code before them."""
 SHOWN = 3
 """Faults that a note names."""
 
@@ -50,8 +50,8 @@ def _recognised(line: str) -> str:
 
 
 def checked_dialect(dialect: str) -> str:
-    """Return the name of a dialect, `auto`, or nothing. Raises UsageError for other names."""
-    return get_dialect(dialect).name if dialect not in ("", AUTO) else dialect
+    """Return the name of a dialect, or `auto`. Raises UsageError for other names."""
+    return dialect if dialect == AUTO else get_dialect(dialect).name
 
 
 def dialect_of(line: str, dialect: str) -> str:
@@ -59,59 +59,81 @@ def dialect_of(line: str, dialect: str) -> str:
     return _recognised(line) if dialect == AUTO else dialect
 
 
-def breaches(line: str, translation: str, dialect: str = AUTO) -> list[Fault]:
-    """Return the faults by which a translation breaks the contract of its line; none if the line
-    has no code.
+def breaches(
+    line: str, translation: str, dialect: str = AUTO, own: object = None
+) -> list[Fault]:
+    """Return the faults by which a translation breaks the contract of its line, and those of the
+    spans of a user's patterns. In a line without code, numbers and signs are words.
     """
-    if not code_spans(line, dialect):
-        return []
-    faults = judge(line, translation, dialect_of(line, dialect))
-    return [fault for fault in faults if fault.kind in BREACHES]
+    faults = judge_code(line, translation, dialect_of(line, dialect))
+    if faults and not code_spans(line, dialect):
+        faults = [fault for fault in faults if fault.breaks_programs]
+    return [*faults, *_own_faults(line, translation, own)]
 
 
-def is_of_number(fault: Fault) -> bool:
-    """Return whether a fault is of a number, and not of code."""
-    return not CODE.search(fault.what)
+def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:
+    """Yield the spans of a user's patterns that are lost or invented."""
+    if own is None:
+        return
+    wanted, given = (
+        Counter(
+            text[start:end] for start, end, kind in find_spans(text, own) if kind == OWN
+        )
+        for text in map(nfc, (line, translation))
+    )
+    for text in wanted - given:
+        yield Fault("lost", text, "occurs less often than in the source")
+    for text in given - wanted:
+        yield Fault("invented", text, "occurs more often than in the source")
 
 
-def breaks_code(line: str, translation: str, dialect: str = AUTO) -> bool:
-    """Return whether a translation breaks code of its line, and not only numbers."""
-    return not all(map(is_of_number, breaches(line, translation, dialect)))
+def _breaks_programs(faults: list[Fault]) -> bool:
+    return any(fault.breaks_programs for fault in faults)
 
 
 def describe_breaches(faults: list[Fault]) -> str:
     """Say in a note what is broken."""
     shown = "; ".join(f"{fault.what} {fault.detail}" for fault in faults[:SHOWN])
     rest = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
-    return f"the translation does not keep what its line has: {shown}{rest}"
+    return f"the translation does not keep what its line has: {shown}{rest}; mend it by hand"
 
 
-def code_spans(line: str, dialect: str = AUTO, own: object = None) -> list[CodeSpan]:
+def code_spans(
+    line: str,
+    dialect: str = AUTO,
+    own: object = None,
+    foreign: FindSpans = no_spans,
+) -> list[CodeSpan]:
     """Return the code of a line in order: what the contracts of its dialect know, then what
-    `find_spans` finds, then single signs. Signs beside a number are part of it.
+    `find_spans` finds, words that the model cannot read, and single signs. Signs beside a number
+    are part of it.
     """
     rules = get_dialect(dialect_of(line, dialect))
     contract = [
         span
         for span in scan(line, rules)
-        if span.end > span.start and not span.rule.free
+        if span.end > span.start and not span.rule.free and span.kind != NUMBER
     ]
-    spans = [*_paired(contract), *map(CodeSpan, find_spans(line, own))]
-    is_counted = bool(rules.grammar and rules.grammar.counted)
-    signs = {*table()["signs"]} - {"#"} | ({"#"} if is_counted else set())
+    spans = [
+        *_message_spans(line, rules),
+        *_paired(contract),
+        *map(CodeSpan, find_spans(line, own)),
+        *map(CodeSpan, foreign(line)),
+    ]
     spans += (
         CodeSpan(Span(start, start + 1, SIGN))
         for start, letter in enumerate(line)
-        if letter in signs
+        if letter in CODE_SIGNS
     )
-    taken = [False] * len(line)
-    free = list[CodeSpan]()
-    for code in spans:
-        start, end, _ = code.span
-        if not any(taken[start:end]):
-            taken[start:end] = [True] * (end - start)
-            free.append(code)
-    return _with_signs(sorted(free, key=lambda code: code.span.start))
+    return _with_signs(disjoint(spans, len(line)))
+
+
+def _message_spans(line: str, rules: Dialect) -> Iterator[CodeSpan]:
+    """Yield the syntax of a message with branches or arguments."""
+    for start, end, divides in syntax(line, rules):
+        if line[start:end] != DOUBLED_QUOTE:
+            kind = "message" if divides else "placeholder"
+            yield CodeSpan(Span(start, end, kind))
 
 
 def _with_signs(spans: list[CodeSpan]) -> list[CodeSpan]:
@@ -150,31 +172,45 @@ def _paired(spans: list[ContractSpan]) -> Iterator[CodeSpan]:
 
 
 def protect_code(
-    line: str, dialect: str = AUTO, own: object = None
+    line: str,
+    dialect: str = AUTO,
+    own: object = None,
+    foreign: FindSpans = no_spans,
+    apart: bool = False,
 ) -> ProtectedLine | None:
     """Replace all code of a line, by the contract of its dialect, by tags in XML; return None if
-    it has none.
+    it has none. `apart`: the texts between are translated by themselves.
     """
     line = INVISIBLE.sub("", line)
-    spans = code_spans(line, dialect, own)
-    return in_markup(line, spans, sentences=False) if spans else None
+    spans = code_spans(line, dialect, own, foreign)
+    if apart:
+        spans = [*_widened(line, spans)]
+    return in_markup(line, spans, sentences=False, apart=apart) if spans else None
 
 
-def mark_broken(
+def _widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
+    """Yield spans with the brackets, quotes and the like beside them, which belong to no text."""
+    end = 0
+    limits = [*(code.span.start for code in spans[1:]), len(line)]
+    for code, limit in zip(spans, limits, strict=True):
+        start = end + len(line[end : code.span.start].rstrip(OPENING))
+        behind = line[code.span.end : limit]
+        end = limit - len(behind.lstrip(CLOSING))
+        yield code._replace(span=Span(start, end, code.span.kind))
+
+
+def keep_source(
     result: Translation, line: str, dialect: str, faults: list[Fault]
 ) -> Translation:
-    """Return a translation that breaks the contract of its line, marked; the parts whose code it
-    would break stand as they were. Where numbers alone differ, the translation stands, since it
-    breaks no program.
+    """Return a translation in which the parts whose code it breaks stand as they were. One that
+    breaks no program, since only numbers, signs or names differ, stands.
     """
-    notes = (*result.notes, describe_breaches(faults))
-    result = replace(result, broken=True, notes=notes)
-    if all(is_of_number(fault) for fault in faults):
+    if not _breaks_programs(faults):
         return result
     whole = line.strip()
     parts = [_unbroken(part, dialect) for part in result.parts]
     text = _with_texts(result, parts)
-    if text is None or breaks_code(whole, text, dialect):
+    if text is None or _breaks_programs(breaches(whole, text, dialect)):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score)]
     return replace(result, text=text, tokens=(), parts=tuple(parts))
@@ -182,8 +218,9 @@ def mark_broken(
 
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
     """Return a part as it was if its translation would break its code."""
-    if breaks_code(part.source, part.text, dialect):
-        return part._replace(text=part.source.strip())
+    _, source = split_language_code(part.source)
+    if _breaks_programs(breaches(source, part.text, dialect)):
+        return part._replace(text=source.strip())
     return part
 
 

@@ -5,7 +5,7 @@ translation.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,12 +26,34 @@ If there are more, models leave out most of them, and translate the remaining te
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 
 
+FindSpans = Callable[[str], Sequence[Span]]
+
+
+def no_spans(_line: str) -> Sequence[Span]:
+    """Find nothing."""
+    return ()
+
+
 class CodeSpan(NamedTuple):
     """A span of code; `pair` numbers the pair that it opens or closes, if it does."""
 
     span: Span
     pair: int | None = None
     closes: bool = False
+
+
+def disjoint(spans: Iterable[CodeSpan], length: int) -> list[CodeSpan]:
+    """Return spans of a line of this length in order, without those that overlap earlier ones of
+    the argument.
+    """
+    taken = [False] * length
+    kept = list[CodeSpan]()
+    for code in spans:
+        start, end, _ = code.span
+        if not any(taken[start:end]):
+            taken[start:end] = [True] * (end - start)
+            kept.append(code)
+    return sorted(kept, key=lambda code: code.span.start)
 
 
 @dataclass(frozen=True)
@@ -81,18 +103,22 @@ def protect_line(
     copies: str = "",
     own: object = None,
     kinds: Collection[str] = KEPT,
+    foreign: FindSpans = no_spans,
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if it has none.
 
     `sentences`: translate each sentence by itself. `copies`: the characters of the model's copy
     tokens, which replace spans if these are few and no tags. `own`: the compiled patterns of a
-    user's spans. `kinds`: the kinds of spans to replace.
+    user's spans. `kinds`: the kinds of spans to replace. `foreign` finds words that the model
+    cannot read.
     """
     # Models do not read invisible characters; beside a span, one would count as a letter.
     line = INVISIBLE.sub("", line)
-    spans = [span for span in find_spans(line, own) if span.kind in kinds]
-    if not spans:
+    hidden = [span for span in find_spans(line, own) if span.kind in kinds]
+    codes = disjoint(map(CodeSpan, [*hidden, *foreign(line)]), len(line))
+    if not codes:
         return None
+    spans = [code.span for code in codes]
 
     texts = tuple(line[start:stop] for start, stop, _ in spans)
     may_copy = not any(span.kind in NOT_COPIED for span in spans)
@@ -102,11 +128,15 @@ def protect_line(
         layout = split_text(with_tokens, sentences=sentences)
         return ProtectedLine(layout, texts, Copies.of(line, ranges, copies))
 
-    return in_markup(line, [CodeSpan(span) for span in spans], sentences)
+    return in_markup(line, codes, sentences)
 
 
-def in_markup(line: str, spans: Sequence[CodeSpan], sentences: bool) -> ProtectedLine:
-    """Replace spans by tags in XML."""
+def in_markup(
+    line: str, spans: Sequence[CodeSpan], sentences: bool, apart: bool = False
+) -> ProtectedLine:
+    """Replace spans by tags in XML; if they are `apart`, the texts between them are translated by
+    themselves.
+    """
     # Imported late, since few lines have such spans.
     from regard.text.markup.document import parse_markup
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
@@ -121,7 +151,7 @@ def in_markup(line: str, spans: Sequence[CodeSpan], sentences: bool) -> Protecte
     ):
         name = tag_name(text) if span.kind == "tag" else ""
         # The texts before and after a `kept-part` are translated separately.
-        if span.kind == "message" or name in LINE_TAGS:
+        if apart or span.kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
         elif pair is not None:
             mark = f"<{'/' * closes}pair-{pair}>"

@@ -12,7 +12,7 @@ from regard.data.sentences import split_text
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import parse_markup
 from regard.text.markup.elements import MarkupOptions
-from regard.text.text_path import Path, PathRules, lines_path
+from regard.text.text_path import Path, PathRules, lines_path, without_code
 from regard.text.translation import Translation, hypotheses_at
 
 
@@ -116,7 +116,7 @@ def texts_path(
     results = list[TranslatedText]()
     for layout in layouts:
         lines = tuple(
-            _without_code(line, code_words)
+            without_code(line, code_words)
             for line in islice(translations, len(layout.lines))
         )
         results.append(_joined_text(layout, lines, rules.wanted.nbest))
@@ -158,19 +158,3 @@ def _joined_text(
         if alternative != text and alternative not in alternatives:
             alternatives.append(alternative)
     return TranslatedText(text, tuple(alternatives), tuple(layout.lines), lines)
-
-
-def _without_code(line: Translation, words: int) -> Translation:
-    """Remove the words of the language code, which the text does not have, from alignments."""
-    if not (words and line.alignments):
-        return line
-    links = tuple(
-        (source - words, target)
-        for source, target in line.alignments
-        if source >= words
-    )
-    return replace(
-        line,
-        alignments=links,
-        nbest=tuple(_without_code(hypothesis, words) for hypothesis in line.nbest),
-    )

@@ -14,14 +14,13 @@ from regard.data.copy_tokens import Copies
 from regard.data.spans import (
     KEPT,
     KEPT_ON_RETRY,
-    differing_spans,
     may_have_spans,
     own_pattern,
-    spans_note,
 )
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
-from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
+from regard.text.casing import CaseReader, KnownCase, split_language_code
+from regard.text.escapes import NO_ESCAPES, read_escapes
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
 from regard.text.translation import (
@@ -88,14 +87,14 @@ class PathRules:
 
     `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
-    `auto`: that of each line; empty: no contract is.
+    `auto`: that of each line.
     """
 
     reader: CaseReader
     copies: str = ""
     keep: Keep = True
     wanted: Wanted = BEST_TEXT
-    dialect: str = ""
+    dialect: str = "auto"
 
     @property
     def user_patterns(self) -> object:
@@ -181,7 +180,7 @@ def lines_path(
     for number, line in enumerate(lines):
         may_change = rules.keep and free[number]
         if may_change and (patterns or not _is_plain(line, rules.reader)):
-            paths[number] = _line_path(line, rules, patterns)
+            paths[number] = _line_path(line, rules)
             advance(number, ())
         else:
             pending[number] = _LineRequest((line,))
@@ -195,8 +194,8 @@ def lines_path(
                 advance(number, translations)
             elif translations:
                 (result,) = translations
-                note = _note(lines[number], result, patterns)
-                results[number] = _with_notes(result, note)
+                may_change = bool(rules.keep) and free[number]
+                results[number] = marked(lines[number], result, rules, may_change)
     return [results[number] for number in range(len(lines))]
 
 
@@ -257,91 +256,98 @@ def _decoded(
 
 
 def _is_plain(line: str, reader: CaseReader) -> bool:
-    """Return whether the model reads a line unchanged: it has no span, no mnemonic and no
-    capitals.
+    """Return whether the model reads a line unchanged: it has no span, no mnemonic, no capitals and
+    no foreign words.
     """
-    return not may_have_spans(line) and reader.read(line).line == line
+    if may_have_spans(line) or reader.foreign_words(line):
+        return False
+    return reader.read(line).line == line
 
 
 class _Outcome(NamedTuple):
-    """A translation with the number of its faults, such as lost spans, the note on them, and those
-    that break the line.
-    """
+    """A translation with the faults by which it breaks the contract of its line."""
 
     result: Translation
-    faults: int
-    note: str | None
     breaches: list[Fault]
 
+    @property
+    def faults(self) -> tuple[int, bool]:
+        """Number of faults, and whether the translation was cut; the smaller, the better."""
+        return len(self.breaches), not self.result.is_complete
 
-def _line_path(line: str, rules: PathRules, patterns: object) -> _LinePath:
-    """Translate one line, and translate it again as long as its spans differ.
 
-    Retries leave numbers, keys and symbols unprotected, and at last use word links instead of copy
-    tokens. The translation with the fewest faults is returned.
+def _line_path(line: str, rules: PathRules) -> _LinePath:
+    """Translate one line, and translate it again as long as it breaks its contract.
+
+    Retries leave numbers, keys and symbols unprotected, then use word links instead of copy tokens,
+    then take all code out, and at last translate the texts between it by themselves. The
+    translation with the fewest faults is returned.
     """
-    label = line
+    code, text = "", line
+    if rules.wanted.is_text:
+        code, text = split_language_code(line)
+    label = text
     mnemonic = ""
+    escapes = NO_ESCAPES
     if not rules.wanted.readings:  # readings show the text that the model has read
-        label, mnemonic = strip_mnemonic(line, rules.reader.encode)
-    protected = _protected(label, rules.copies, patterns, KEPT)
+        label, mnemonic = strip_mnemonic(text, rules.reader.encode)
+    if rules.wanted.is_text:
+        label, escapes = read_escapes(label)
+    translate = partial(_try, label, code, rules)
+    protected = _protected(label, rules.copies, rules, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
-    best = yield from _try(label, protected, rules, patterns, is_retry=False)
+    best = yield from translate(protected, is_retry=False)
     assert best is not None, "the first try has translations"
 
     for protect in _further_tries(label, rules, best):
         previous = protected
         protected = protect()
-        if not best.faults or protected == previous:  # the result would be the same
+        # Of the same text the result would be the same.
+        if not any(best.faults) or protected == previous:
             continue
-        outcome = yield from _try(label, protected, rules, patterns, is_retry=True)
+        outcome = yield from translate(protected, is_retry=True)
         if outcome is None:
             break
-        if outcome.faults < best.faults:
-            best = outcome
+        best = min(best, outcome, key=lambda candidate: candidate.faults)
 
     result = best.result
     if mnemonic:
-        result = _with_mnemonic(result, line, mnemonic, rules.reader)
-    if best.breaches and rules.wanted.is_text:
-        from regard.text.contracts import mark_broken
-
-        return mark_broken(result, line, rules.dialect, best.breaches)
-    return _with_notes(result, best.note)
+        result = _with_mnemonic(result, text, mnemonic, rules.reader)
+    result = escapes.restore(result)
+    return _marked(text, result, rules, best.breaches, may_change=True)
 
 
 def _further_tries(
     line: str, rules: PathRules, first: _Outcome
 ) -> list[Callable[[], ProtectedLine | None]]:
     """Return what protects the line in each retry."""
-    if not rules.wanted.is_text or not first.faults:
+    if not rules.wanted.is_text or not any(first.faults):
         return []
-    patterns = rules.user_patterns
     if len(line) <= LONG:
-        tries: list[Callable[[], ProtectedLine | None]] = [
-            partial(_protected, line, rules.copies, patterns, KEPT_ON_RETRY),
-            partial(_protected, line, "", patterns, KEPT_ON_RETRY),
+        return [
+            partial(_protected, line, rules.copies, rules, KEPT_ON_RETRY),
+            partial(_protected, line, "", rules, KEPT_ON_RETRY),
+            partial(_protected_code, line, rules, apart=False),
+            partial(_protected_code, line, rules, apart=True),
         ]
-        if rules.dialect:
-            tries.append(partial(_protected_code, line, rules.dialect, patterns))
-        return tries
     if first.result.is_complete:
         return []
-    return [partial(_protected, line, "", patterns, KEPT)]
+    return [partial(_protected, line, "", rules, KEPT)]
 
 
 def _try(
     line: str,
-    protected: ProtectedLine | None,
+    code: str,
     rules: PathRules,
-    patterns: object,
+    protected: ProtectedLine | None,
     is_retry: bool,
 ) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
-    """Translate the parts of a line, in letters that the model knows; return None if there is no
-    time.
+    """Translate the parts of a line, in letters that the model knows, each after the code of the
+    target language; return None if there is no time.
     """
-    texts = (line,) if protected is None else protected.lines
+    lines = (line,) if protected is None else protected.lines
+    texts = [f"{code}{text}" for text in lines]
     cases = [rules.reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
@@ -354,20 +360,54 @@ def _try(
         restored_case(translation, case, text)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    result = parts[0] if protected is None else _joined(protected, parts)
-    note = _note(line, result, patterns)
-    broken: list[Fault] = []
-    if rules.dialect and may_have_spans(line):
-        # Imported late, since most texts are no strings of programs.
-        from regard.text.contracts import breaches
+    if protected is None:
+        result = parts[0]
+    else:
+        words = len(code.split())
+        result = _joined(protected, [without_code(part, words) for part in parts])
+    return _Outcome(result, _breaches(line, result, rules))
 
-        broken = breaches(line, result.text, rules.dialect)
-    faults = 2 * len(broken)
-    if note:
-        faults += 2 * sum(map(len, differing_spans(line, result.text, patterns)))
-    if not all(part.is_complete for part in parts):
-        faults += 1
-    return _Outcome(result, faults, note, broken)
+
+def _breaches(line: str, result: Translation, rules: PathRules) -> list[Fault]:
+    """Return the faults by which a translation breaks the contract of its line."""
+    _, line = split_language_code(line)
+    own = rules.user_patterns
+    if not (own or may_have_spans(line) or may_have_spans(result.text)):
+        return []
+    # Imported late, since most texts have no code.
+    from regard.text.contracts import breaches
+
+    return breaches(line, result.text, rules.dialect, own)
+
+
+def marked(
+    line: str, result: Translation, rules: PathRules, may_change: bool
+) -> Translation:
+    """Return the only translation of a line with its notes, marked if it breaks the contract of the
+    line, and replaced by the line if it `may_change`.
+    """
+    return _marked(line, result, rules, _breaches(line, result, rules), may_change)
+
+
+def _marked(
+    line: str,
+    result: Translation,
+    rules: PathRules,
+    faults: list[Fault],
+    may_change: bool,
+) -> Translation:
+    if result.repetition:
+        note = repetition_note(result.repetition)
+        result = replace(result, notes=(*result.notes, note))
+    if not faults:
+        return result
+    from regard.text.contracts import describe_breaches, keep_source
+
+    note = describe_breaches(faults)
+    result = replace(result, broken=True, notes=(*result.notes, note))
+    if not may_change or not rules.wanted.is_text:
+        return result
+    return keep_source(result, line, rules.dialect, faults)
 
 
 def first_reading(
@@ -379,7 +419,7 @@ def first_reading(
     """
     if not rules.keep:
         return line, lambda translation: translation
-    protected = _protected(line, rules.copies, rules.user_patterns, KEPT)
+    protected = _protected(line, rules.copies, rules, KEPT)
     if protected is None or not _is_copied(line, protected):
         case = rules.reader.read(line)
         return case.line, lambda translation: restored_case(translation, case, line)
@@ -393,30 +433,41 @@ def first_reading(
 
 
 def _protected(
-    line: str, copies: str, patterns: object, kinds: Collection[str]
+    line: str, copies: str, rules: PathRules, kinds: Collection[str]
 ) -> ProtectedLine | None:
-    """Replace the spans of a line; return None if there are none.
-
-    Nothing is replaced either if all parts of the line but the first would lack its language code.
-    """
-    protected = protect_line(
-        line, sentences=False, copies=copies, own=patterns, kinds=kinds
+    """Replace the spans of a line; return None if there are none."""
+    return protect_line(
+        line,
+        sentences=False,
+        copies=copies,
+        own=rules.user_patterns,
+        kinds=kinds,
+        foreign=rules.reader.foreign_words,
     )
-    if protected is None:
-        return None
-    if len(protected.lines) > 1 and LANGUAGE_CODE.match(line):
-        return None
-    return protected
 
 
-def _protected_code(line: str, dialect: str, patterns: object) -> ProtectedLine | None:
+def _protected_code(line: str, rules: PathRules, apart: bool) -> ProtectedLine | None:
     """Replace all code of a line, as `_protected` does with spans."""
     from regard.text.contracts import protect_code
 
-    protected = protect_code(line, dialect, patterns)
-    if protected is None or (len(protected.lines) > 1 and LANGUAGE_CODE.match(line)):
-        return None
-    return protected
+    foreign = rules.reader.foreign_words
+    return protect_code(line, rules.dialect, rules.user_patterns, foreign, apart)
+
+
+def without_code(line: Translation, words: int) -> Translation:
+    """Remove the words of the language code, which the text does not have, from alignments."""
+    if not (words and line.alignments):
+        return line
+    links = tuple(
+        (source - words, target)
+        for source, target in line.alignments
+        if source >= words
+    )
+    return replace(
+        line,
+        alignments=links,
+        nbest=tuple(without_code(hypothesis, words) for hypothesis in line.nbest),
+    )
 
 
 def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
@@ -427,29 +478,6 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
         return False
     # Words of invisible characters alone would not be counted.
     return not INVISIBLE.search(line)
-
-
-def _note(line: str, result: Translation, patterns: object) -> str | None:
-    """Return a note on spans that a translation has lost or invented; None if there are none."""
-    if (
-        patterns is None
-        and not may_have_spans(line)
-        and not may_have_spans(result.text)
-    ):
-        return None
-    return spans_note(line, result.text, patterns)
-
-
-def _with_notes(result: Translation, note: str | None) -> Translation:
-    """Return a translation with the notes on its repetition and on its spans."""
-    if note is None and result.repetition is None:
-        return result
-    notes = list(result.notes)
-    if result.repetition:
-        notes.append(repetition_note(result.repetition))
-    if note:
-        notes.append(note)
-    return replace(result, notes=tuple(notes))
 
 
 def _mapped(

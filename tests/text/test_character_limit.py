@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from regard.common.errors import UsageError
-from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.text_path import (
@@ -85,7 +84,7 @@ def test_a_hypothesis_without_the_code_of_its_line_is_not_taken() -> None:
     assert "%s" in result.text
 
 
-@pytest.mark.parametrize("dialect", ["", "auto"])
+@pytest.mark.parametrize("dialect", ["python-brace", "auto"])
 def test_code_is_put_back_into_each_hypothesis(dialect: str) -> None:
     """The parts around three spans are translated by themselves."""
     line = "Ab {x} cd {y} ef {z}"
@@ -103,30 +102,36 @@ def finished(result: Translation) -> Path[list[Translation]]:
     return [result]
 
 
-@pytest.mark.parametrize("dialect", ["", "auto"])
-def test_notes_on_what_the_best_translation_loses_go_with_it(dialect: str) -> None:
+@pytest.mark.parametrize("repetition", [None, ("again", 3)])
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_notes_on_the_best_translation_go_with_it(
+    is_broken: bool, repetition: tuple[str, int] | None
+) -> None:
     line = "Open {x} now"
-    ranked = [
-        Translation(text, (), 0.0, notes=())
-        for text in ("Up now again", "Up now", "{x} up")
-    ]
-    note = spans_note(line, ranked[0].text)
-    assert note is not None
-    notes = ("the line was split", note)
-    best = replace(ranked[0], notes=notes, nbest=tuple(ranked))
-    if dialect:
-        notes = (notes[0], "the translation does not keep what its line has")
-        best = replace(best, text=line, notes=notes, broken=True)
-    rules = PathRules(READER, dialect=dialect)
-
-    for limit, text in ((99, best.text), (6, "{x} up"), (5, best.text)):
-        path = limited_path(finished(best), [line], rules, limit)
+    texts = ("Up {x} now again", "Up now", "{x} up")
+    ranked = [Translation(text, (), 0.0) for text in texts]
+    notes = ("the line was split", *["again"] * bool(repetition), *["x"] * is_broken)
+    best = replace(
+        ranked[0],
+        nbest=tuple(ranked),
+        notes=notes,
+        broken=is_broken,
+        repetition=repetition,
+    )
+    for limit, text in ((99, texts[0]), (6, texts[2]), (5, texts[0])):
+        path = limited_path(finished(best), [line], RULES, limit)
         (result,) = run_path(path, lambda _: None)
         assert result.text == text
         kept = notes[:1] if limit == 6 else notes
         assert result.notes[: len(kept)] == kept
         assert len(result.notes) == len(kept) + (limit == 5)
-        assert result.broken == (limit == 5 or (limit == 99 and bool(dialect)))
+        assert result.broken == (limit == 5 or (limit == 99 and is_broken))
+
+
+def test_escapes_are_those_of_the_line_in_each_hypothesis() -> None:
+    result = limited("It isn\\'t {x}", ["* and so on", "*"], 13)
+    assert result.text == "It isn\\'t {x}"
+    assert not result.broken
 
 
 def test_limits_go_with_the_best_text_alone() -> None:

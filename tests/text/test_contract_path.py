@@ -67,9 +67,15 @@ def test_what_a_try_invents_is_never_given() -> None:
     assert fields == ["file"]
 
 
-def test_a_line_without_code_is_no_contract() -> None:
+def test_code_is_not_invented_in_a_line_without_code() -> None:
     result, tries = translated("Open it now", lambda text: f"{text} {{path}}")
-    assert (result.text, result.broken, tries) == ("Open it now {path}", False, 1)
+    assert (result.text, result.broken, tries) == ("Open it now", True, 1)
+
+
+def test_in_a_line_without_code_numbers_and_signs_are_words() -> None:
+    for text in ("There are 5 dogs", "That is half: 50 %", "It costs 7 €"):
+        result, tries = translated("A line of words", lambda _, text=text: text)
+        assert (result.text, result.broken, tries) == (text, False, 1)
 
 
 def test_where_a_number_is_lost_the_translation_stands_marked() -> None:

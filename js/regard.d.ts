@@ -49,6 +49,8 @@ export interface TranslateOptions extends Options {
    * ids as prefix, with which the letters and marks of a line stay as they are, too.
    */
   keep?: boolean;
+  /** Dialect of strings of programs, such as "c", "icu" or "html", or the flag of a file format; "auto", the default: what each line speaks for. */
+  dialect?: string;
 }
 
 export type Role = "encoder" | "cross" | "decoder";
@@ -151,7 +153,12 @@ export interface Translation extends Hypothesis {
    * validated with, or a part has letters, or more pairs of neighbouring tokens, that training has not seen.
    */
   doubtful: boolean;
-  /** What you may want to tell about the line: that it was split, that spans are lost or invented, that a text is repeated. */
+  /**
+   * The translation breaks code of its line. If only the best text was asked for, and lines were not taken as they are, the line stands,
+   * or those of its sentences that would break, unless only numbers, signs or names differ.
+   */
+  broken: boolean;
+  /** What you may want to tell about the line: that it was split, what code it breaks, that a text is repeated. */
   notes: string[];
   /** The search, if `trace` asked for it and the line was not split. */
   steps: Step[];

@@ -1,5 +1,5 @@
 """Write the tables by which JavaScript treats texts and search settings as Python does:
-`regard/runtime/js/text_tables.js`.
+`regard/runtime/js/text_tables.js`, and of contracts `contract_table.js` beside it.
 
 Patterns, kinds of spans, rules of letters, lists of words and bounds stand in the modules of Python
 alone.
@@ -21,6 +21,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = ROOT / "regard" / "runtime" / "js" / "text_tables.js"
+CONTRACTS = MODULE.with_name("contract_table.js")
+NOT_JUDGED = frozenset(("about", "sentence_end"))
+"""Entries of the table of contracts that only the judge of words reads."""
 UNICODE_SPACES = (
     r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -114,11 +117,12 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         spans,
         text,
     )
-    from regard.text import casing, mnemonics, particles
+    from regard.text import casing, escapes, mnemonics, particles
     from regard.text.markup import document, projection
 
     return {
         "spans": spans._PATTERN,
+        "spanSign": spans._SIGN,
         "messagePart": spans._MESSAGE_PART,
         "copies": copy_tokens._COPIES,
         "invisible": text.INVISIBLE,
@@ -144,6 +148,9 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         "letter": mnemonics._LETTER,
         "noLatin": mnemonics._NO_LATIN,
         "particle": particles._PARTICLE,
+        "otherScript": casing._OTHER_SCRIPT,
+        "doubledQuote": escapes._DOUBLED,
+        "singleQuote": escapes._SINGLE,
         "atom": document._ATOM,
         "escapedBreak": document._ESCAPED_BREAK,
         "separatedNumber": projection._NUMBER,
@@ -152,8 +159,9 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
 
 def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
+    from regard.contracts import codes, faults
     from regard.data import copy_tokens, letter_case, spans
-    from regard.text import casing, mnemonics, particles, protected_line
+    from regard.text import casing, contracts, mnemonics, particles, protected_line
     from regard.text.markup import document, elements, projection, tagged_sentence
 
     return {
@@ -161,9 +169,14 @@ def values() -> dict[str, Any]:
         "KEPT_ON_RETRY": sorted(spans.KEPT_ON_RETRY - {"own"}),
         "NOT_COPIED": sorted(copy_tokens.NOT_COPIED),
         "MOST_COPIED": protected_line.MOST_COPIED,
-        "SHOWN": spans.SHOWN,
         "COPY_CHARACTERS": copy_tokens.COPY_CHARACTERS,
         "OPENING": copy_tokens._OPENING,
+        "APART_OPENING": contracts.OPENING,
+        "APART_CLOSING": contracts.CLOSING,
+        "JOINED_CODE": sorted(contracts.JOINED),
+        "SHOWN": contracts.SHOWN,
+        "BREAKING": sorted(faults._BREAKING),
+        "GLUED": sorted(codes._GLUED),
         "TITLE_WORDS": casing.TITLE_WORDS,
         "TITLE_SHARE": casing.TITLE_SHARE,
         "LONGEST_WORD": letter_case.LONGEST_WORD,
@@ -262,6 +275,24 @@ def module() -> str:
     return "\n".join((head, compiled, "", *others, ""))
 
 
+def contracts_module() -> str:
+    """Return the text of the module of contracts.
+
+    It makes the table when it is first called, so that texts without code cost nothing.
+    """
+    from regard.contracts.dialects import table
+
+    judged = {key: value for key, value in table().items() if key not in NOT_JUDGED}
+    compact = json.dumps(judged, ensure_ascii=False, separators=(",", ":"))
+    return (
+        "// Spans of strings of programs, of regard/contracts/dialects.json. "
+        "Written by tools/make_text_tables.py.\n\n"
+        "let contracts;\n\n"
+        f"export const CONTRACTS = () => (contracts ??= {compact});\n"
+    )
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     MODULE.write_text(module(), encoding="utf-8")
+    CONTRACTS.write_text(contracts_module(), encoding="utf-8")

@@ -151,7 +151,7 @@ NESTED: dict[str, list[tuple[str, list[str]]]] = {
     "messageformat": [
         ("{0,choice,0#No cups are clean|1#One cup is clean|1<{0} cups are clean}", ["{0}"]),
         ("{1} has {0,choice,0#no plums|1#one plum|1<{0} plums} in the bag.", ["{1}", "{0}"]),
-        ("It isn''t raining in {0}.", ["''", "{0}"]),
+        ("It isn''t raining in {0}.", ["{0}"]),
     ],
     "fluent": [
         ("{ $n -> [one] A goose is here. *[other] { $n } geese are here. }", ["{ $n }"]),
@@ -222,16 +222,18 @@ def fill(
     return {"dialect": dialect, "text": text, "spans": spans}
 
 
-def make() -> list[dict[str, Any]]:
-    """Return all lines, without repetition, the dialects in turns."""
+def make(count: int = LINES, seed: int = SEED) -> list[dict[str, Any]]:
+    """Return lines without repetition, the dialects in turns; fewer if no more are drawn."""
     path = HERE / "handwritten.jsonl"
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     texts = {line["text"] for line in lines}
-    random_source = random.Random(SEED)
-    while len(lines) < LINES:
+    random_source = random.Random(seed)
+    tries = 0
+    while len(lines) < count and tries < 20 * count:
         for dialect in CODES:
+            tries += 1
             line = draw(random_source, dialect)
-            if line["text"] not in texts and len(lines) < LINES:
+            if line["text"] not in texts and len(lines) < count:
                 texts.add(line["text"])
                 lines.append(line)
     return lines

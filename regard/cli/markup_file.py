@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from regard.common.errors import DataError
 from regard.pipeline.bulk import Lines
 from regard.text.aligned_line import AlignedLine
-from regard.text.markup.document import parse_markup
+from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Kind
 
@@ -31,7 +31,9 @@ class Page(Lines):
     the last one.
     """
 
-    def __init__(self, file: str, kind: Kind, sentences: bool = True) -> None:
+    document: MarkupDocument
+
+    def __init__(self, file: str, kind: Kind, options: MarkupOptions) -> None:
         super().__init__(file, _LONGEST, keep_ends=True)
         text = "".join(self._read())
         encoding = _ENCODING.search(text, 0, 4096)
@@ -39,21 +41,23 @@ class Page(Lines):
             raise DataError(
                 f"{self.name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
             )
-        self._document = parse_markup(text, kind, MarkupOptions(sentences=sentences))
+        self.document = parse_markup(text, kind, options)
         self._translations = list[AlignedLine]()
         self.name = f"the sentences of {self.name}"
         self.typed = False
 
     def __iter__(self) -> Iterator[str]:
         # With no sentence, an empty line makes sure that the page is written.
-        return iter(self._document.lines or ("",))
+        return iter(self.document.lines or ("",))
 
     def __call__(self, label: int | str, result: Translation) -> str:  # noqa: ARG002
         """Add the translation of a sentence; return the translated page after the last one, and an
         empty string before.
         """
-        self._translations.append(AlignedLine(result.text, result.alignments))
-        count = len(self._document.lines)
+        self._translations.append(
+            AlignedLine(result.text, result.alignments, result.markup)
+        )
+        count = len(self.document.lines)
         if len(self._translations) < count:
             return ""
-        return self._document.render(self._translations[:count])
+        return self.document.render(self._translations[:count])

@@ -100,15 +100,24 @@ def translate(command: TranslateCommand) -> None:
     output_format = OutputFormat(command.format == "jsonl", command.nbest)
     form = lines if callable(lines) else output_format
     arguments = {
-        "nbest": command.nbest,
-        "alignments": command.alignments or is_page,
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
-        "max_characters": command.max_characters,
         **command.settings,
     }
+    if not is_page:
+        arguments |= {
+            "nbest": command.nbest,
+            "alignments": command.alignments,
+            "max_characters": command.max_characters,
+        }
     translate_chunk = ChunkTranslator(
-        lines.name, form, arguments, parser, lines.typed, lines.numbering
+        lines.name,
+        form,
+        arguments,
+        parser,
+        lines.typed,
+        lines.numbering,
+        lines.document,
     )
     conditions = {
         "device": model.device,

@@ -22,7 +22,6 @@ NOT_FOR_PAGES = (
     "alignments",
     "format",
     "keep",
-    "dialect",
     "max_characters",
     "resume",
     "cluster",
@@ -105,11 +104,17 @@ def read_input(
         lines: Lines = _column_lines(file, column, max_line)
     elif kind in ("html", "xml"):
         from regard.cli.markup_file import Page
+        from regard.text.constraints import NO_CONSTRAINTS
+        from regard.text.markup.elements import MarkupOptions
 
         settings = model.settings()
         if "split" in search:
             settings = settings.with_values(split=search["split"])
-        lines = Page(file, kind, settings.splits_sentences)
+        may_retry = constraints == NO_CONSTRAINTS and not command.no_keep
+        markup_options = MarkupOptions(
+            sentences=settings.splits_sentences, mark_spans=not may_retry
+        )
+        lines = Page(file, kind, markup_options)
     else:
         lines = Lines(file, max_line)
         if lines.typed and not (jsonl or is_quiet()):

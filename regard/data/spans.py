@@ -122,7 +122,7 @@ SHOWN = 3
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = lazy_pattern(
-    r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w"
+    r"[^\w\s.,;!?'\"’“”…)\]]|''|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w"
 )
 """Characters of which every span has one in its first or second word. Searching for them first is
 much faster than searching for spans.

@@ -24,6 +24,7 @@ from regard.text.text_path import (
     Wanted,
     checked_keep,
     first_reading,
+    joint_path,
     lines_path,
     marked,
     run_path,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from regard.data.languages import Languages
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
+    from regard.text.markup.document import MarkupDocument
     from regard.text.text_format import TextFormat, TranslatedText
 
 _R = TypeVar("_R")
@@ -164,16 +166,36 @@ class Translator(ABC):
             check_limit(max_characters, wanted, search.get("sample"))
             decoded = Wanted(search.get("beam") or self.search.beam)
         decoder = self._decoder(len(lines), decoded, constraints, search)
-        rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
-        if dialect != "auto":
-            # Imported late, since most texts are no strings of programs.
-            from regard.text.contracts import checked_dialect
-
-            rules = replace(rules, dialect=checked_dialect(dialect))
+        keep = checked_keep(keep, wanted, decoder.free)
+        rules = self._rules(wanted, keep, dialect)
         path = lines_path(lines, rules, decoder.free)
         if max_characters is not None:
             path = limited_path(path, lines, rules, max_characters)
         return TranslationCall(path, decoder)
+
+    def begin_document(
+        self,
+        document: MarkupDocument,
+        constraints: Constraints = NO_CONSTRAINTS,
+        keep: Keep = True,
+        dialect: str = "auto",
+        **search: Unpack[SearchOptions],
+    ) -> TranslationCall[list[Translation]]:
+        """Begin to translate the sentences of HTML or XML; the options are those of `translate`.
+
+        With constraints nothing is translated again.
+        """
+        is_free = constraints == NO_CONSTRAINTS
+        rules = self._rules(BEST_TEXT, keep if is_free else False, dialect)
+        rules = self._with_links(rules)
+        lines = document.lines
+        decoder = self._decoder(len(lines), rules.wanted, constraints, search)
+        if not rules.may_retry:
+            return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
+        # Imported late, since plain lines need no markup.
+        from regard.text.sentence_path import sentence_paths
+
+        return TranslationCall(joint_path(sentence_paths(document, rules)), decoder)
 
     def begin_texts(
         self,
@@ -185,18 +207,15 @@ class Translator(ABC):
         code: str = "",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[TranslatedText]]:
-        """Begin to translate entire texts; see `texts_path`.
-
-        Markup asks for alignments if the model has attention.
-        """
+        """Begin to translate entire texts; see `texts_path`."""
         # Imported late, since plain lines need no markup.
         from regard.text.text_format import texts_path
 
-        wanted = wanted._replace(
-            alignments=self.has_attention and (wanted.alignments or form.kind != "text")
-        )
-        decoder = self._decoder(0, wanted, NO_CONSTRAINTS, search)
-        rules = self._rules(wanted, keep)
+        is_wanted = self.has_attention and wanted.alignments
+        rules = self._rules(wanted._replace(alignments=is_wanted), keep)
+        if form.kind != "text":
+            rules = self._with_links(rules)
+        decoder = self._decoder(0, rules.wanted, NO_CONSTRAINTS, search)
         return TranslationCall(texts_path(texts, form, rules, sentences, code), decoder)
 
     def stream(
@@ -320,8 +339,20 @@ class Translator(ABC):
             for note in translation.notes:
                 warnings.warn(LineWarning(index, note), stacklevel=3)
 
-    def _rules(self, wanted: Wanted, keep: Keep) -> PathRules:
-        return PathRules(self.case_reader, self.copies, keep, wanted)
+    def _rules(self, wanted: Wanted, keep: Keep, dialect: str = "auto") -> PathRules:
+        if dialect != "auto":
+            # Imported late, since most texts are no strings of programs.
+            from regard.text.contracts import checked_dialect
+
+            dialect = checked_dialect(dialect)
+        return PathRules(self.case_reader, self.copies, keep, wanted, dialect)
+
+    def _with_links(self, rules: PathRules) -> PathRules:
+        """Return the rules of markup, whose tags word links place if the model has attention."""
+        if rules.may_retry:  # each try asks for links by itself
+            return rules
+        wanted = rules.wanted._replace(alignments=self.has_attention)
+        return replace(rules, wanted=wanted)
 
     @abstractmethod
     def _decoder(

@@ -47,6 +47,7 @@ def served_text(
         lines=lines,
         warnings=tuple(note for line in text.lines for note in line.notes),
         doubtful=any(line.doubtful for line in text.lines),
+        broken=any(line.broken for line in text.lines),
     )
 
 

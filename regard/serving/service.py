@@ -234,7 +234,7 @@ class ServedText(Answer, frozen=True):
     a detected source.
 
     `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not
-    learnt such lines.
+    learnt such lines. `broken`: true if code or numbers of a line are not kept.
     """
 
     text: str
@@ -246,3 +246,4 @@ class ServedText(Answer, frozen=True):
     lines: Sequence[ServedLine] | None = None
     warnings: Sequence[str] = ()
     doubtful: bool = False
+    broken: bool = False

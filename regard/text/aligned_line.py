@@ -11,8 +11,9 @@ class AlignedLine(NamedTuple):
     unknown.
 
     Words are separated by single spaces in the line and in its translation. Links to other
-    positions are ignored.
+    positions are ignored. `markup`: the translation with its marks, if these are placed already.
     """
 
     text: str
     alignments: Sequence[tuple[int, int]] | None = None
+    markup: str | None = None

@@ -120,7 +120,7 @@ class CaseReader:
         """
         spans = list[Span]()
         for match in _OTHER_SCRIPT.finditer(line):
-            if not all(map(self._is_foreign, match[0])):
+            if not all(map(self._is_foreign, nfc(match[0]))):
                 continue
             start, end = match.span()
             if spans and line[spans[-1].end : start] == " ":

@@ -34,7 +34,7 @@ CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
 """Apostrophe of a message in text."""
-JOINED = frozenset({NUMBER, SIGN, "unit", "percent"})
+JOINED = frozenset({NUMBER, SIGN, "unit", "percent", "escape"})
 """Kinds of spans that are one if they stand beside a number."""
 OPENING = " \u00a0([{<\"'“„‚‘«‹¿¡/=+-–—"
 """Characters that belong to the code after them if the texts beside it are apart."""
@@ -183,12 +183,14 @@ def protect_code(
     """
     line = INVISIBLE.sub("", line)
     spans = code_spans(line, dialect, own, foreign)
+    if not spans:
+        return None
     if apart:
-        spans = [*_widened(line, spans)]
-    return in_markup(line, spans, sentences=False, apart=apart) if spans else None
+        spans = [*widened(line, spans)]
+    return in_markup(line, spans, sentences=False, apart=apart)
 
 
-def _widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
+def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
     """Yield spans with the brackets, quotes and the like beside them, which belong to no text."""
     end = 0
     limits = [*(code.span.start for code in spans[1:]), len(line)]
@@ -209,11 +211,13 @@ def keep_source(
         return result
     whole = line.strip()
     parts = [_unbroken(part, dialect) for part in result.parts]
-    text = _with_texts(result, parts)
+    text = None if result.markup else _with_texts(result, parts)
     if text is None or _breaks_programs(breaches(whole, text, dialect)):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score)]
-    return replace(result, text=text, tokens=(), parts=tuple(parts))
+    return replace(
+        result, text=text, tokens=(), parts=tuple(parts), alignments=None, markup=None
+    )
 
 
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:

@@ -23,6 +23,8 @@ MOST_COPIED = 2
 
 If there are more, models leave out most of them, and translate the remaining text less well.
 """
+_ELEMENT = re.compile(r"</?[A-Za-z_:]")
+"""Beginning of a tag that is one in XML, too."""
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 
 
@@ -149,7 +151,8 @@ def in_markup(
     for number, ((span, pair, closes), text) in enumerate(
         zip(spans, texts, strict=True)
     ):
-        name = tag_name(text) if span.kind == "tag" else ""
+        is_element = span.kind == "tag" and _ELEMENT.match(text)
+        name = tag_name(text) if is_element else ""
         # The texts before and after a `kept-part` are translated separately.
         if apart or span.kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'

@@ -10,9 +10,16 @@ from typing import Literal
 from regard.common.errors import LineError
 from regard.data.sentences import split_text
 from regard.text.aligned_line import AlignedLine
-from regard.text.markup.document import parse_markup
+from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
-from regard.text.text_path import Path, PathRules, lines_path, without_code
+from regard.text.text_path import (
+    LinePath,
+    Path,
+    PathRules,
+    joint_path,
+    line_path,
+    without_code,
+)
 from regard.text.translation import Translation, hypotheses_at
 
 
@@ -34,15 +41,20 @@ PLAIN = TextFormat()
 
 @dataclass(frozen=True)
 class Layout:
-    """A text divided into lines to translate. `put` replaces the lines by their translations."""
+    """A text divided into lines to translate. `put` replaces the lines by their translations;
+    `document` is the text if it is markup.
+    """
 
     lines: Sequence[str]
     put: Callable[[Sequence[Translation]], str]
+    document: MarkupDocument | None = None
 
 
-def lay_out(text: str, form: TextFormat, sentences: bool = False) -> Layout:
+def lay_out(
+    text: str, form: TextFormat, sentences: bool = False, mark_spans: bool = True
+) -> Layout:
     """Divide a text into the lines to translate; they are sentences if asked for, or if it is
-    markup.
+    markup, whose code is not in the lines if `mark_spans`.
     """
     sentences = sentences and form.split != "0"
     if form.kind == "text":
@@ -52,15 +64,15 @@ def lay_out(text: str, form: TextFormat, sentences: bool = False) -> Layout:
             plain.lines, lambda lines: plain.join([line.text for line in lines])
         )
 
-    options = replace(form.markup, sentences=form.split != "0")
+    options = replace(form.markup, sentences=form.split != "0", mark_spans=mark_spans)
     markup = parse_markup(text, form.kind, options)
 
     def render(lines: Sequence[Translation]) -> str:
         return markup.render(
-            [AlignedLine(line.text, line.alignments) for line in lines]
+            [AlignedLine(line.text, line.alignments, line.markup) for line in lines]
         )
 
-    return Layout(markup.lines, render)
+    return Layout(markup.lines, render, markup)
 
 
 @dataclass(frozen=True)
@@ -87,23 +99,19 @@ def texts_path(
 
     `sentences`: each sentence is a line. `code`: the code of the target language, if the model
     needs one. Markup is joined by word links, so `rules` must ask for alignments if the model has
-    attention. Raises LineError, with the numbers of texts, for lines that the model refuses.
+    attention, unless lines may be translated again. Raises LineError, with the numbers of texts,
+    for lines that the model refuses.
     """
-    layouts = [lay_out(text, form, sentences) for text in texts]
+    mark_spans = not rules.may_retry
+    layouts = [lay_out(text, form, sentences, mark_spans) for text in texts]
     owners = [
         (number, line)
         for number, layout in enumerate(layouts)
         for line in range(len(layout.lines))
     ]
-    source_lines = [
-        f"{code} {line}" if code else line
-        for layout in layouts
-        for line in layout.lines
-    ]
+    paths = [path for layout in layouts for path in _paths(layout, rules, code)]
     try:
-        translated = yield from lines_path(
-            source_lines, rules, [True] * len(source_lines)
-        )
+        translated = yield from joint_path(paths)
     except LineError as problem:
         causes = list[tuple[int, str]]()
         for index, cause in problem.problems:
@@ -112,7 +120,8 @@ def texts_path(
         raise LineError(*causes) from None
 
     translations = iter(translated)
-    code_words = len(code.split())
+    # Paths that translate again take the code away by themselves.
+    code_words = 0 if rules.may_retry else len(code.split())
     results = list[TranslatedText]()
     for layout in layouts:
         lines = tuple(
@@ -121,6 +130,17 @@ def texts_path(
         )
         results.append(_joined_text(layout, lines, rules.wanted.nbest))
     return results
+
+
+def _paths(layout: Layout, rules: PathRules, code: str) -> list[LinePath]:
+    """Return the path of each line of a text."""
+    if layout.document is not None and rules.may_retry:
+        # Imported late, since plain texts need no markup.
+        from regard.text.sentence_path import sentence_paths
+
+        return sentence_paths(layout.document, rules, code)
+    lines = [f"{code} {line}" if code else line for line in layout.lines]
+    return [line_path(line, rules) for line in lines]
 
 
 def stream_text(

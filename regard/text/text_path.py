@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, product
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
@@ -87,7 +95,8 @@ class PathRules:
 
     `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
-    `auto`: that of each line.
+    `auto`: that of each line. `links`: word links are wanted in every try, since they place the
+    marks around the words.
     """
 
     reader: CaseReader
@@ -95,11 +104,17 @@ class PathRules:
     keep: Keep = True
     wanted: Wanted = BEST_TEXT
     dialect: str = "auto"
+    links: bool = False
 
     @property
     def user_patterns(self) -> object:
         """The compiled patterns of the user's spans; None if there are none."""
         return None if isinstance(self.keep, bool) else own_pattern(tuple(self.keep))
+
+    @property
+    def may_retry(self) -> bool:
+        """True if lines that break their contract are translated again."""
+        return bool(self.keep) and self.wanted.is_text
 
 
 def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
@@ -142,7 +157,7 @@ def run_path(
         return result
 
 
-class _LineRequest(NamedTuple):
+class LineRequest(NamedTuple):
     """The parts of one line to decode."""
 
     lines: Sequence[str]
@@ -150,56 +165,46 @@ class _LineRequest(NamedTuple):
     is_retry: bool = False
 
 
-_LinePath = Generator[_LineRequest, Sequence[Translation] | None, Translation]
+LinePath = Generator[LineRequest, Sequence[Translation] | None, Translation]
+"""Generator that yields the requests of one line, and returns its translation."""
 
 
 def lines_path(
     lines: Sequence[str], rules: PathRules, free: Sequence[bool]
 ) -> Path[list[Translation]]:
     """Translate lines; `free` states for each line whether it has no constraints, so that it may be
-    changed.
+    changed. Raises the errors of `joint_path`.
+    """
+    pairs = zip(lines, free, strict=True)
+    return joint_path([line_path(line, rules, is_free) for line, is_free in pairs])
+
+
+def joint_path(paths: Sequence[LinePath]) -> Path[list[Translation]]:
+    """Translate lines by the paths of each, whose requests are decoded together.
 
     Raises LineError, with the numbers of these lines, for lines that the model refuses. If the
     model refuses a retry, the preceding translation stands.
     """
-    patterns = rules.user_patterns
     results = dict[int, Translation]()
-    paths = dict[int, _LinePath]()
-    pending = dict[int, _LineRequest]()
+    pending = dict[int, LineRequest]()
 
     def advance(number: int, translations: Sequence[Translation] | None) -> None:
-        path = paths[number]
         try:
-            if translations == ():  # the path has not begun
-                pending[number] = next(path)
-            else:
-                pending[number] = path.send(translations)
+            pending[number] = paths[number].send(translations)
         except StopIteration as stop:
             results[number] = stop.value
 
-    for number, line in enumerate(lines):
-        may_change = rules.keep and free[number]
-        if may_change and (patterns or not _is_plain(line, rules.reader)):
-            paths[number] = _line_path(line, rules)
-            advance(number, ())
-        else:
-            pending[number] = _LineRequest((line,))
-
+    for number in range(len(paths)):
+        advance(number, None)
     while pending:
         requests = _take_requests(pending)
         decoded = yield from _decoded(requests)
         for number in requests:
-            translations = decoded.get(number)
-            if number in paths:
-                advance(number, translations)
-            elif translations:
-                (result,) = translations
-                may_change = bool(rules.keep) and free[number]
-                results[number] = marked(lines[number], result, rules, may_change)
-    return [results[number] for number in range(len(lines))]
+            advance(number, decoded.get(number))
+    return [results[number] for number in range(len(paths))]
 
 
-def _take_requests(pending: dict[int, _LineRequest]) -> dict[int, _LineRequest]:
+def _take_requests(pending: dict[int, LineRequest]) -> dict[int, LineRequest]:
     """Remove and return the pending requests to decode next, by line number.
 
     Retries are decoded separately, so that a refused one does not affect first attempts.
@@ -216,7 +221,7 @@ def _take_requests(pending: dict[int, _LineRequest]) -> dict[int, _LineRequest]:
 
 
 def _decoded(
-    requests: Mapping[int, _LineRequest],
+    requests: Mapping[int, LineRequest],
 ) -> Path[dict[int, Sequence[Translation]]]:
     """Decode the parts of lines; return the translations of each line's parts by line number.
 
@@ -264,7 +269,42 @@ def _is_plain(line: str, reader: CaseReader) -> bool:
     return reader.read(line).line == line
 
 
-class _Outcome(NamedTuple):
+class Attempt(Protocol):
+    """A way to protect a line: the texts to translate, and how their translations are joined."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The texts to translate."""
+
+    @property
+    def needs_links(self) -> bool:
+        """True if word links are needed to join them."""
+
+    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+        """Return the translation of the line, and the text of it that is judged."""
+
+
+@dataclass(frozen=True)
+class _LineAttempt:
+    """A line, or its protected form."""
+
+    line: str
+    protected: ProtectedLine | None
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return (self.line,) if self.protected is None else self.protected.lines
+
+    @property
+    def needs_links(self) -> bool:
+        return self.protected is not None and self.protected.needs_links
+
+    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+        result = parts[0] if self.protected is None else _joined(self.protected, parts)
+        return result, result.text
+
+
+class Outcome(NamedTuple):
     """A translation with the faults by which it breaks the contract of its line."""
 
     result: Translation
@@ -276,12 +316,22 @@ class _Outcome(NamedTuple):
         return len(self.breaches), not self.result.is_complete
 
 
-def _line_path(line: str, rules: PathRules) -> _LinePath:
+def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
+    """Translate one line; it may be changed if it `is_free` of constraints."""
+    may_change = bool(rules.keep) and is_free
+    if may_change and (rules.user_patterns or not _is_plain(line, rules.reader)):
+        return (yield from _protected_path(line, rules))
+    decoded = yield LineRequest((line,), rules.links)
+    assert decoded, "the first try has translations"
+    (result,) = decoded
+    return marked(line, result, rules, may_change)
+
+
+def _protected_path(line: str, rules: PathRules) -> LinePath:
     """Translate one line, and translate it again as long as it breaks its contract.
 
     Retries leave numbers, keys and symbols unprotected, then use word links instead of copy tokens,
-    then take all code out, and at last translate the texts between it by themselves. The
-    translation with the fewest faults is returned.
+    then take all code out, and at last translate the texts between it by themselves.
     """
     code, text = "", line
     if rules.wanted.is_text:
@@ -293,33 +343,50 @@ def _line_path(line: str, rules: PathRules) -> _LinePath:
         label, mnemonic = strip_mnemonic(text, rules.reader.encode)
     if rules.wanted.is_text:
         label, escapes = read_escapes(label)
-    translate = partial(_try, label, code, rules)
     protected = _protected(label, rules.copies, rules, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
-    best = yield from translate(protected, is_retry=False)
-    assert best is not None, "the first try has translations"
 
-    for protect in _further_tries(label, rules, best):
-        previous = protected
-        protected = protect()
-        # Of the same text the result would be the same.
-        if not any(best.faults) or protected == previous:
-            continue
-        outcome = yield from translate(protected, is_retry=True)
-        if outcome is None:
-            break
-        best = min(best, outcome, key=lambda candidate: candidate.faults)
+    def further(first: Outcome) -> Iterator[Attempt]:
+        for protect in _further_tries(label, rules, first):
+            yield _LineAttempt(label, protect())
 
-    result = best.result
+    first = _LineAttempt(label, protected)
+    best = yield from best_try(label, code, rules, first, further)
+    result = escapes.restore(best.result)
     if mnemonic:
         result = _with_mnemonic(result, text, mnemonic, rules.reader)
-    result = escapes.restore(result)
-    return _marked(text, result, rules, best.breaches, may_change=True)
+    return with_faults(text, result, rules, best.breaches, may_change=True)
+
+
+def best_try(
+    source: str,
+    code: str,
+    rules: PathRules,
+    first: Attempt,
+    further: Callable[[Outcome], Iterable[Attempt]],
+) -> Generator[LineRequest, Sequence[Translation] | None, Outcome]:
+    """Translate a text, and translate it again in further attempts as long as it has faults; return
+    the outcome with the fewest. `code`: that of the target language, with a space.
+    """
+    translate = partial(_try, source, code, rules)
+    best = yield from translate(first, is_retry=False)
+    assert best is not None, "the first try has translations"
+    previous = first
+    for attempt in further(best):
+        if not any(best.faults):
+            break
+        if attempt != previous:  # else the result would be the same
+            outcome = yield from translate(attempt, is_retry=True)
+            if outcome is None:
+                break
+            best = min(best, outcome, key=lambda candidate: candidate.faults)
+        previous = attempt
+    return best
 
 
 def _further_tries(
-    line: str, rules: PathRules, first: _Outcome
+    line: str, rules: PathRules, first: Outcome
 ) -> list[Callable[[], ProtectedLine | None]]:
     """Return what protects the line in each retry."""
     if not rules.wanted.is_text or not any(first.faults):
@@ -337,47 +404,39 @@ def _further_tries(
 
 
 def _try(
-    line: str,
-    code: str,
-    rules: PathRules,
-    protected: ProtectedLine | None,
-    is_retry: bool,
-) -> Generator[_LineRequest, Sequence[Translation] | None, _Outcome | None]:
+    source: str, code: str, rules: PathRules, attempt: Attempt, is_retry: bool
+) -> Generator[LineRequest, Sequence[Translation] | None, Outcome | None]:
     """Translate the parts of a line, in letters that the model knows, each after the code of the
     target language; return None if there is no time.
     """
-    lines = (line,) if protected is None else protected.lines
-    texts = [f"{code}{text}" for text in lines]
+    texts = [f"{code}{line}" for line in attempt.lines]
     cases = [rules.reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
     if texts:
-        links = protected is not None and protected.needs_links
-        decoded = yield _LineRequest([case.line for case in cases], links, is_retry)
+        links = rules.links or attempt.needs_links
+        decoded = yield LineRequest([case.line for case in cases], links, is_retry)
         if decoded is None:
             return None
         translations = decoded
+    words = len(code.split())
     parts = [
-        restored_case(translation, case, text)
+        without_code(restored_case(translation, case, text), words)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    if protected is None:
-        result = parts[0]
-    else:
-        words = len(code.split())
-        result = _joined(protected, [without_code(part, words) for part in parts])
-    return _Outcome(result, _breaches(line, result, rules))
+    result, target = attempt.join(parts)
+    return Outcome(result, _breaches(source, target, rules))
 
 
-def _breaches(line: str, result: Translation, rules: PathRules) -> list[Fault]:
+def _breaches(line: str, target: str, rules: PathRules) -> list[Fault]:
     """Return the faults by which a translation breaks the contract of its line."""
     _, line = split_language_code(line)
     own = rules.user_patterns
-    if not (own or may_have_spans(line) or may_have_spans(result.text)):
+    if not (own or may_have_spans(line) or may_have_spans(target)):
         return []
     # Imported late, since most texts have no code.
     from regard.text.contracts import breaches
 
-    return breaches(line, result.text, rules.dialect, own)
+    return breaches(line, target, rules.dialect, own)
 
 
 def marked(
@@ -386,16 +445,18 @@ def marked(
     """Return the only translation of a line with its notes, marked if it breaks the contract of the
     line, and replaced by the line if it `may_change`.
     """
-    return _marked(line, result, rules, _breaches(line, result, rules), may_change)
+    faults = _breaches(line, result.text, rules)
+    return with_faults(line, result, rules, faults, may_change)
 
 
-def _marked(
+def with_faults(
     line: str,
     result: Translation,
     rules: PathRules,
     faults: list[Fault],
     may_change: bool,
 ) -> Translation:
+    """Return the translation of a line as `marked` does, given its faults."""
     if result.repetition:
         note = repetition_note(result.repetition)
         result = replace(result, notes=(*result.notes, note))
@@ -537,34 +598,20 @@ def restored_case(result: Translation, case: KnownCase, line: str) -> Translatio
 
 def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation:
     """Join the translations of the parts of a line, and restore its spans."""
-    if not parts:
-        text = protected.render(()).strip()
-        return Translation(text, (), 0.0, parts=(TranslatedPart(text, text, 0.0),))
     copies = protected.copied
     if not protected.needs_links and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
 
-    text = _rendered(protected, parts)
-    joined = join_parts(parts, [f"{source} " for source in protected.lines], False)
-    restored = tuple(
-        _restored_part(part, copies)
-        for translation in parts
-        for part in translation.parts
-    )
-    tokens = tuple(map(copies.restore, joined.tokens))
-    doubtful = any(part.doubtful for part in restored)
-    notes = tuple(map(copies.restore, joined.notes))
+    joined = joined_as(_rendered(protected, parts), parts, protected.lines)
     nbest = [
         replace(hypothesis, text=_rendered(protected, hypotheses_at(parts, rank)))
         for rank, hypothesis in enumerate(joined.nbest)
     ]
     return replace(
         joined,
-        text=text,
-        tokens=tokens,
-        parts=restored,
-        doubtful=doubtful,
-        notes=notes,
+        tokens=tuple(map(copies.restore, joined.tokens)),
+        parts=tuple(_restored_part(part, copies) for part in joined.parts),
+        notes=tuple(map(copies.restore, joined.notes)),
         nbest=tuple(nbest),
     )
 
@@ -573,6 +620,18 @@ def _rendered(protected: ProtectedLine, parts: Sequence[Translation]) -> str:
     """Return the translated line of the translations of its parts."""
     lines = [AlignedLine(part.text, part.alignments) for part in parts]
     return protected.render(lines).strip()
+
+
+def joined_as(
+    text: str, parts: Sequence[Translation], sources: Sequence[str]
+) -> Translation:
+    """Join the translations of the parts of a line to one with this text."""
+    if not parts:
+        return Translation(text, (), 0.0, parts=(TranslatedPart(text, text, 0.0),))
+    joined = join_parts(parts, [f"{source} " for source in sources], False)
+    inner = tuple(part for translation in parts for part in translation.parts)
+    doubtful = any(part.doubtful for part in inner)
+    return replace(joined, text=text, parts=inner, doubtful=doubtful)
 
 
 def _restored_part(part: TranslatedPart, copies: Copies) -> TranslatedPart:

@@ -55,6 +55,8 @@ class Translation:
       failure.
     - `broken`: code or numbers of the line are lost or altered, where its contract is to be kept.
       Sentences whose code would be broken stand as they were.
+    - `markup`: the translation of a sentence of HTML or XML with its marks, if these were placed
+      when it was translated.
     - `notes`: remarks in sentences, such as that the line was split or has lost a placeholder.
     - `ids`, `log_probs`: the token ids of the model's output and their log-probabilities, if
       available.
@@ -77,6 +79,7 @@ class Translation:
     log_probs: tuple[float, ...] = field(default=(), repr=False)
     source_tokens: tuple[str, ...] = field(default=(), repr=False)
     broken: bool = False
+    markup: str | None = field(default=None, repr=False)
 
     def with_given_words(self, words: GivenWords) -> Translation:
         """Return the translation with links to the words of the line as it was given."""

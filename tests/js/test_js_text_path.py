@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contracts import string_cases
 from helpers.small_models import SENTENCES
 
 from regard.common.errors import LineWarning
@@ -53,6 +54,7 @@ def translations_of(
             "text": one.text,
             "tokens": list(one.tokens),
             "doubtful": one.doubtful,
+            "broken": one.broken,
             "parts": [(part.source, part.text, part.doubtful) for part in one.parts],
             "alignments": None if links is None else [list(link) for link in links],
             "score": pytest.approx(one.score, abs=1e-4),
@@ -76,7 +78,15 @@ def assert_equal(
         # Python also gives the notes of tries that were given up.
         assert {*actual["notes"]} <= {*other["notes"]}, line
 
-        for name in ("text", "tokens", "doubtful", "parts", "alignments", "score"):
+        for name in (
+            "text",
+            "tokens",
+            "doubtful",
+            "broken",
+            "parts",
+            "alignments",
+            "score",
+        ):
             assert actual[name] == other[name], (line, name)
 
 
@@ -93,6 +103,26 @@ def test_lines_are_translated_as_by_the_package(
     texts = zip(answers, whole, strict=True)
 
     assert sum(one["text"] != other["text"] for one, other in texts) > 50
+
+
+@pytest.mark.parametrize("dialect", ["auto", "html", "c-format"])
+def test_strings_of_programs_keep_their_contracts_as_in_the_package(
+    node: str, wasm: Path, make: Callable[..., Path], dialect: str
+) -> None:
+    model = make(copy_tokens=24)
+    strings = [line["text"].replace("\n", " ") for line in string_cases.lines()[::12]]
+    options = {"dialect": dialect}
+    answers = run(node, wasm, model, lines=strings, options=options)["answers"]
+    assert_equal(strings, answers, translations_of(model, strings, **options))
+    assert any(answer["broken"] for answer in answers)
+
+
+def test_a_dialect_that_is_not_known_is_refused(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
+    wrong = [["translate", "a", {"dialect": name}] for name in ("x", "constructor", "")]
+    errors = run(node, wasm, make(), lines=[], options={}, wrong=wrong)["errors"]
+    assert all(error.startswith("option dialect: wanted auto, or") for error in errors)
 
 
 def test_constraints_of_one_line_leave_the_others(

@@ -1,13 +1,13 @@
-// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "pairs", "copied", "tagged", "particles"}
+// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "texts", "copied", "tagged", "particles"}
 import { readFileSync } from "node:fs";
 import { CaseReader, letterCase, restoredTokens } from "../../regard/runtime/js/letter_case.js";
 import { insertMnemonic, stripMnemonic } from "../../regard/runtime/js/mnemonics.js";
 import { bothParticles } from "../../regard/runtime/js/particles.js";
-import { COPIES, Copies, differingSpans, findSpans, spansNote } from "../../regard/runtime/js/spans.js";
+import { COPIES, Copies, findSpans } from "../../regard/runtime/js/spans.js";
 import { TaggedLine } from "../../regard/runtime/js/tagged_line.js";
 import { KEPT, KEPT_ON_RETRY, NOT_COPIED } from "../../regard/runtime/js/text_tables.js";
 
-const { codes, words, lines, pairs, copied, tagged, particles } = JSON.parse(readFileSync(0, "utf8"));
+const { codes, words, lines, texts, copied, tagged, particles } = JSON.parse(readFileSync(0, "utf8"));
 
 function encode(text) { // as in test_js_text_rules.py
   const letters = [...text];
@@ -40,7 +40,7 @@ const answers = {
     const reader = new CaseReader([source, target], encode);
     return [read(reader, line), labelled(line, reader.source)];
   }),
-  spans: pairs.map(([line, other]) => [findSpans(line).map(({ kind, text }) => [kind, text]), spansNote(differingSpans(line, other))]),
+  spans: texts.map((line) => findSpans(line).map(({ kind, text }) => [kind, text])),
   copied: copied.map(([line, text]) => {
     const spans = findSpans(line).filter(({ kind }) => KEPT.includes(kind) && !NOT_COPIED.includes(kind));
     const own = new Copies(line, spans, COPIES);

@@ -113,6 +113,8 @@ _IS_READ_OTHERWISE = _of(
     "capitals",
     "title",
     "label",
+    "script",
+    "language code",
 )
 
 

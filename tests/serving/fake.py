@@ -103,9 +103,12 @@ class FakeService:
     ) -> list[ServedText]:
         request = request.of_model(splits_sentences=True)
         search = request.search
-        has_links = search.alignments or request.form.kind != "text"
-        wanted = Wanted(search.nbest, has_links, search.attention != "none")
+        wanted = Wanted(search.nbest, search.alignments, search.attention != "none")
         rules = PathRules(READER, "", request.keep or True, wanted)
+        has_links = search.alignments
+        if request.form.kind != "text" and not rules.may_retry:
+            has_links = True
+            rules = replace(rules, wanted=wanted._replace(alignments=True))
         path = texts_path(texts, request.form, rules, request.sentences, request.code)
         advance: Callable[[], Request] = partial(next, path)
         while True:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from string import Formatter
 
 import pytest
+from contracts.string_cases import lines as string_lines
 
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.text.aligned_line import AlignedLine
@@ -132,3 +134,53 @@ def test_protected_code_comes_back(line: str) -> None:
         words = range(len(text.split()))
         lines.append(AlignedLine(text, tuple((word, word) for word in words)))
     assert protected.render(lines).replace(" ", "") == line.replace(" ", "")
+
+
+def reversed_words(text: str, _random: Random) -> str:
+    return " ".join(reversed(text.split()))
+
+
+def dropped_words(text: str, random: Random) -> str:
+    return " ".join(word for word in text.split() if random.random() < 0.7)
+
+
+def doubled_words(text: str, random: Random) -> str:
+    return " ".join(word for word in text.split() for _ in range(random.choice((1, 2))))
+
+
+def with_code(text: str, random: Random) -> str:
+    codes = ("%s", "{x}", "7", "</b>", "\\", "}}")
+    return f"{text} {random.choice(codes)}"
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize(
+    "change", [reversed_words, dropped_words, doubled_words, with_code]
+)
+def test_no_string_breaks_without_a_mark(
+    change: Callable[[str, Random], str], has_links: bool
+) -> None:
+    random = Random(1)
+
+    def decode(request: Request) -> list[Translation]:
+        results = []
+        for line in request.lines:
+            text = change(line, random)
+            links = [(0, word) for word in range(len(text.split()))] * has_links
+            part = TranslatedPart(line, text, 0.0)
+            results.append(
+                Translation(text, (), 0.0, alignments=tuple(links), parts=(part,))
+            )
+        return results
+
+    reader = CaseReader(("", ""), lambda text: [*map(ord, text)])
+    rules = PathRules(reader, COPY_CHARACTERS)
+    strings = string_lines()[::3]
+    texts = [string["text"] for string in strings]
+    results = run_path(lines_path(texts, rules, [True] * len(texts)), decode)
+    for string, result in zip(strings, results, strict=True):
+        for span in string["spans"]:
+            # A small number may be a word in the other language.
+            counts = [text.count(span) for text in (string["text"], result.text)]
+            is_kept = span[0] == "~" or len(set(counts)) == 1
+            assert is_kept or result.broken, (string, result.text)

@@ -15,6 +15,7 @@ from regard.pipeline.bulk.output_format import OutputFormat
 
 if TYPE_CHECKING:
     from regard.pipeline import Translation, Translator
+    from regard.text.markup.document import MarkupDocument
 
 
 UNLEARNT = "the model has not learnt such sentences, so what follows is probably wrong"
@@ -38,7 +39,8 @@ class ChunkResult:
 class ChunkTranslator:
     """Translator of chunks of the file `name`, with the options of `Translator.translate`.
 
-    If `typed`, a person types the lines, and is warned of each line unlike the training data.
+    If `typed`, a person types the lines, and is warned of each line unlike the training data. The
+    lines of the only chunk may be the sentences of a `document`.
     """
 
     name: str
@@ -47,12 +49,18 @@ class ChunkTranslator:
     parser: LineParser = PLAIN_TEXT
     typed: bool = False
     numbering: Numbering = field(default_factory=Numbering)
+    document: MarkupDocument | None = None
 
     def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
         texts, constraints = self.parser(chunk)
         try:
-            call = translator.begin(texts, constraints=constraints, **self.options)
+            if self.document is None or not self.document.lines:
+                call = translator.begin(texts, constraints=constraints, **self.options)
+            else:
+                call = translator.begin_document(
+                    self.document, self.parser.constraints, **self.options
+                )
             translations = call.run()
         except LineError as problem:
             raise problem.in_file(self.name, chunk.start) from None

@@ -21,6 +21,7 @@ from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
     from regard.pipeline.bulk.resumable_output import ResumableOutput, StreamedOutput
+    from regard.text.markup.document import MarkupDocument
 
 
 @dataclass
@@ -122,8 +123,11 @@ EXAMPLES = {"ko": "나는 집에 간다", "en": "I go home"}
 class Lines:
     """The lines of a text file, or of standard input if its name is -; never all in memory at once.
 
-    A line has at most `max_line` characters, and is yielded as soon as it is complete.
+    A line has at most `max_line` characters, and is yielded as soon as it is complete. `document`:
+    the page whose sentences the lines are.
     """
+
+    document: MarkupDocument | None = None
 
     def __init__(
         self, file: str, max_line: int = READ_LINE, keep_ends: bool = False

@@ -1,7 +1,8 @@
 // Strings as Python sees them: code points instead of UTF-16 units, its classes of characters, and its quoting.
 
-const SPACES = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+export const SPACES = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const SPACE = new RegExp(SPACES, "u");
+const NOT_SPACE = new RegExp(SPACES.replace("[", "[^"), "u");
 const SPACE_AROUND = new RegExp(`^${SPACES}+|${SPACES}+$`, "gu");
 const RUN_OF_SPACE = new RegExp(`${SPACES}+`, "u");
 const UPPER = /\p{Uppercase}/u;
@@ -25,6 +26,7 @@ export function lengthOf(text) {
 }
 
 export const isSpace = (text) => SPACE.test(text);
+export const isBlank = (text) => !NOT_SPACE.test(text);
 export const isUpper = (text) => UPPER.test(text) && !NOT_UPPER.test(text);
 export const isLower = (text) => LOWER.test(text);
 export const isCased = (text) => UPPER.test(text) || NOT_UPPER.test(text);

@@ -7,6 +7,12 @@ import {
 const [TONOS, DIALYTIKA] = ["\u0301", "\u0308"];
 const MOST_KNOWN = 10_000; // words whose known letters are kept
 
+/** Return the code of the target language at the beginning of a line, with the space after it, and the rest of the line. */
+export function splitLanguageCode(line) {
+  const [code] = line.match(PATTERNS.languageCode) ?? [""];
+  return [code, line.slice(code.length)];
+}
+
 const distinct = (items) => [...new Set(items)];
 const inserted = (text, mark, place) => text.slice(0, place) + mark + text.slice(place);
 
@@ -136,6 +142,7 @@ export function letterCase(code) {
 /** Reads lines in capitals, and titles, for a model of these languages; `encode` returns the token ids of a text. */
 export class CaseReader {
   #knownWords = new Map();
+  #foreignLetters = new Map();
 
   constructor(languages, encode) {
     this.encode = encode;
@@ -161,6 +168,25 @@ export class CaseReader {
     if (!isCapital || known === composed) return { line: code + known };
     const target = language ? letterCase(language) : this.target;
     return { line: code + known, restore: (text) => target.upper(text), restoreSource: (text) => this.source.upper(text) };
+  }
+
+  /** Return the words, joined by spaces, in letters of which the model knows none, as spans. Latin and most accents are not looked at. */
+  foreignWords(line) {
+    const spans = [];
+    for (const { 0: word, index } of line.matchAll(PATTERNS.otherScript)) {
+      if (![...word.normalize("NFC")].every((letter) => this.#isForeign(letter))) continue;
+      const end = index + word.length;
+      const last = spans.at(-1);
+      const start = last && line.slice(last.end, index) === " " ? spans.pop().start : index;
+      spans.push({ start, end, kind: "foreign", text: line.slice(start, end) });
+    }
+    return spans;
+  }
+
+  /** Return whether a letter is read as its bytes: others take one token, or two with that of the space before the word. */
+  #isForeign(letter) {
+    if (!this.#foreignLetters.has(letter)) this.#foreignLetters.set(letter, this.encode(letter).length > 2);
+    return this.#foreignLetters.get(letter);
   }
 
   /** Return a word in the letters that make the fewest tokens; a name by the rules of most languages if that takes two less. */

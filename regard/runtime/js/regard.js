@@ -3,6 +3,7 @@
  * WebAssembly, in browsers and under node, without a server. Types: regard.d.ts.
  */
 import { hasLetters, lengthOf, wordsOf } from "./characters.js";
+import { checkedDialect } from "./contracts.js";
 import { CaseReader } from "./letter_case.js";
 import { COPIES } from "./spans.js";
 import { SEARCH_BOUNDS } from "./text_tables.js";
@@ -224,13 +225,16 @@ export class Translator {
   }
 
   /** Return a generator that translates as `translate` does: after each step of the decoder it yields how many parts of the lines are not done. Whoever gives the rest up calls `return`. */
-  *translateInSteps(text, { prefix, prefixes, keep = true, ...options } = {}) {
+  *translateInSteps(text, { prefix, prefixes, keep = true, dialect = "auto", ...options } = {}) {
     const lines = Array.isArray(text) ? text : [text];
     lines.forEach(encoded); // what is no text is refused
     const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);
     const { nbest = this.options().nbest, alignments, attention = "none", states, trace } = options;
     const isFigure = Boolean(attention !== "none" || states || trace);
-    const rules = { copies: this.copies, reader: this.#reader, hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments) };
+    const rules = {
+      copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect),
+      hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments),
+    };
     const paths = lines.map((line, n) => {
       const isBegun = beginnings?.[n].length > 0, isOfText = typeof given?.[n] === "string";
       return linePath(line, { ...rules, isRaw: !keep || (isBegun && isOfText), isShown: isFigure || isBegun });

@@ -1,6 +1,6 @@
 // Spans of a line that are not language, such as placeholders, and copy tokens in their place.
-import { firstOf, isAlnum, isSpace, lastOf, quoted } from "./characters.js";
-import { COPY_CHARACTERS, OPENING, PATTERNS, SHOWN } from "./text_tables.js";
+import { firstOf, isAlnum, isSpace, lastOf } from "./characters.js";
+import { COPY_CHARACTERS, OPENING, PATTERNS } from "./text_tables.js";
 
 export const COPIES = [...COPY_CHARACTERS];
 const JOINED = /\p{M}|[\u1160-\u11ff]/u; // NFC may join it to the character before: a mark, or a later letter of Hangul
@@ -66,46 +66,15 @@ function clusters(parts, character) {
   return parts;
 }
 
-/** Return the spans that a translation lacks, and those that it has invented or doubled; numbers by their digits. */
-export function differingSpans(source, output) {
-  const [before, after] = [compared(source), compared(output)];
-  const lost = without(before, after);
-  const invented = without(after, before);
-  const isNumber = (text) => /^\d+$/.test(text);
-  if (lost.some(isNumber)) return { lost, invented };
-  return { lost, invented: invented.filter((text) => !isNumber(text)) }; // a number may stand for a word: twelve, 12
-}
-
-/** Return a sentence that names the spans in which a translation differs from its source; null: it has the same. */
-export function spansNote({ lost, invented }) {
-  const parts = [];
-  if (lost.length) parts.push(`lacks ${listed(lost)} of its source`);
-  if (invented.length) parts.push(`has ${listed(invented)}, which its source has not`);
-  return parts.length ? `the translation ${parts.join(" and ")}; mend it by hand` : null;
-}
-
-function listed(texts) {
-  const more = texts.length > SHOWN ? ` and ${texts.length - SHOWN} more` : "";
-  return texts.slice(0, SHOWN).map(quoted).join(", ") + more;
-}
-
-function compared(line) {
-  return findSpans(line).flatMap(({ kind, text }) => {
-    if (kind !== "number") return [text.normalize("NFC")];
-    return text.split(/[;|]/).map((group) => group.replace(/\D/g, "")).filter((digits) => digits.length > 1);
+/** Return spans of a line of this length in order, without those that overlap earlier ones of the list. */
+export function disjoint(spans, length) {
+  const isTaken = Array(length).fill(false);
+  const kept = spans.filter(({ start, end }) => {
+    if (isTaken.slice(start, end).includes(true)) return false;
+    isTaken.fill(true, start, end);
+    return true;
   });
-}
-
-/** Return the items that are oftener in one list than in another, equal ones side by side. */
-function without(items, others) {
-  const counts = countsOf(others);
-  return [...countsOf(items)].flatMap(([item, count]) => Array(Math.max(0, count - (counts.get(item) ?? 0))).fill(item));
-}
-
-function countsOf(items) {
-  const counts = new Map();
-  for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1);
-  return counts;
+  return kept.sort((one, other) => one.start - other.start);
 }
 
 /** Return whether two characters are of scripts with spaces, and neither is one. */

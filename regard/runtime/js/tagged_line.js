@@ -1,29 +1,33 @@
 // Lines whose spans are put back by word links, as the tags of markup are; Python's protected_line.py and writing.py.
-import { isSpace } from "./characters.js";
+import { SPACES, isSpace } from "./characters.js";
 import { project } from "./projection.js";
 import { PART, tagName } from "./tag_roles.js";
 import { sentencesOf } from "./tagged_sentence.js";
 import { LINE_TAGS, PATTERNS } from "./text_tables.js";
 
 const BEFORE = /[(\[{"“„‚‘«‹¿¡]/;
-const BEHIND = /[\s.,;:!?…)\]}"”’“»›]/; // punctuation, and white space, that parts an element from the words around it, wherever it comes to stand
+const BEHIND = new RegExp(`[${SPACES.slice(1, -1)}.,;:!?…)\\]}"”’“»›]`, "u"); // punctuation, and white space, that parts an element from the words around it, wherever it comes to stand
 const SAME = /['*/_-]/; // marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge
+const ELEMENT = /^<\/?[A-Za-z_:]/; // tags of other forms would be text in XML
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const ENTITIES = [["\u00a0", ["&#160;", "&#xa0;", "&#xA0;"]], ['"', ["&quot;", "&#34;", "&#x22;"]], ["'", ["&apos;", "&#39;", "&#x27;"]]];
 
 const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const unescape = (text) => text.replaceAll("&gt;", ">").replaceAll("&lt;", "<").replaceAll("&amp;", "&");
 
-/** A line with a tag for each of its spans, `marked`; `lines` are what is to be translated. */
+/** A line with a tag for each of its spans, `marked`; `lines` are what is to be translated: `areApart`, each text between two spans. */
 export class TaggedLine {
   #sentences;
   #spans;
+  #pairs = new Map(); // spans that open or close a pair, by their tags
 
-  constructor(line, spans) {
+  constructor(line, spans, areApart = false) {
     const parts = [];
     let end = 0;
     spans.forEach((span, number) => {
-      parts.push(escape(line.slice(end, span.start)), markOf(span, number));
+      const mark = markOf(span, number, areApart);
+      if (span.pair !== undefined) this.#pairs.set(mark, span.text);
+      parts.push(escape(line.slice(end, span.start)), mark);
       ({ end } = span);
     });
     this.marked = parts.join("") + escape(line.slice(end));
@@ -42,7 +46,8 @@ export class TaggedLine {
     });
     const text = parts.join("") + this.marked.slice(end);
     return text.replace(/<kept-(?:span|part) id="(\d+)"\/>|(<[^<>]+>)|[^<]+|</gu, (found, number, tag) => {
-      return number === undefined ? tag ?? unescape(found) : this.#spans[number].text;
+      if (tag) return this.#pairs.get(tag) ?? tag;
+      return number === undefined ? unescape(found) : this.#spans[number].text;
     });
   }
 
@@ -54,9 +59,10 @@ export class TaggedLine {
 }
 
 /** Return the tag that stands for a span: what stands on the sides of some is translated by itself. */
-function markOf({ kind, text }, number) {
-  const name = kind === "tag" ? tagName(text).toLowerCase() : "";
-  if (kind === "message" || LINE_TAGS.includes(name)) return `<${PART} id="${number}"/>`;
+function markOf({ kind, text, pair, closes }, number, isApart) {
+  const name = kind === "tag" && ELEMENT.test(text) ? tagName(text).toLowerCase() : "";
+  if (isApart || kind === "message" || LINE_TAGS.includes(name)) return `<${PART} id="${number}"/>`;
+  if (pair !== undefined) return `<${closes ? "/" : ""}pair-${pair}>`;
   return name && !name.startsWith("kept-") ? text : `<kept-span id="${number}"/>`;
 }
 

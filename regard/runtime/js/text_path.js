@@ -1,9 +1,11 @@
 // The way of a line to its translation, without input or output: what is not language is taken out, letters are chosen that
 // the model knows, what comes back is compared and tried again, put back, and noted. Python does the same.
 import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
-import { restoredTokens } from "./letter_case.js";
+import { breaches, codeSpans, describeBreaches, keepSource, widened } from "./contracts.js";
+import { readEscapes } from "./escapes.js";
+import { restoredTokens, splitLanguageCode } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
-import { Copies, differingSpans, findSpans, spansNote } from "./spans.js";
+import { Copies, disjoint, findSpans } from "./spans.js";
 import { TaggedLine } from "./tagged_line.js";
 import { KEPT, KEPT_ON_RETRY, MOST_COPIED, NOT_COPIED, PATTERNS } from "./text_tables.js";
 
@@ -14,66 +16,106 @@ const NO_FIGURES = { attention: [], states: null };
  * Yield requests {texts, links} of what is to be translated, if asked for with word links; take their translations, and
  * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
  * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
- * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers.
+ * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers; `dialect`: of the strings of programs whose
+ * contract is kept, `auto`: that of each line.
  */
 export function* linePath(line, rules) {
-  if (rules.isRaw) {
+  if (rules.isRaw || isPlain(line, rules.reader)) {
     const [result] = yield { texts: [line], links: false };
-    return noted(result, differingSpans(line, result.text));
+    return marked(line, result, rules, breachesOf(line, result, rules));
   }
-  const [label, mnemonic] = rules.isShown ? [line, ""] : stripMnemonic(line, rules.reader.encode);
+  const [code, given] = isOnlyText(rules) ? splitLanguageCode(line) : ["", line];
+  const [label, mnemonic] = rules.isShown ? [given, ""] : stripMnemonic(given, rules.reader.encode);
+  const [text, escaped] = isOnlyText(rules) ? readEscapes(label) : [label, null];
   let best = null;
   let before;
-  for (const { copies, kinds, isNeeded } of roundsOf(label, rules)) {
+  for (const { take, isNeeded } of roundsOf(text, rules)) {
     if (best && !isNeeded(best)) continue;
-    const taken = takeOut(label, copies, kinds, rules);
+    const taken = take();
     if (best && taken?.marked === before) continue;
     before = taken?.marked;
-    const outcome = yield* attempt(label, taken, rules);
-    if (!best || outcome.faults < best.faults) best = outcome;
+    const outcome = yield* attempt(text, code, taken, rules);
+    if (!best || isBetter(outcome, best)) best = outcome;
   }
-  const result = noted(best.result, best.differing);
-  return mnemonic ? withMnemonic(result, line, mnemonic, rules.reader.source) : result;
+  const restored = escaped ? withEscapes(best.result, escaped) : best.result;
+  const result = mnemonic ? withMnemonic(restored, given, mnemonic, rules.reader.source) : restored;
+  return marked(given, result, rules, best.broken);
 }
 
-/** Return which copy tokens stand for which kinds of spans, round by round, and for which outcome a round is needed. */
-function roundsOf(line, { copies, isFirst, isShown }) {
-  const hasFaults = ({ faults }) => faults > 0;
+const isOnlyText = ({ isFirst, isShown }) => !isFirst && !isShown; // of one hypothesis, so that a line may be translated in parts, and again
+
+/** Return how the spans are taken out, round by round, and for which outcome a round is needed. */
+function roundsOf(line, rules) {
+  const { copies } = rules;
+  const take = (tokens, kinds) => () => takeOut(line, tokens, kinds, rules);
+  const first = { take: take(copies, KEPT) };
   const isIncomplete = ({ isComplete }) => !isComplete;
-  const first = { copies, kinds: KEPT };
-  if (isFirst || isShown) return [first];
-  if (lengthOf(line) > LONG) return [first, { copies: "", kinds: KEPT, isNeeded: isIncomplete }];
-  return [first, { copies, kinds: KEPT_ON_RETRY, isNeeded: hasFaults }, { copies: "", kinds: KEPT_ON_RETRY, isNeeded: hasFaults }];
+  const isNeeded = ({ broken, isComplete }) => broken.length > 0 || !isComplete;
+  if (!isOnlyText(rules)) return [first];
+  if (lengthOf(line) > LONG) return [first, { take: take("", KEPT), isNeeded: isIncomplete }];
+  const further = [take(copies, KEPT_ON_RETRY), take("", KEPT_ON_RETRY), () => takeCode(line, rules, false), () => takeCode(line, rules, true)];
+  return [first, ...further.map((again) => ({ take: again, isNeeded }))];
 }
 
-function* attempt(line, taken, rules) {
+/** Translate the parts of a line, in letters that the model knows, each after the code of the target language. */
+function* attempt(line, code, taken, rules) {
   const { reader, isShown } = rules;
-  const texts = taken ? taken.lines : [line];
+  const texts = (taken ? taken.lines : [line]).map((text) => code + text);
   const known = texts.map((text) => (isShown ? { line: text } : reader.read(text)));
   const read = texts.length ? yield { texts: known.map((one) => one.line), links: taken instanceof TaggedLine } : [];
   const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
-  const result = taken ? joined(taken, results, linksOf(line, taken, rules)) : results[0];
-  const differing = differingSpans(line, result.text);
+  const parts = results.map((one) => (taken && code ? withoutCode(one) : one));
+  const result = taken ? joined(taken, parts, linksOf(line, taken, rules)) : parts[0];
   const isComplete = results.every((one) => one.isComplete);
-  return { result, differing, isComplete, faults: 2 * (differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1) };
+  return { result, isComplete, broken: breachesOf(line, result, rules) };
+}
+
+/** Return a translation whose links do not count the word of the language code. */
+function withoutCode(result) {
+  const counted = (one) => ({ ...one, alignments: one.alignments?.filter(([source]) => source > 0).map(([source, target]) => [source - 1, target]) ?? null });
+  return { ...counted(result), nbest: result.nbest.map(counted) };
+}
+
+/** Return whether an outcome has fewer faults than another, or as many and was not cut. */
+function isBetter(outcome, other) {
+  const fewer = other.broken.length - outcome.broken.length;
+  return fewer > 0 || (fewer === 0 && outcome.isComplete && !other.isComplete);
+}
+
+const mayHaveSpans = (line) => line.search(PATTERNS.spanSign) >= 0;
+
+/** Return whether the model reads a line unchanged: it has no span, no mnemonic, no capitals and no foreign words. */
+const isPlain = (line, reader) => !mayHaveSpans(line) && !reader.foreignWords(line).length && reader.read(line).line === line;
+
+/** Return the faults by which a translation breaks the contract of its line. */
+function breachesOf(given, { text }, { dialect }) {
+  const [, line] = splitLanguageCode(given);
+  return mayHaveSpans(line) || mayHaveSpans(text) ? breaches(line, text, dialect) : [];
 }
 
 /** Return a line as the model reads it at first, and what brings back its translation, or the beginning of that, for streams. */
 export function firstReading(line, { copies, reader }) {
-  const taken = line === line.replace(PATTERNS.invisible, "") ? takeOut(line, copies, KEPT, { isFirst: true }) : null;
+  const taken = line === line.replace(PATTERNS.invisible, "") ? takeOut(line, copies, KEPT, { reader, isFirst: true }) : null;
   const isCopied = taken?.lines.length === 1;
   const { line: text, restore = same } = reader.read(isCopied ? taken.lines[0] : line);
   return { text, restore: isCopied ? (translation) => taken.copied.restore(restore(translation)) : restore };
 }
 
 /** Take the spans out of a line, of these kinds: copy tokens stand for few of them that are no tags. null: it has none. */
-function takeOut(given, copies, kinds, { isFirst, isShown }) {
+function takeOut(given, copies, kinds, { reader, isFirst, isShown }) {
   const line = given.replace(PATTERNS.invisible, ""); // beside a span they would count as letters
-  const spans = findSpans(line).filter(({ kind }) => kinds.includes(kind));
+  const hidden = findSpans(line).filter(({ kind }) => kinds.includes(kind));
+  const spans = disjoint([...hidden, ...reader.foreignWords(line)], line.length);
   const areCopied = spans.length <= Math.min(MOST_COPIED, copies.length) && !spans.some(({ kind }) => NOT_COPIED.includes(kind));
   if (!spans.length || (!areCopied && (isFirst || isShown))) return null;
-  const taken = areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans);
-  return taken.lines.length > 1 && given.match(PATTERNS.languageCode) ? null : taken; // the code would be missing in all parts but one
+  return areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans);
+}
+
+/** Take all code out of a line, by the contract of its dialect; `areApart`: what is between is translated by itself. null: it has none. */
+function takeCode(given, { dialect, reader }, areApart) {
+  const line = given.replace(PATTERNS.invisible, "");
+  const spans = codeSpans(line, dialect, reader.foreignWords(line));
+  return spans.length ? new TaggedLine(line, areApart ? widened(line, spans) : spans, areApart) : null;
 }
 
 /** A line with copy tokens in the place of its spans, `marked`; `lines` are what is to be translated. */
@@ -222,11 +264,23 @@ export function withGivenWords(translation, line) {
   return { ...counted(translation), nbest: translation.nbest.map(counted) };
 }
 
-/** Return a translation with what is to be said of it. */
-function noted(result, differing) {
+/**
+ * Return a translation with its notes, `broken` if it breaks the contract of its line; if nothing but its text is wanted, the line
+ * stands then, or those of its sentences that would break.
+ */
+function marked(line, result, rules, faults) {
   const { repetition } = result;
   const repeats = repetition && `the translation repeats ${quoted(repetition.text)} ${repetition.times} times and is probably wrong; \`no_repeat_ngram=4\` prevents that`;
-  return { ...result, notes: [...result.notes, repeats, spansNote(differing)].filter(Boolean) };
+  const notes = [...result.notes, repeats, faults.length > 0 && describeBreaches(faults)].filter(Boolean);
+  const noted = { ...result, broken: faults.length > 0, notes };
+  return noted.broken && !rules.isRaw && isOnlyText(rules) ? keepSource(noted, line, rules.dialect, faults) : noted;
+}
+
+/** Return the translation of a line that was read without escapes, with them. */
+function withEscapes(result, escaped) {
+  const written = (one) => ({ ...one, text: escaped(one.text) });
+  const parts = result.parts.map((part) => ({ ...written(part), source: escaped(part.source) }));
+  return { ...written(result), nbest: result.nbest.map(written), parts };
 }
 
 /** Return the translation of a label with its mnemonic; its only part has it, too. */

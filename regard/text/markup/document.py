@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 from regard.common.errors import UsageError
 from regard.common.lazy import lazy_pattern
@@ -59,6 +62,9 @@ _MARKS = KEPT - {"message"}
 source.
 """
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+TAG = "\u2060"
+"""Character that stands for a tag, a comment or the like in `MarkupDocument.read`."""
+_UNDIVIDED = MarkupOptions(sentences=False, mark_spans=False)
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
 """Maximum number of words and characters of an element kept whole that is part of the line to
@@ -66,17 +72,79 @@ translate.
 """
 
 
+class MarkedSpan(NamedTuple):
+    """A span of a line that is kept like a tag, between two offsets.
+
+    `name`: that of the pair that it opens or, if it `closes`, ends; empty if it stands by itself.
+    `divides`: the texts before and after it are translated separately.
+    """
+
+    start: int
+    end: int
+    name: str = ""
+    closes: bool = False
+    divides: bool = False
+
+
 @dataclass(frozen=True)
 class MarkupDocument:
     """A marked-up text and its sentences to translate.
 
     `lines` are plain text: entities are decoded, and each run of white space is one space. No line
-    is empty.
+    is empty. `start` and `end` are the bounds of the text in its source.
     """
 
     source: Source
     sentences: tuple[TaggedSentence, ...]
     lines: tuple[str, ...]
+    start: int = 0
+    end: int = sys.maxsize
+
+    def read(self, text: str) -> str:
+        """Return markup of the kind of this text as plain text, with `TAG` for each tag."""
+        kind = self.source.kind
+        parts = [
+            _decoded(text, token.start, token.end, kind)[0]
+            if token.kind == "text"
+            else TAG
+            for token in tokenize(text, kind)
+        ]
+        return " ".join("".join(parts).split())
+
+    def within(
+        self, sentence: TaggedSentence, spans: Sequence[MarkedSpan], apart: bool
+    ) -> MarkupDocument:
+        """Return a sentence as a text with some spans of its line as marks.
+
+        `apart`: the texts between all marks and elements kept whole are translated separately.
+        """
+        new_paragraph = partial(
+            _Paragraph, self.source.text, self.source.kind, mark_spans=False
+        )
+        paragraphs = [new_paragraph()]
+        word = -1
+        previous: MarkedSpan | None = None
+        for entry, span in _with_spans(sentence, spans):
+            paragraph = paragraphs[-1]
+            if apart and (isinstance(entry, Mark) or entry.whole >= 0 or span):
+                paragraphs.append(new_paragraph())
+            elif isinstance(entry, Mark):
+                paragraph.add_mark(entry)
+            else:
+                paragraph.after_space |= entry.word != word
+                word = entry.word
+                if not span:
+                    paragraph.add_piece(*entry[:3], entry.whole)
+                elif span.divides:
+                    paragraphs.append(new_paragraph())
+                elif span is previous:
+                    paragraph.extend_span(entry.end)
+                else:
+                    paragraph.add_span(entry.start, entry.end, span.name, span.closes)
+            previous = span
+        return _document(
+            self.source, paragraphs, _UNDIVIDED, (sentence.start, sentence.end)
+        )
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the text with each line replaced by its translation.
@@ -86,7 +154,7 @@ class MarkupDocument:
         check_count(translations, self.lines)
         text = self.source.text
         parts = list[str]()
-        end = 0
+        end = self.start
         pairs = zip(self.sentences, translations, strict=True)
         for index, (sentence, translation) in enumerate(pairs):
             parts.append(text[end : sentence.start])
@@ -97,11 +165,13 @@ class MarkupDocument:
             rendered = self._render_sentence(sentence, self.lines[index], translation)
             parts.append(rendered)
             end = sentence.end
-        return "".join([*parts, text[end:]])
+        return "".join([*parts, text[end : self.end]])
 
     def _render_sentence(
         self, sentence: TaggedSentence, line: str, translation: AlignedLine
     ) -> str:
+        if translation.markup is not None:
+            return translation.markup
         if translation.text == line:
             return self.source.text[sentence.start : sentence.end]
         words = translation.text.split(" ")
@@ -123,22 +193,35 @@ def parse_markup(
         )
     options = options or MarkupOptions()
     elements = find_elements(text, list(tokenize(text, kind)), kind, options)
+    paragraphs = _paragraphs(text, kind, elements, options.mark_spans)
+    return _document(Source(text, kind), paragraphs, options)
+
+
+def _document(
+    source: Source,
+    paragraphs: Iterable[_Paragraph],
+    options: MarkupOptions,
+    bounds: tuple[int, int] = (0, sys.maxsize),
+) -> MarkupDocument:
     sentences = tuple(
         sentence
-        for paragraph in _paragraphs(text, kind, elements)
+        for paragraph in paragraphs
         for sentence in paragraph.sentences(options)
     )
-    return MarkupDocument(
-        Source(text, kind), sentences, tuple(sentence.line for sentence in sentences)
-    )
+    lines = tuple(sentence.line for sentence in sentences)
+    return MarkupDocument(source, sentences, lines, *bounds)
 
 
 @dataclass
 class _Paragraph:
-    """Text and marks between two tags that end sentences."""
+    """Text and marks between two tags that end sentences.
+
+    With `mark_spans`, placeholders, addresses, escaped tags and the like are marks, as tags are.
+    """
 
     text: str
     kind: Kind
+    mark_spans: bool = True
     entries: list[Piece | Mark] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     length: int = 0
@@ -150,7 +233,10 @@ class _Paragraph:
     """
 
     def add_text(self, start: int, end: int) -> None:
-        """Add text. Placeholders, addresses, escaped tags and the like become marks, as tags do."""
+        """Add text, and what in it becomes a mark."""
+        if not self.mark_spans:
+            self._add_plain(start, end)
+            return
         stop = start
         decoded, offsets = _decoded(self.text, start, end, self.kind)
         for span in find_spans(decoded):
@@ -160,25 +246,32 @@ class _Paragraph:
             self._add_plain(stop, first)
             stop = offsets[span.end - 1][1] if offsets else start + span.end
             span_text = decoded[span.start : span.end]
-            name = tag_name(span_text) if span.kind == "tag" else ""
-            self._add_escaped(first, stop, name, span_text)
+            is_tag = span.kind == "tag" and not span_text.endswith("/>")
+            name = tag_name(span_text) if is_tag else ""
+            self.add_span(first, stop, name, span_text.startswith("</"))
         self._add_plain(stop, end)
 
-    def _add_escaped(self, start: int, end: int, name: str, text: str) -> None:
-        """Add a span of text as a mark; a nested pair of escaped tags becomes an element."""
-        number = len(self.entries)
+    def add_span(self, start: int, end: int, name: str, closes: bool) -> None:
+        """Add a span of text as a mark; a nested pair of spans becomes an element."""
         mark = Mark(start, end, Role.POINT, -1, -1)
-        if name and text.startswith("</"):
+        # The tokens of tags are positive, those of spans negative.
+        token = -2 - start
+        if closes and name:
             if self.opened and self.opened[-1][1] == name:
                 first, _ = self.opened.pop()
                 opening = self.entries[first]
+                partner = -2 - opening.start
                 self.entries[first] = Mark(
-                    opening.start, opening.end, Role.OPEN, -2 - first, -2 - number
+                    opening.start, opening.end, Role.OPEN, partner, token
                 )
-                mark = Mark(start, end, Role.CLOSE, -2 - number, -2 - first)
-        elif name and not text.endswith("/>"):
-            self.opened.append((number, name))
+                mark = Mark(start, end, Role.CLOSE, token, partner)
+        elif name:
+            self.opened.append((len(self.entries), name))
         self.entries.append(mark)
+
+    def extend_span(self, end: int) -> None:
+        """Let the mark that was added last end later."""
+        self.entries[-1] = self.entries[-1]._replace(end=end)
 
     def _add_plain(self, start: int, end: int) -> None:
         """Add text with entities; an entity that cannot be decoded becomes a mark."""
@@ -229,7 +322,9 @@ class _Paragraph:
         plain = "".join(self.parts)
         if not has_letters(plain):
             return
-        ends = sentence_ends(plain) if options.sentences else ()
+        ends: Iterable[int] = sentence_ends(plain) if options.sentences else ()
+        if options.sentences and not self.mark_spans:
+            ends = _outside_spans(ends, plain)
         entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
         bounds = _bounds(numbers)
         tags = {
@@ -314,9 +409,12 @@ def _lines(
     yield start, token.end
 
 
-def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragraph]:
+def _paragraphs(
+    text: str, kind: Kind, elements: Elements, mark_spans: bool
+) -> Iterator[_Paragraph]:
     """Yield the paragraphs of a text: the text and marks between tags that end sentences."""
-    paragraph = _Paragraph(text, kind)
+    new_paragraph = partial(_Paragraph, text, kind, mark_spans)
+    paragraph = new_paragraph()
     index = 0
     tokens = elements.tokens
     while index < len(tokens):
@@ -325,12 +423,12 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
         partner = elements.partners[index]
         if role in (Role.BREAK, Role.SKIP):
             yield paragraph
-            paragraph = _Paragraph(text, kind)
+            paragraph = new_paragraph()
         elif role in (Role.TEXT, Role.LINES):
             for number, (start, end) in enumerate(_lines(text, kind, token, role)):
                 if number:
                     yield paragraph
-                    paragraph = _Paragraph(text, kind)
+                    paragraph = new_paragraph()
                 paragraph.add_text(start, end)
         elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN) and _add_whole(
             paragraph, elements, index
@@ -443,9 +541,36 @@ def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list
         if isinstance(entry, Piece) and entry.whole >= 0:
             start = spans.get(entry.whole, (entry.offset, 0))[0]
             spans[entry.whole] = (start, entry.offset + len(entry.text))
-    starts = [start for start, _ in spans.values()]
-    stops = [0, *(stop for _, stop in spans.values())]
+    return _outside(ends, [*spans.values()])
+
+
+def _outside_spans(ends: Iterable[int], plain: str) -> Sequence[int]:
+    """Return the sentence ends that are not inside of code. A message with its texts is code."""
+    spans = find_spans(plain)
+    if any(span.kind == "message" for span in spans):
+        return ()
+    return _outside(ends, [(span.start, span.end) for span in spans])
+
+
+def _outside(ends: Iterable[int], ranges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the offsets that are not inside of ranges, which are in order."""
+    starts = [start for start, _ in ranges]
+    stops = [0, *(stop for _, stop in ranges)]
     return [end for end in ends if end >= stops[bisect_left(starts, end)]]
+
+
+def _with_spans(
+    sentence: TaggedSentence, spans: Sequence[MarkedSpan]
+) -> Iterator[tuple[Piece | Mark, MarkedSpan | None]]:
+    """Yield the marks and pieces of a sentence, cut at the bounds of spans, with the span of each
+    piece. Elements kept whole have none.
+    """
+    first = next(entry.offset for entry in sentence.entries if isinstance(entry, Piece))
+    bounds = sorted({first + offset for span in spans for offset in span[:2]})
+    by_start = {first + span.start: span for span in spans}
+    for entry, number in zip(*_cut(sentence.entries, bounds), strict=True):
+        is_inside = isinstance(entry, Piece) and entry.whole < 0 < number
+        yield entry, by_start.get(bounds[number - 1]) if is_inside else None
 
 
 def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -45,7 +45,9 @@ class MarkupOptions:
     `splitting_tags` end a sentence, `non_splitting_tags` do not, and `ignore_tags` are kept with
     their content. `outline` applies to XML: if True, elements among text belong to its sentence and
     all others end one; if False, only `splitting_tags` end one. Without `sentences`, the text of a
-    block is one line. With `newlines`, line breaks in text end a sentence, too.
+    block is one line. With `newlines`, line breaks in text end a sentence, too. Placeholders,
+    addresses, code and emoji in text are kept as tags are, or, without `mark_spans`, stand in the
+    lines.
     """
 
     splitting_tags: frozenset[str] = frozenset()
@@ -54,6 +56,7 @@ class MarkupOptions:
     outline: bool = True
     sentences: bool = True
     newlines: bool = False
+    mark_spans: bool = True
 
 
 class Role(Enum):

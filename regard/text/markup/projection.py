@@ -71,7 +71,7 @@ def project(
     """Return the units of a translation, and the order in which units and marks are written."""
     links = WordLinks.complete(sentence.words, words, alignments)
     units = _target_units(sentence, words, links)
-    if not sentence.marks and len(sentence.nodes) == 1:
+    if sentence.is_plain:
         return units, [Entry("unit", index) for index in range(len(units))]
 
     depth = sum(sentence.nodes[unit.node].depth + 1 for unit in units if unit.node >= 0)

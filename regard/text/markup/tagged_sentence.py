@@ -105,7 +105,8 @@ class TaggedSentence:
     """A sentence between two offsets of the source, and its line to translate.
 
     `follows` means that it stands right after another sentence, without white space. `gaps` holds
-    the marks before each unit, by the unit's number, and the marks after the last unit.
+    the marks before each unit, by the unit's number, and the marks after the last unit. `entries`
+    are the pieces and marks that it was built from.
     """
 
     start: int
@@ -116,6 +117,12 @@ class TaggedSentence:
     marks: list[Mark] = field(default_factory=list)
     gaps: dict[int, list[int]] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=lambda: [Node(-1, 0)])
+    entries: Sequence[Piece | Mark] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it has no marks, and no element that is kept whole."""
+        return not self.marks and len(self.nodes) == 1
 
     @property
     def words(self) -> list[str]:
@@ -127,7 +134,9 @@ def build_sentence(
     entries: Sequence[Piece | Mark], line: str, follows: bool
 ) -> TaggedSentence:
     """Build the tree of a sentence from its pieces and marks in order."""
-    sentence = TaggedSentence(entries[0].start, entries[-1].end, line, follows)
+    sentence = TaggedSentence(
+        entries[0].start, entries[-1].end, line, follows, entries=entries
+    )
     stack = _enter_open_elements(sentence, entries)
     nodes = sentence.nodes
     pieces = [entry for entry in entries if isinstance(entry, Piece)]

@@ -1,0 +1,112 @@
+"""Process the sentences of HTML and XML before and after a model decodes them, so that they keep
+the contract of their code as plain lines do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from regard.contracts.recognise import recognise
+from regard.data.spans import KEPT, find_spans, may_have_spans
+from regard.text.aligned_line import AlignedLine
+from regard.text.contracts import AUTO, code_spans, widened
+from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
+from regard.text.markup.elements import LINE_TAGS
+from regard.text.markup.tagged_sentence import TaggedSentence
+from regard.text.markup.tags import tag_name
+from regard.text.protected_line import CodeSpan, disjoint
+from regard.text.text_path import (
+    LONG,
+    Attempt,
+    LinePath,
+    Outcome,
+    PathRules,
+    best_try,
+    joined_as,
+    line_path,
+    with_faults,
+)
+from regard.text.translation import Translation
+
+
+def sentence_paths(
+    document: MarkupDocument, rules: PathRules, code: str = ""
+) -> list[LinePath]:
+    """Return the paths of the sentences of a document; `code`: that of the target language, if the
+    model needs one.
+
+    With `auto` the dialect is the one that all lines together speak for.
+    """
+    rules = replace(rules, links=True)
+    if rules.dialect == AUTO:
+        dialect = recognise(filter(may_have_spans, document.lines))
+        rules = replace(rules, dialect=dialect)
+    code = f"{code} " if code else ""
+    return [
+        line_path(f"{code}{sentence.line}", rules)
+        if sentence.is_plain
+        else _sentence_path(document, sentence, rules, code)
+        for sentence in document.sentences
+    ]
+
+
+@dataclass(frozen=True)
+class _SentenceAttempt:
+    """A sentence whose tags, and some of whose code, are marks of a text of its own."""
+
+    document: MarkupDocument
+    needs_links: bool = True
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return self.document.lines
+
+    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+        lines = [AlignedLine(part.text, part.alignments) for part in parts]
+        markup = self.document.render(lines)
+        text = self.document.read(markup)
+        result = joined_as(text.replace(TAG, ""), parts, self.lines)
+        return replace(result, markup=markup), text
+
+
+def _sentence_path(
+    document: MarkupDocument, sentence: TaggedSentence, rules: PathRules, code: str
+) -> LinePath:
+    """Translate a sentence with tags.
+
+    Placeholders, addresses and the like are marks at first, all code in a second try. In a third,
+    the texts between are translated by themselves.
+    """
+    line = sentence.line
+    patterns = rules.user_patterns
+    foreign_words = rules.reader.foreign_words
+
+    def attempt(spans: Sequence[CodeSpan], apart: bool = False) -> Attempt:
+        marked = [_marked(line, span) for span in spans]
+        return _SentenceAttempt(document.within(sentence, marked, apart))
+
+    def further(first: Outcome) -> Iterator[Attempt]:
+        if any(first.faults) and len(line) <= LONG:
+            spans = code_spans(line, rules.dialect, patterns, foreign_words)
+            yield attempt(spans)
+            yield attempt([*widened(line, spans)], apart=True)
+
+    source = document.read(document.source.text[sentence.start : sentence.end])
+    hidden = [span for span in find_spans(line, patterns) if span.kind in KEPT]
+    kept = disjoint(map(CodeSpan, [*hidden, *foreign_words(line)]), len(line))
+    best = yield from best_try(source, code, rules, attempt(kept), further)
+    return with_faults(line, best.result, rules, best.breaches, may_change=True)
+
+
+def _marked(line: str, code: CodeSpan) -> MarkedSpan:
+    """Return the mark of a span of code; escaped tags are pairs by their names."""
+    start, end, kind = code.span
+    text = line[start:end]
+    name = tag_name(text) if kind == "tag" else ""
+    divides = kind == "message" or name in LINE_TAGS
+    if code.pair is not None:
+        return MarkedSpan(start, end, f"pair {code.pair}", code.closes, divides)
+    if text.endswith("/>"):
+        name = ""
+    return MarkedSpan(start, end, name, text.startswith("</"), divides)

@@ -1,0 +1,302 @@
+"""Sentences of HTML and XML keep the contract of their code as plain lines do."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from regard.text.casing import CaseReader
+from regard.text.text_format import TextFormat, TranslatedText, texts_path
+from regard.text.text_path import PathRules, Request, run_path
+from regard.text.translation import TranslatedPart, Translation
+
+Kind = Literal["html", "xml"]
+Model = Callable[[list[str], random.Random], list[str]]
+STRINGS = Path(__file__).parents[2] / "benchmarks/strings/strings.jsonl"
+RULES = PathRules(CaseReader(("", ""), lambda text: [*map(ord, text)]))
+JUNK = ("7", "{0}", "}", "%s", "9.5")
+
+
+def reverse(words: list[str], draw: random.Random) -> list[str]:
+    return words[::-1]
+
+
+def drop(words: list[str], draw: random.Random) -> list[str]:
+    return [word for word in words if draw.random() < 0.7]
+
+
+def double(words: list[str], draw: random.Random) -> list[str]:
+    return [word for word in words for _ in range(draw.choice((1, 1, 2)))]
+
+
+def damage(words: list[str], draw: random.Random) -> list[str]:
+    return [word + draw.choice(JUNK) if draw.random() < 0.3 else word for word in words]
+
+
+def replace_digits(words: list[str], draw: random.Random) -> list[str]:
+    return [re.sub(r"\d", "9", word) for word in words]
+
+
+def shuffle_letters(words: list[str], draw: random.Random) -> list[str]:
+    return ["".join(draw.sample(word, len(word))) for word in words]
+
+
+MODELS = [reverse, drop, double, damage, replace_digits, shuffle_letters]
+
+
+def translate(
+    text: str, form: TextFormat, model: Model, seed: int = 0, dialect: str = "auto"
+) -> TranslatedText:
+    """Translate a text by a fake model, whose word links are random."""
+    draw = random.Random(seed)
+
+    def decode(request: Request) -> list[Translation]:
+        results = []
+        for line in request.lines:
+            words = model(line.split(), draw)
+            sources = range(len(line.split()))
+            links = [
+                (draw.choice(sources), target)
+                for target in range(len(words))
+                if draw.random() < 0.7
+            ]
+            result = " ".join(words)
+            part = TranslatedPart(line, result, 0.0)
+            results.append(Translation(result, (), 0.0, tuple(links), parts=(part,)))
+        return results
+
+    path = texts_path([text], form, replace(RULES, dialect=dialect))
+    (result,) = run_path(path, decode)
+    return result
+
+
+class Tree(HTMLParser):
+    """The elements, attributes and comments of HTML with their parents, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open = ["root"]
+        self.nodes = list[str]()
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(
+        self, tag: str, attrs: Sequence[tuple[str, str | None]]
+    ) -> None:
+        self.nodes.append(f"{self.open[-1]} > {tag} {attrs}")
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_comment(self, data: str) -> None:
+        self.nodes.append(f"comment {data}")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def structure(text: str, kind: Kind) -> tuple[list[str], str]:
+    """Return the elements of a text with their parents, sorted, and its text."""
+    if kind == "html":
+        html = Tree(text)
+        return sorted(html.nodes), html.text
+    root = ElementTree.fromstring(text)
+    nodes = [
+        f"{parent.tag} > {child.tag} {child.attrib}"
+        for parent in root.iter()
+        for child in parent
+    ]
+    return sorted(nodes), "".join(root.itertext())
+
+
+def spans_of(case: dict[str, Any]) -> list[str]:
+    """Return the spans that have to stand as they are; ~ begins one that may be written anew. Lines
+    with apostrophes alone are read as prose, and braces around a text in LaTeX are two spans.
+    """
+    spans = case["spans"]
+    is_left_out = re.compile(r"~|'+$|\{\\|.$")
+    return [span for span in spans if not is_left_out.match(span)]
+
+
+CASES = [json.loads(line) for line in STRINGS.read_text("utf-8").splitlines()]
+FEW = [case for case in CASES if spans_of(case)][::19]
+HEAD = '<p class="7 of 9">A cat.</p><!-- {x} 5 --><p title="%s">'
+SHAPES: dict[str, Callable[[str], str]] = {
+    "plain": lambda text: text,
+    "bold": lambda text: f"<b>{text}</b>",
+    "first": lambda text: text.replace(" ", " <i id='a1'>", 1) + "</i>",
+    "around": lambda text: f"<b>Look</b> here {text} <i>2 dogs</i>",
+    "points": lambda text: (
+        f"<img alt='%d'/>{text}<!-- {{y}} --> <a href='?n=5'>now</a>"
+    ),
+    "whole": lambda text: f"{text} <code>make %s 4</code> now",
+}
+POINTS = ("<img alt='%d'/>", "<!-- {x} -->", "<i></i>", "<code>a %s 5</code>")
+
+
+def scattered(case: dict[str, Any], draw: random.Random) -> str:
+    """Return a string as markup with tags and entities anywhere but in its spans."""
+    text = case["text"]
+    inner = set[int]()
+    for span in (span.lstrip("~") for span in case["spans"]):
+        for match in re.finditer(re.escape(span), text):
+            inner.update(range(match.start() + 1, match.end()))
+    parts = []
+    depth = 0
+    for index, letter in enumerate(text):
+        if index not in inner and draw.random() < 0.06:
+            opens = not depth or draw.random() < 0.4
+            parts.append("<b>" if opens else "</b>")
+            depth += 1 if opens else -1
+        if index not in inner and draw.random() < 0.03:
+            parts.append(draw.choice(POINTS))
+        is_entity = draw.random() < 0.05
+        parts.append(f"&#{ord(letter)};" if is_entity else escape(letter, quote=False))
+    return "".join(parts) + "</b>" * depth
+
+
+def check_kept(
+    case: dict[str, Any], inner: str, form: TextFormat, model: Model
+) -> None:
+    """Check that a document that holds a string keeps its structure and the code of the string."""
+    assert form.kind != "text"
+    text = f"<div>{HEAD}{inner}</p></div>"
+    result = translate(text, form, model, len(inner), case["dialect"])
+    nodes, words = structure(text, form.kind)
+    new_nodes, new_words = structure(result.text, form.kind)
+    assert new_nodes == nodes
+    assert re.findall("<!--.*?-->", result.text) == re.findall("<!--.*?-->", text)
+    for span in spans_of(case):
+        is_kept = new_words.count(span) == words.count(span)
+        assert is_kept or any(line.broken for line in result.lines), case
+    for line in result.lines:
+        assert line.broken == any("does not keep" in note for note in line.notes)
+
+
+@pytest.mark.parametrize("kind", ["html", "xml"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("model", MODELS)
+def test_code_is_kept_or_the_sentence_is_marked(
+    kind: Kind, shape: str, model: Model
+) -> None:
+    for case in FEW:
+        inner = SHAPES[shape](escape(case["text"], quote=False))
+        check_kept(case, inner, TextFormat(kind), model)
+
+
+@pytest.mark.parametrize("kind", ["html", "xml"])
+@pytest.mark.parametrize("model", MODELS)
+def test_code_among_tags_anywhere_is_kept(kind: Kind, model: Model) -> None:
+    draw = random.Random(5)
+    for case in FEW:
+        check_kept(case, scattered(case, draw), TextFormat(kind), model)
+
+
+BREAKING = [
+    "Open <b>{file}</b> at 7 &amp; <i>go</i>&nbsp;home",
+    "<a href='?%s'>See</a>  2026-11-28\n&#37;s <!-- {x} --> now",
+    "<b>One %1$s</b><i>&lt;b&gt;two&lt;/b&gt;</i>",
+]
+
+
+@pytest.mark.parametrize("inner", BREAKING)
+def test_what_every_try_breaks_stands_to_the_byte(inner: str) -> None:
+    def invent(words: list[str], draw: random.Random) -> list[str]:
+        return [*words, "{y}", "%d"]
+
+    text = f"<p>{inner}</p>"
+    result = translate(text, TextFormat("html"), invent)
+    assert result.text == text
+    assert all(line.broken and "not occur" in line.notes[-1] for line in result.lines)
+
+
+@pytest.mark.parametrize("inner", BREAKING)
+def test_a_good_translation_is_asked_for_once(inner: str) -> None:
+    requests = list[Request]()
+
+    def decode(request: Request) -> list[Translation]:
+        requests.append(request)
+        return [Translation(line.upper(), (), 0.0, ()) for line in request.lines]
+
+    (result,) = run_path(
+        texts_path([f"<p>{inner}</p>"], TextFormat("html"), RULES), decode
+    )
+    assert result.text != f"<p>{inner}</p>"
+    assert [request.is_retry for request in requests] == [False]
+
+
+def test_only_broken_sentences_are_translated_again_together() -> None:
+    retries = list[Sequence[str]]()
+
+    def decode(request: Request) -> list[Translation]:
+        if request.is_retry:
+            retries.append(request.lines)
+        lines = [re.sub(r"\d", "9", line) for line in request.lines]
+        return [Translation(line, (), 0.0, ()) for line in lines]
+
+    texts = ["<p>A <b>dog</b>.</p><p>At <b>7 dogs</b></p>", "<p>Go <i>12 km</i> on</p>"]
+    results = run_path(texts_path(texts, TextFormat("html"), RULES), decode)
+    assert [result.text for result in results] == texts
+    assert retries == [["At dogs", "Go on"]]
+
+
+def test_without_time_a_broken_sentence_stands() -> None:
+    def decode(request: Request) -> list[Translation] | None:
+        if request.is_retry:
+            return None
+        return [Translation(f"{line} {{y}}", (), 0.0, ()) for line in request.lines]
+
+    text = "<p>A <b>dog</b> {x}</p><p>A dog {x}</p>"
+    (result,) = run_path(texts_path([text], TextFormat("html"), RULES), decode)
+    assert result.text == text
+    assert [line.broken for line in result.lines] == [True, True]
+
+
+def test_no_sentence_ends_in_code() -> None:
+    message = "{n, plural, one {A dog. It barks.} other {Dogs. They bark.}}"
+    text = f"<p>{message}</p><p>See https://a.org/x.y?z. Then `a. b` ends. Go.</p>"
+    result = translate(text, TextFormat("html"), reverse)
+    assert result.sources[0] == message
+    assert [source for source in result.sources if "`" in source] == [
+        "Then `a. b` ends."
+    ]
+
+
+def test_the_lines_of_a_text_tell_its_dialect() -> None:
+    sign = "<p>Take %1 <b>home</b></p>"
+    alone = translate(sign, TextFormat("html"), double)
+    beside = translate(
+        f"<p>%n <i>dog(s)</i> on %1 and %L2</p>{sign}", TextFormat("html"), double
+    )
+    assert "%1" in alone.text
+    assert beside.text.count("%1") == 2
+
+
+def test_each_text_of_a_sentence_has_the_language_code() -> None:
+    lines = list[str]()
+
+    def decode(request: Request) -> list[Translation]:
+        lines.extend(request.lines)
+        return [
+            Translation(line.split("<< ")[1].replace("7", ""), (), 0.0, ())
+            for line in request.lines
+        ]
+
+    text = "<p>A 7 <b>dog</b> is 7</p><p>7 dogs</p>"
+    path = texts_path([text], TextFormat("html"), RULES, code=">>deu<<")
+    (result,) = run_path(path, decode)
+    assert result.text == text
+    assert all(line.startswith(">>deu<< ") for line in lines)
+    assert not any(line.broken for line in result.lines)

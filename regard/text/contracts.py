@@ -194,7 +194,7 @@ def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
     """Yield spans with the brackets, quotes and the like beside them, which belong to no text."""
     end = 0
     limits = [*(code.span.start for code in spans[1:]), len(line)]
-    for code, limit in zip(spans, limits, strict=True):
+    for code, limit in zip(spans, limits, strict=False):
         start = end + len(line[end : code.span.start].rstrip(OPENING))
         behind = line[code.span.end : limit]
         end = limit - len(behind.lstrip(CLOSING))

@@ -90,9 +90,9 @@ def _reports(
 
     Raises DataError, with the causes of all files that cannot be read.
     """
-    from regard.text.contracts import checked_dialect
+    from regard.text.contracts import AUTO, checked_dialect
 
-    checked_dialect(command.dialect or "")
+    checked_dialect(command.dialect or AUTO)
     models = _model_judges(command)
     reports: dict[str, CheckReport] = {}
     causes = list[str]()

@@ -331,7 +331,24 @@ def _meaning(schema: dict[str, Any]) -> str:
     )
 
 
-MAKERS: dict[str, Callable[[], str]] = {"commands": commands, "http": http}
+def dialects() -> str:
+    """Return the table of the dialects of strings: name, flags in PO files, an example."""
+    from regard.contracts.dialects import table
+
+    rows = ["| `--dialect` | flags in a PO file | example |", "|---|---|---|"]
+    for name, dialect in table()["dialects"].items():
+        flags = [f"`{flag}`" for flag, own in table()["flags"].items() if own == name]
+        example = dialect["example"].replace("|", r"\|")
+        code = f"`` {example} ``" if "`" in example else f"`{example}`"
+        rows.append(f"| `{name}` | {', '.join(flags)} | {code} |")
+    return "\n".join(rows)
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "http": http,
+    "dialects": dialects,
+}
 
 
 OUTSIDE = re.compile(

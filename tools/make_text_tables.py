@@ -102,7 +102,7 @@ def _escaped(text: str) -> str:
     )
 
 
-ANCHORED = ("languageCode", "initial", "clitic", "digraph")
+ANCHORED = ("languageCode", "initial", "clitic", "digraph", "particle")
 """Patterns that are looked for at the start of a text alone."""
 
 
@@ -117,7 +117,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         spans,
         text,
     )
-    from regard.text import casing, escapes, mnemonics
+    from regard.text import casing, escapes, mnemonics, particles
     from regard.text.markup import document, projection
 
     return {
@@ -147,6 +147,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         "labelEnd": mnemonics._SENTENCE_END,
         "letter": mnemonics._LETTER,
         "noLatin": mnemonics._NO_LATIN,
+        "particle": particles._PARTICLE,
         "otherScript": casing._OTHER_SCRIPT,
         "doubledQuote": escapes._DOUBLED,
         "singleQuote": escapes._SINGLE,
@@ -160,7 +161,7 @@ def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
     from regard.contracts import codes, faults
     from regard.data import copy_tokens, letter_case, spans
-    from regard.text import casing, contracts, mnemonics, protected_line
+    from regard.text import casing, contracts, mnemonics, particles, protected_line
     from regard.text.markup import document, elements, projection, tagged_sentence
 
     return {
@@ -183,6 +184,7 @@ def values() -> dict[str, Any]:
         "LONGEST_LABEL": mnemonics.LONGEST,
         "FEW_WORDS": mnemonics.FEW_WORDS,
         "SMALL_WORDS": sorted(mnemonics._SMALL),
+        "PARTICLES": particles.PARTICLES,
         "GREEK_DROPPED": "".join(map(chr, letter_case._Greek._DROPPED)),
         "TITLE_LETTERS": title_letters(),
         "LETTER_CASES": letter_cases(),

@@ -1,8 +1,8 @@
-"""regard check: what is suspect in a file of sentence pairs."""
+"""regard check: what is suspect in files of sentence pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +12,12 @@ import typer
 from regard.cli.app import app, say
 from regard.cli.options import check_output, select_device
 from regard.common.counting import counted
-from regard.common.errors import UsageError
+from regard.common.errors import DataError, UsageError
 from regard.requests.check_request import CheckCommand
 
 if TYPE_CHECKING:
-    from regard.data.checking.check import Judge
-    from regard.data.checking.suspects import Suspect
+    from regard.data.checking.check import CheckReport, Judge
     from regard.data.file_formats import PairFiles
-    from regard.data.pairs import Pair
 
 TABLES = (".tsv", ".csv")
 """Endings of tables of suspects."""
@@ -32,43 +30,122 @@ def check(command: CheckCommand) -> None:
     What is usual is learnt from the pairs themselves. The report names each kind, how many pairs
     are of it, three of them, and what training does with such pairs; this command changes nothing.
     """
-    from regard.data.checking.check import check_files
     from regard.data.checking.suspects import HARMLESS
-    from regard.data.file_formats import PairFiles
     from regard.evaluation.suspect_formats import FORMATS
 
     table = command.suspects
-    names = command.pairs, command.target, command.corrections
-    check_output(table, *names, option="--suspects")
+    check_output(table, *command.files, command.corrections, option="--suspects")
     if table is not None and table.suffix.lower() not in TABLES:
         raise UsageError(
             f"`suspects=` wanted a name that ends in {' or '.join(TABLES)}, got {table}"
         )
-    files = PairFiles(
-        pairs=command.pairs, max_line=command.max_line, columns=command.columns
-    )
-    if command.target is not None:
-        files = PairFiles(command.pairs, command.target, max_line=command.max_line)
-    files = replace(files, corrections=command.corrections)
+    reports = _reports(command, _corpora(command))
+    if table is not None:
+        (report,) = reports.values()
+        _write(report, table)
+    for line in FORMATS[command.format](reports):
+        typer.echo(line)
+    suspects = [s for report in reports.values() for s in report.suspects]
+    if command.format == "text" and suspects and len(reports) == 1:
+        _say_next_steps(command)
+    if command.strict and any(s.kind not in HARMLESS for s in suspects):
+        raise typer.Exit(1)
+
+
+def _corpora(command: CheckCommand) -> list[PairFiles]:
+    """Return the files of each corpus: a file of pairs, or two files of lines.
+
+    Raises UsageError for other files, and for tables of suspects of several corpora.
+    """
+    from regard.data.file_formats import PairFiles, holds_pairs
+
+    names = command.files
+    plain = [name for name in names if not holds_pairs(name)]
+    if len(names) == len(plain) == 2:
+        corpora = [PairFiles(*names, max_line=command.max_line)]
+    elif plain and len(names) > 1:
+        raise UsageError(
+            "wanted files of pairs (PO, XLIFF, TMX, JSON, TSV, CSV, XLSX, ODS), or two files of "
+            f"lines, got among {len(names)} files, by the ending no file of pairs: "
+            f"{', '.join(plain)}; check each of these alone, or with its translations"
+        )
+    else:
+        corpora = [
+            PairFiles(pairs=name, max_line=command.max_line, columns=command.columns)
+            for name in names
+        ]
+    if len(corpora) > 1:
+        UsageError.raise_all(
+            f"`{option}=`: holds lines of one file, got {len(corpora)}; check each alone"
+            for option in ("suspects", "corrections")
+            if getattr(command, option) is not None
+        )
+    return [replace(files, corrections=command.corrections) for files in corpora]
+
+
+def _reports(
+    command: CheckCommand, corpora: Sequence[PairFiles]
+) -> dict[str, CheckReport]:
+    """Check each corpus; return the reports by the names of the files.
+
+    Raises DataError, with the causes of all files that cannot be read.
+    """
+    from regard.text.contracts import AUTO, checked_dialect
+
+    checked_dialect(command.dialect or AUTO)
+    models = _model_judges(command)
+    reports: dict[str, CheckReport] = {}
+    causes = list[str]()
+    for files in corpora:
+        try:
+            reports[files.names[-1]] = _report(command, files, models)
+        except DataError as problem:
+            causes += problem.causes
+    DataError.raise_all(causes)
+    return reports
+
+
+def _report(
+    command: CheckCommand, files: PairFiles, models: Sequence[Judge]
+) -> CheckReport:
+    """Check a corpus, its strings of programs too if a dialect is given or its entries have
+    flags.
+    """
+    from regard.data.checking.check import check_files
+    from regard.data.checking.suspects import KINDS
+    from regard.data.file_formats import flags_of_pairs
+    from regard.evaluation.broken_strings import StringJudge
+
     _refuse_captions(files)
     say(f"checking the pairs of {' and '.join(files.names)}")
-    report = check_files(files, [*_string_judges(command), *_model_judges(command)])
-    if table is not None:
-        kept = report.write(table)
-        say(f"wrote {table} ({counted(len(report.by_line), 'suspect pair')})")
-        if kept is not None:
-            say(f"another table was there, and is {kept} now")
-    for line in FORMATS[command.format](report, files.names[-1]):
-        typer.echo(line)
-    if command.format == "text" and report.suspects:
-        say("nothing was changed: training does so (unless data.check = false)")
-        first = "" if table else "write a table by --suspects suspects.csv, "
-        say(
-            f"to correct pairs: {first}fill in its last two columns, and train with "
-            f"--corrections {table or 'suspects.csv'}"
-        )
-    if command.strict and any(s.kind not in HARMLESS for s in report.suspects):
-        raise typer.Exit(1)
+    strings = StringJudge(command.dialect, flags_of_pairs(files))
+    judges = [*models]
+    if strings.name is not None or strings.flags:
+        judges.insert(0, strings)
+    report = check_files(files, judges).of_kinds(command.only or [*KINDS])
+    if command.format != "text":
+        for note in strings.notes:
+            say(f"{files.names[-1]}: {note}")
+    return replace(report, notes=(*report.notes, *strings.notes))
+
+
+def _write(report: CheckReport, table: Path) -> None:
+    """Write a table of suspects."""
+    kept = report.write(table)
+    say(f"wrote {table} ({counted(len(report.by_line), 'suspect pair')})")
+    if kept is not None:
+        say(f"another table was there, and is {kept} now")
+
+
+def _say_next_steps(command: CheckCommand) -> None:
+    """Say what training does with suspect pairs, and how they can be corrected."""
+    say("nothing was changed: training does so (unless data.check = false)")
+    table = command.suspects
+    first = "" if table else "write a table by --suspects suspects.csv, "
+    say(
+        f"to correct pairs: {first}fill in its last two columns, and train with --corrections "
+        f"{table or 'suspects.csv'}"
+    )
 
 
 def _refuse_captions(files: PairFiles) -> None:
@@ -95,25 +172,6 @@ def _refuse_captions(files: PairFiles) -> None:
                 "and `regard check` compares translations; train with `regard train --images "
                 f"FOLDER --captions {name}`, or name the columns of translations (`columns=`)"
             )
-
-
-def _string_judges(command: CheckCommand) -> Iterator[Judge]:
-    """Yield the judge of strings of programs, if it is wanted."""
-    name = command.dialect
-    if name is None:
-        return
-    from regard.evaluation.broken_strings import broken_strings, dialect_of
-    from regard.text.contracts import AUTO
-
-    if name != AUTO:
-        dialect_of(name, ())  # refused before the pairs are read
-
-    def judge(pairs: Sequence[Pair]) -> list[Suspect]:
-        dialect = dialect_of(name, pairs)
-        say(f"strings are judged as {dialect}")
-        return broken_strings(pairs, dialect)
-
-    yield judge
 
 
 def _model_judges(command: CheckCommand) -> list[Judge]:

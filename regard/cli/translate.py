@@ -44,6 +44,7 @@ NOT_STREAMED = (
     "format",
     "keep",
     "dialect",
+    "max_characters",
     "output",
     "resume",
     "cluster",
@@ -104,7 +105,11 @@ def translate(command: TranslateCommand) -> None:
         **command.settings,
     }
     if not is_page:
-        arguments |= {"nbest": command.nbest, "alignments": command.alignments}
+        arguments |= {
+            "nbest": command.nbest,
+            "alignments": command.alignments,
+            "max_characters": command.max_characters,
+        }
     translate_chunk = ChunkTranslator(
         lines.name,
         form,
@@ -121,7 +126,6 @@ def translate(command: TranslateCommand) -> None:
         "input": kind,
     }
     is_shown = command.output is None and sys.stdout.isatty()
-    broken = 0
     with (
         _open_output(command, conditions) as sink,
         _chunk_results(command, translate_chunk, model) as results,
@@ -131,16 +135,22 @@ def translate(command: TranslateCommand) -> None:
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         for done, result in results(new_chunks):
             report.warn(*result.notes)
-            broken += result.broken
             mark = sink.mark.after(
-                done.end, done.digest, result.known, result.unknown, result.doubtful
+                done.end,
+                done.digest,
+                result.known,
+                result.unknown,
+                result.doubtful,
+                result.broken,
             )
             sink.add(result.text, mark)
             report(done.end)
         _finish(sink, lines, command.run, report)
     model.keep_export()
+    broken = sink.mark.broken
     if command.strict and broken:
-        say(f"{counted(broken, 'string')} would break, and stand as they were")
+        strings = counted(broken, "string")
+        say(f"{strings} would break or be too long; the warnings say why")
         raise typer.Exit(1)
 
 

@@ -22,6 +22,7 @@ NOT_FOR_PAGES = (
     "alignments",
     "format",
     "keep",
+    "max_characters",
     "resume",
     "cluster",
     "column",

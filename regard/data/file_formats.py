@@ -59,7 +59,7 @@ from regard.data.text import (
     data_path,
     read_file,
 )
-from regard.data.translation_files import read_po, read_xml
+from regard.data.translation_files import read_po, read_po_flags, read_xml
 
 Row = tuple[str, str]
 """Source and target as they were read."""
@@ -228,14 +228,29 @@ def open_table(name: str, max_line: int = MAX_LINE) -> tuple[LineReader, Table]:
     """
     path = table_path(name)
     sheet = name.removeprefix(path).removeprefix("#")
-    form = next(
-        form for form in FORMATS if form.open_table and re.search(form.name, path)
-    )
+    form = _format_of(path)
     reader = LineReader(path, form.characters * max_line, skip_long=True)
     if _SPREADSHEET.fullmatch(path):
         return reader, read_spreadsheet(reader, sheet)
     assert form.open_table is not None
     return reader, form.open_table(reader)
+
+
+def _format_of(path: str) -> FileFormat:
+    """Return the format of a file of pairs by its name."""
+    return next(
+        form for form in FORMATS if form.open_table and re.search(form.name, path)
+    )
+
+
+def flags_of_pairs(files: PairFiles) -> dict[int, list[str]]:
+    """Return the flags that a message catalogue gives its pairs, such as c-format, by line; none
+    of other files.
+    """
+    name = str(files.pairs or "")
+    if _format_of(name).open_table is not read_po:
+        return {}
+    return read_po_flags(LineReader(name, skip_long=True))
 
 
 def is_table(name: str) -> bool:
@@ -244,6 +259,13 @@ def is_table(name: str) -> bool:
     names = [form.name for form in FORMATS if form.open_table and form.characters == 1]
     patterns = [*filter(None, names), _SPREADSHEET.pattern, r"(?i)\.(tsv|txt)(\.gz)?\Z"]
     return any(re.search(pattern, path) for pattern in patterns)
+
+
+def holds_pairs(name: str) -> bool:
+    """Return whether the name of a file says that it holds pairs, and not lines of text."""
+    names = [form.name for form in FORMATS if form.name]
+    patterns = [*names, _SPREADSHEET.pattern, r"(?i)\.tsv(\.gz)?\Z"]
+    return any(re.search(pattern, table_path(name)) for pattern in patterns)
 
 
 def table_path(name: str) -> str:

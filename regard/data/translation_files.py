@@ -156,7 +156,7 @@ def read_po(lines: Iterable[str]) -> Table:
     def records() -> Iterator[tuple[Record, int]]:
         nonlocal fuzzy
         for entry, count in chain(head, entries):
-            is_fuzzy = "fuzzy" in entry
+            is_fuzzy = "fuzzy" in entry.get("flags", "")
             fuzzy += is_fuzzy
             pairs = _po_pairs(entry)
             if is_fuzzy or not entry.get("msgid"):
@@ -178,6 +178,19 @@ def read_po(lines: Iterable[str]) -> Table:
     return Table([names, *rows], records(), has_names=True, notes=notes)
 
 
+def read_po_flags(lines: Iterable[str]) -> dict[int, list[str]]:
+    """Return the flags of a message catalogue, such as c-format, by the lines of its pairs."""
+    flags = dict[int, list[str]]()
+    line = 1
+    for entry, count in _po_entries(lines):
+        own = re.findall(r"[\w+-]+", entry.get("flags", ""))
+        flags |= {
+            line + number: own for number, _ in enumerate(_po_pairs(entry)) if own
+        }
+        line += count
+    return flags
+
+
 def _po_pairs(entry: dict[str, str]) -> list[list[str]]:
     """Return the message with its translation, and the plural with the last of its forms."""
     forms = [text for key, text in entry.items() if key.startswith("msgstr")] or [""]
@@ -188,8 +201,8 @@ def _po_pairs(entry: dict[str, str]) -> list[list[str]]:
 
 
 def _po_entries(lines: Iterable[str]) -> Iterator[tuple[dict[str, str], int]]:
-    """Yield the texts of each entry by their keywords, and its number of lines; an entry that is
-    marked has the key fuzzy.
+    """Yield the texts of each entry by their keywords, and its number of lines; the key flags
+    has its flags.
     """
     entry: dict[str, str] = {}
     count = 0
@@ -202,8 +215,8 @@ def _po_entries(lines: Iterable[str]) -> Iterator[tuple[dict[str, str], int]]:
             yield entry, count
             entry, count = {}, 0
         count += 1
-        if line.startswith("#,") and "fuzzy" in line:
-            entry["fuzzy"] = ""
+        if line.startswith("#,"):
+            entry["flags"] = entry.get("flags", "") + line
         elif match:
             key = keyword or key
             text = re.sub(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineWarning, UsageError
 from regard.text.casing import CaseReader
+from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.text_path import (
@@ -100,6 +101,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "auto",
+        max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay
@@ -115,6 +117,8 @@ class Translator(ABC):
         - `dialect`: of the strings, such as c, icu or html; auto: what each line speaks for. A
           translation that breaks the code of its line is `broken`, and the sentence stands as it
           was; if more than the best text is asked for, or `keep` is False, it is only marked.
+        - `max_characters`: the best hypothesis of the beam that has at most so many characters, and
+          keeps what its line has; if there is none, the best translation stands and is `broken`.
         - `search` overrides the model's search settings.
 
         Warns of the `notes` of translations. Raises UsageError, with all causes, for options that
@@ -128,6 +132,7 @@ class Translator(ABC):
             constraints=constraints,
             keep=keep,
             dialect=dialect,
+            max_characters=max_characters,
             **search,
         )
         translations = call.run()
@@ -144,6 +149,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "auto",
+        max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate lines as `translate` does, but without warnings of notes.
@@ -155,10 +161,17 @@ class Translator(ABC):
             problems_of_types(FLAG, {"alignments": alignments, "readings": readings})
         )
         wanted = Wanted(nbest, alignments, readings)
-        decoder = self._decoder(len(lines), wanted, constraints, search)
+        decoded = wanted
+        if max_characters is not None:
+            check_limit(max_characters, wanted, search.get("sample"))
+            decoded = Wanted(search.get("beam") or self.search.beam)
+        decoder = self._decoder(len(lines), decoded, constraints, search)
         keep = checked_keep(keep, wanted, decoder.free)
         rules = self._rules(wanted, keep, dialect)
-        return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
+        path = lines_path(lines, rules, decoder.free)
+        if max_characters is not None:
+            path = limited_path(path, lines, rules, max_characters)
+        return TranslationCall(path, decoder)
 
     def begin_document(
         self,

@@ -9,6 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from regard.common.errors import UsageError
 from regard.common.requests import COMMAND, Option
+from regard.data.checking.suspects import KINDS
 from regard.data.text import MAX_LINE
 from regard.requests.shared_fields import Device
 
@@ -20,17 +21,21 @@ class CheckCommand:
     def __post_init__(self) -> None:
         if self.reverse is not None and self.model is None:
             raise UsageError("`reverse=`: only with `model=`; give both")
+        unknown = [kind for kind in self.only if kind not in KINDS]
+        UsageError.raise_all(
+            f"`only=`: wanted one of {', '.join(KINDS)}, got {kind!r}"
+            for kind in unknown
+        )
 
-    pairs: Annotated[
-        str,
+    files: Annotated[
+        tuple[str, ...],
         Option(
-            "A file of pairs, such as TSV, CSV or XLSX; or, with TARGET, of source sentences.",
+            "Files of pairs, such as PO, XLIFF, TSV, CSV or XLSX; or two of lines: of sentences, "
+            "and of their translations.",
             is_argument=True,
+            is_repeated=True,
         ),
     ]
-    target: Annotated[
-        str | None, Option("Their translations, line by line.", is_argument=True)
-    ] = None
     columns: Annotated[
         str,
         Option(
@@ -67,9 +72,17 @@ class CheckCommand:
     dialect: Annotated[
         str | None,
         Option(
-            "Also judge translated strings of programs: auto, or c, python, icu, fluent, html …"
+            "Also judge translated strings of programs: auto (by the flags of a PO file, else by "
+            "all its strings), or c, python-brace, icu, fluent, html …"
         ),
     ] = None
+    only: Annotated[
+        tuple[str, ...],
+        Option(
+            "Report only suspects of this kind, such as 'broken string'; may be repeated.",
+            is_repeated=True,
+        ),
+    ] = ()
     format: Annotated[
         Literal["text", "json", "sarif", "github"],
         Option("How the report is printed; json is one suspect a line."),

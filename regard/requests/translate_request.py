@@ -54,14 +54,21 @@ class TranslateCommand:
     dialect: Annotated[
         str,
         Option(
-            "Dialect of strings of programs: c, python, icu, html …, or auto, as each line is; a "
-            "string that would break stays as it was.",
+            "Dialect of strings of programs: c, python-brace, icu, html …, or auto, as each line "
+            "is; a string that would break stays as it was.",
         ),
     ] = "auto"
     strict: Annotated[
         bool,
-        Option("End with status 1 if a string would break."),
+        Option("End with status 1 if a string would break, or is too long."),
     ] = False
+    max_characters: Annotated[
+        int | None,
+        Option(
+            "Most characters of a translation: the best of the beam that is short enough.",
+            least=1,
+        ),
+    ] = None
     with_: With = ()
     input: Annotated[
         Literal["auto", "text", "jsonl", "html", "xml"],

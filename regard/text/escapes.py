@@ -33,7 +33,8 @@ class Escapes(NamedTuple):
             part._replace(source=self.write(part.source), text=self.write(part.text))
             for part in result.parts
         )
-        return replace(result, text=self.write(result.text), parts=parts)
+        nbest = tuple(map(self.restore, result.nbest))
+        return replace(result, text=self.write(result.text), parts=parts, nbest=nbest)
 
 
 NO_ESCAPES = Escapes()

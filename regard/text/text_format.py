@@ -20,7 +20,7 @@ from regard.text.text_path import (
     line_path,
     without_code,
 )
-from regard.text.translation import Translation
+from regard.text.translation import Translation, hypotheses_at
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,7 @@ def _joined_text(
     text = layout.put(lines)
     alternatives = list[str]()
     for rank in range(1, nbest):
-        hypotheses = list[Translation]()
-        for line in lines:
-            ranked = line.nbest or (line,)
-            hypotheses.append(ranked[min(rank, len(ranked) - 1)])
-        alternative = layout.put(hypotheses)
+        alternative = layout.put(hypotheses_at(lines, rank))
         if alternative != text and alternative not in alternatives:
             alternatives.append(alternative)
     return TranslatedText(text, tuple(alternatives), tuple(layout.lines), lines)

@@ -31,7 +31,12 @@ from regard.text.casing import CaseReader, KnownCase, split_language_code
 from regard.text.escapes import NO_ESCAPES, read_escapes
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
-from regard.text.translation import TranslatedPart, Translation, join_parts
+from regard.text.translation import (
+    TranslatedPart,
+    Translation,
+    hypotheses_at,
+    join_parts,
+)
 
 if TYPE_CHECKING:
     from regard.contracts.faults import Fault
@@ -590,14 +595,24 @@ def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translati
     if not protected.is_tagged and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
 
-    lines = [AlignedLine(part.text, part.alignments) for part in parts]
-    joined = joined_as(protected.render(lines).strip(), parts, protected.lines)
+    joined = joined_as(_rendered(protected, parts), parts, protected.lines)
+    nbest = [
+        replace(hypothesis, text=_rendered(protected, hypotheses_at(parts, rank)))
+        for rank, hypothesis in enumerate(joined.nbest)
+    ]
     return replace(
         joined,
         tokens=tuple(map(copies.restore, joined.tokens)),
         parts=tuple(_restored_part(part, copies) for part in joined.parts),
         notes=tuple(map(copies.restore, joined.notes)),
+        nbest=tuple(nbest),
     )
+
+
+def _rendered(protected: ProtectedLine, parts: Sequence[Translation]) -> str:
+    """Return the translated line of the translations of its parts."""
+    lines = [AlignedLine(part.text, part.alignments) for part in parts]
+    return protected.render(lines).strip()
 
 
 def joined_as(

@@ -228,6 +228,12 @@ def last_layer(readings: Readings) -> AlignmentChoice:
     return AlignmentChoice(layers[-1], None, False)
 
 
+def hypotheses_at(parts: Sequence[Translation], rank: int) -> list[Translation]:
+    """Return the hypothesis of each part at a rank; of a part with fewer, its last one."""
+    ranked = [part.nbest or (part,) for part in parts]
+    return [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in ranked]
+
+
 def join_parts(
     parts: Sequence[Translation],
     sources: Sequence[str],
@@ -263,8 +269,7 @@ def join_parts(
 
     nbest = list[Translation]()
     for rank in range(max((len(part.nbest) for part in parts), default=0)):
-        # A part with fewer hypotheses contributes its last one.
-        hypotheses = [part.nbest[min(rank, len(part.nbest) - 1)] for part in parts]
+        hypotheses = hypotheses_at(parts, rank)
         nbest.append(join_parts(hypotheses, sources, alignments, code_words))
     repetitions = [part.repetition for part in parts if part.repetition is not None]
     return Translation(

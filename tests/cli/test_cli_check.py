@@ -109,8 +109,111 @@ def test_strings_of_programs_are_judged(regard: Command) -> None:
     assert "%%" not in line
 
     assert regard.ended(f"{call} --strict").status == 1
-    assert "judged as c" in regard(call.replace("--dialect c", "--dialect auto")).err
+    recognised = regard(call.replace("--dialect c", "--dialect auto")).lines
+    assert "3 strings judged as c (recognised from all together)" in recognised
     regard.fails("check de.c,1.tsv --dialect d", because="dialect 'd' is not known")
+
+
+CATALOGUE = """msgid "Delete %s?"
+msgstr "{}"
+
+msgid "Quit"
+msgstr "Beenden"
+"""
+XLIFF = """<xliff version="1.2"><file source-language="en" target-language="de"><body>
+<trans-unit id="1">
+<source>Open {{name}}</source><target>{} öffnen</target></trans-unit>
+</body></file></xliff>
+"""
+
+
+@pytest.fixture
+def translated(regard: Command) -> Command:
+    """Write three translation files, of which two have a broken string each."""
+    for name, text in {
+        "de.po": CATALOGUE.format("%s löschen?"),
+        "cs.po": CATALOGUE.format("Smazat?"),
+        "de.xlf": XLIFF.format("{nam}"),
+    }.items():
+        Path(name).write_text(text, encoding="utf-8")
+    return regard
+
+
+def test_each_file_of_pairs_is_checked_by_itself(translated: Command) -> None:
+    regard = translated
+    files = "de.po cs.po de.xlf"
+    call = f"check {files} --dialect auto --strict --only 'broken string'"
+    places = {("cs.po", 1), ("de.xlf", 2)}
+
+    done = regard.ended(f"{call} --format json")
+    values = [*map(json.loads, done.lines)]
+    assert {(value["file"], value["line"]) for value in values} == places
+    assert done.status == 1
+    (run,) = json.loads(regard.ended(f"{call} --format sarif").out)["runs"]
+    physical = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert places == {
+        (place["artifactLocation"]["uri"], place["region"]["startLine"])
+        for place in physical
+    }
+    lines = regard.ended(f"{call} --format github").lines
+    heads = [re.match(r"::warning file=(.+),line=(\d+),", line) for line in lines]
+    assert {(head[1], int(head[2])) for head in heads if head} == places
+    lines = regard.ended(call).lines
+    assert [line for line in lines if " suspect" in line] == [
+        "de.po: 2 pairs: 0 suspect",
+        "cs.po: 2 pairs: 1 suspect",
+        "de.xlf: 1 pair: 1 suspect",
+    ]
+    assert regard(call.replace("cs.po de.xlf", "de.po")).out
+    assert regard(call.replace("broken string", "garbled")).out
+
+
+def test_flags_of_a_catalogue_name_the_dialects_of_its_entries(
+    translated: Command,
+) -> None:
+    flagged = f"#, c-format\n{CATALOGUE.format('Smazat?')}"
+    Path("flagged.po").write_text(flagged, encoding="utf-8")
+    done = translated("check flagged.po --format github")
+    assert "flagged.po: 1 string judged as c (by flag)" in done.err
+    (line,) = done.lines
+    assert line.startswith("::warning file=flagged.po,line=1,title=broken string::")
+    lines = translated("check flagged.po cs.po --dialect auto").lines
+    assert "1 string judged as c (by flag)" in lines
+    assert "1 string judged as plain (recognised from all together)" in lines
+    assert "2 strings judged as c (recognised from all together)" in lines
+
+
+def test_all_causes_of_several_files_are_named(translated: Command) -> None:
+    regard = translated
+    write_lines("a.de", ["Beenden"])
+    for name in ("bad.xlf", "worse.xlf"):
+        write_lines(name, ["<xliff"])
+    causes = ["bad.xlf: damaged", "worse.xlf: damaged"]
+    regard.fails("check bad.xlf de.po worse.xlf", because=causes, status=1)
+    regard.fails("check de.po a.de", because="no file of pairs: a.de")
+    regard.fails("check de.po cs.po --suspects a.tsv", because="check each alone")
+    regard.fails("check de.po --only broken", because="broken string, several")
+
+
+def test_the_hook_of_pre_commit_is_a_command_that_finds_broken_strings(
+    translated: Command,
+) -> None:
+    regard = translated
+    yaml = pytest.importorskip("yaml")
+    root = Path(__file__).parents[2]
+    text = (root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    (hook,) = yaml.safe_load(text)
+    program, *words = [*shlex.split(hook["entry"]), *hook["args"]]
+    names = ["de.po", "cs.po", "de.xlf"]
+    assert program == "regard"
+    assert hook["id"] == "regard-check"
+    assert hook["language"] == "python"
+    assert all(re.search(hook["files"], f"locale/{name}") for name in names)
+    assert not re.search(hook["files"], "package.json")
+    done = regard.ended(*words, *names)
+    assert done.status == 1
+    assert "line 1: Delete %s?" in done.out
+    assert regard(*words, "de.po").status == 0
 
 
 MOMENTS = [

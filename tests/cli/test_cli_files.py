@@ -328,6 +328,17 @@ def test_unknown_lines_before_the_interruption_count(
     assert os.listdir() == []
 
 
+def test_broken_lines_before_the_interruption_count(regard: Command, run: Path) -> None:
+    command = _command(run, "-", "out", "--max-characters 1 --strict")
+    lines = f"{SENTENCES[0]}\n".encode() * CHUNK
+    regard.ended(command, stdin=lines + b"\xff")
+    assert _mark(Path("out")).broken == CHUNK
+    done = regard.ended(f"{command} --resume", stdin=lines)
+    assert f"{CHUNK} strings would break or be too long" in done.err
+    assert done.status == 1
+    assert len(lines_of("out")) == CHUNK
+
+
 # Streams
 
 

@@ -294,3 +294,33 @@ def test_strings_that_would_break_stay_and_are_marked(
     is_broken = any(row["broken"] for row in rows)
     assert regard.ended(f"{call} --strict").status == int(is_broken)
     regard.fails(f"{call} --dialect d", because="dialect 'd' is not known")
+
+
+def test_the_best_hypothesis_within_a_limit_of_characters_is_taken(
+    regard: Command, translate: str, data: Path
+) -> None:
+    """Compared with the hypotheses that --nbest prints of lines without spans."""
+    lines = lines_of(data / "test.ko")[:8]
+    write_lines("eight", lines)
+    rows = [
+        line.split("\t")
+        for line in regard(f"{translate} eight --beam 4 --nbest 4").lines
+    ]
+    ranked = [[row[2] for row in rows if row[0] == f"{n}"] for n in range(1, 9)]
+    lengths = sorted(len(text) for texts in ranked for text in texts)
+    for limit in (lengths[0] - 1, lengths[8], lengths[-1]):
+        call = f"{translate} eight --beam 4 --max-characters {limit}"
+        short = [[t for t in texts if len(t) <= limit] for texts in ranked]
+        expected = [(s or texts)[0] for s, texts in zip(short, ranked, strict=True)]
+        values = [*map(json.loads, regard(f"{call} --format jsonl").lines)]
+        assert [value["text"] for value in values] == expected
+        assert [value["broken"] for value in values] == [not texts for texts in short]
+        assert all(value["nbest"] == [] for value in values)
+        for value in values:
+            note = f"has {len(value['text'])} characters, and the limit is {limit}"
+            assert any(note in text for text in value["warnings"]) == value["broken"]
+        assert regard.ended(f"{call} --strict").status == int(not all(short))
+    for options in ("--nbest 2", "--alignments", "--sample --top-k 3"):
+        because = "a limit chooses the one best translation"
+        regard.fails(f"{call} {options}", because=because)
+    regard.fails(f"{call} --stream", because="--stream and --max-characters, --beam")

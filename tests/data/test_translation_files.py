@@ -8,7 +8,7 @@ import pytest
 
 from regard.common.errors import DataError
 from regard.data.corpus import read_corpus
-from regard.data.file_formats import PairFiles, languages_of_pairs
+from regard.data.file_formats import PairFiles, flags_of_pairs, languages_of_pairs
 from regard.data.languages import Languages
 
 TMX = """<?xml version="1.0"?>
@@ -146,3 +146,41 @@ def test_a_long_segment_is_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(TMX.replace("Dom", "x" * 10**6), encoding="utf-8")
     assert read_corpus(PairFiles(pairs=path)).report.dropped["too long"].lines == (4,)
+
+
+FLAGGED = """# A header.
+msgid ""
+msgstr "Language: de\\n"
+
+#: a.c:7
+#, c-format
+#, no-wrap
+msgid "%d dog"
+msgid_plural "%d dogs"
+msgstr[0] "%d Hund"
+msgstr[1] "%d Hunde"
+
+msgid "cat"
+msgstr "Katze"
+#, python-brace-format
+msgid "{x}"
+msgstr "{x}"
+"""
+
+
+def test_the_flags_of_a_catalogue_stand_at_the_lines_of_its_pairs(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.po"
+    path.write_text(FLAGGED, encoding="utf-8")
+    files = PairFiles(pairs=path)
+    lines = {pair.source: pair.line for pair in read_corpus(files)}
+    assert flags_of_pairs(files) == {
+        lines["%d dog"]: ["c-format", "no-wrap"],
+        lines["%d dogs"]: ["c-format", "no-wrap"],
+        lines["{x}"]: ["python-brace-format"],
+    }
+    table = tmp_path / "a.tsv"
+    table.write_text("a\tb\n", encoding="utf-8")
+    assert flags_of_pairs(PairFiles(pairs=table)) == {}
+    assert flags_of_pairs(PairFiles(table, table)) == {}

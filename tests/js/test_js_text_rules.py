@@ -27,11 +27,13 @@ from regard.data.spans import KEPT_ON_RETRY, find_spans
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import CaseReader
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
+from regard.text.particles import PARTICLES, both_particles
 from regard.text.protected_line import protect_line
 from tests.cli.labels import labels
 from tests.data.test_letter_case import LETTERS, generated
 from tests.data.test_spans import SPANS
 from tests.text.test_mnemonics import TEXT
+from tests.text.test_particles import LEFT, REWRITTEN, spans
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -131,6 +133,33 @@ def copied_lines(draw: random.Random) -> list[tuple[str, str]]:
     return lines
 
 
+def lines_with_particles(draw: random.Random) -> list[tuple[str, Links]]:
+    """Return texts with particles after placeholders, and the offsets of these."""
+    parts = [
+        "{a}",
+        "%s",
+        "{b}",
+        "🙂",
+        " ",
+        "(",
+        ")",
+        "/",
+        "”",
+        "'",
+        "_",
+        "도",
+        "서",
+        "집",
+    ]
+    weights = [9, 9, 9, *[2] * 11, *[3] * len(PARTICLES)]
+    texts = [text for text, _ in REWRITTEN] + LEFT.split("|")
+    texts += [
+        "".join(draw.choices([*parts, *PARTICLES], weights, k=draw.randint(2, 12)))
+        for _ in range(2000)
+    ]
+    return [(text, spans(text)) for text in texts]
+
+
 def translation_of(part: str, draw: random.Random) -> tuple[str, Links | None]:
     words = part.split(" ")
     others = [*words, "das", "Haus.", "(und)", "12", "“x”"]
@@ -170,6 +199,7 @@ def answers(node: str) -> tuple[Answer, Answer]:
         "texts": texts,
         "tagged": tagged_lines(),
         "copied": copied_lines(draw),
+        "particles": lines_with_particles(draw),
     }
     command = [node, str(HERE / "text_rules.mjs")]
     done = subprocess.run(
@@ -264,6 +294,18 @@ def test_copied_spans_and_their_words_are_those_of_the_package(
         expected.append((marked, copies.restore(text), *words))
 
     assert_equal(question["copied"], result["copied"], expected)
+
+
+def test_particles_are_written_as_in_the_package(
+    answers: tuple[Answer, Answer],
+) -> None:
+    question, result = answers
+    expected = [both_particles(*question) for question in question["particles"]]
+    pairs = zip(question["particles"], expected, strict=True)
+
+    assert sum(text != both for (text, _), both in pairs) > 500
+
+    assert_equal(question["particles"], result["particles"], expected)
 
 
 def test_tags_are_put_back_as_in_the_package(answers: tuple[Answer, Answer]) -> None:

@@ -1,12 +1,13 @@
-// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "texts", "copied", "tagged"}
+// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "texts", "copied", "tagged", "particles"}
 import { readFileSync } from "node:fs";
 import { CaseReader, letterCase, restoredTokens } from "../../regard/runtime/js/letter_case.js";
 import { insertMnemonic, stripMnemonic } from "../../regard/runtime/js/mnemonics.js";
+import { bothParticles } from "../../regard/runtime/js/particles.js";
 import { COPIES, Copies, findSpans } from "../../regard/runtime/js/spans.js";
 import { TaggedLine } from "../../regard/runtime/js/tagged_line.js";
 import { KEPT, KEPT_ON_RETRY, NOT_COPIED } from "../../regard/runtime/js/text_tables.js";
 
-const { codes, words, lines, texts, copied, tagged } = JSON.parse(readFileSync(0, "utf8"));
+const { codes, words, lines, texts, copied, tagged, particles } = JSON.parse(readFileSync(0, "utf8"));
 
 function encode(text) { // as in test_js_text_rules.py
   const letters = [...text];
@@ -44,6 +45,11 @@ const answers = {
     const spans = findSpans(line).filter(({ kind }) => KEPT.includes(kind) && !NOT_COPIED.includes(kind));
     const own = new Copies(line, spans, COPIES);
     return [own.marked, own.restore(text), own.restoredWords(own.marked), own.restoredWords(text)];
+  }),
+  particles: particles.map(([text, spans]) => {
+    const letters = [...text];
+    const offset = (count) => letters.slice(0, count).join("").length; // Python counts whole characters
+    return bothParticles(text, spans.map(([start, end]) => [offset(start), offset(end)]));
   }),
   tagged: tagged.map(([line, translations]) => {
     const taken = new TaggedLine(line, findSpans(line).filter(({ kind }) => KEPT_ON_RETRY.includes(kind)));

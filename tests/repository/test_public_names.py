@@ -21,7 +21,11 @@ NAMES = {
     ),
     *items("load presets publish train watch __version__"),
 }
-REMOVED = {"regard check --json": "--format json, beside sarif and github"}
+REMOVED = {
+    "regard check --json": "--format json, beside sarif and github",
+    "regard check PAIRS": "any number of files: FILES",
+    "regard check TARGET": "any number of files: FILES",
+}
 """Recorded names that there are no longer, each with the reason."""
 
 

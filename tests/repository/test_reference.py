@@ -11,9 +11,12 @@ from functools import cache
 
 import pytest
 import reference
+from markdown_it import MarkdownIt
 from repository.pages import DOCS, ROOT, read
 
 from regard.attention import SCORES
+from regard.contracts.dialects import table
+from regard.contracts.judge import judge
 from regard.training import Recipe
 
 COMMANDS = dict(reference.command_tree())
@@ -121,3 +124,15 @@ def test_every_export_of_the_module_is_described() -> None:
     for name in names:
         declared = rf"^export (?:function|class|const) {name}\b"
         assert re.search(declared, types, re.MULTILINE), name
+
+
+def test_the_table_of_dialects_has_a_string_of_each() -> None:
+    tokens = MarkdownIt().enable("table").parse(reference.dialects())
+    inline = [child for token in tokens for child in token.children or ()]
+    shown = {child.content for child in inline if child.type == "code_inline"}
+    for name, dialect in table()["dialects"].items():
+        example = dialect["example"]
+        assert {name, example} <= shown
+        assert not any(f.breaks_programs for f in judge(example, example, name))
+        assert any(f.breaks_programs for f in judge(example, "A cat.", name))
+    assert table()["flags"].keys() <= shown

@@ -83,6 +83,12 @@ class CheckReport:
         """Number of lines whose sides do not belong together."""
         return sum(shift.last - shift.first + 1 for shift in self.shifts)
 
+    def of_kinds(self, kinds: Sequence[str]) -> CheckReport:
+        """Return the report with suspects of some kinds alone."""
+        suspects = tuple(suspect for suspect in self.suspects if suspect.kind in kinds)
+        shifts = self.shifts if "shifted" in kinds else ()
+        return replace(self, suspects=suspects, shifts=shifts)
+
     def lines(self, examples: int = EXAMPLES) -> list[str]:
         """Return the report as lines of text: each kind with its count and so many examples."""
         lines = [f"{counted(self.pairs, 'pair')}: {len(self.by_line):,} suspect"]

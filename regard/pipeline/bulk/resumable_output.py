@@ -43,9 +43,16 @@ class OutputMark:
     known: int = 0  # lines in a script seen in training
     unknown: int = 0  # lines in other scripts
     doubtful: int = 0  # lines whose translation is doubtful
+    broken: int = 0  # lines whose translation is broken
 
     def after(
-        self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0
+        self,
+        lines: int,
+        digest: str,
+        known: int,
+        unknown: int,
+        doubtful: int = 0,
+        broken: int = 0,
     ) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
         return replace(
@@ -56,6 +63,7 @@ class OutputMark:
             known=self.known + known,
             unknown=self.unknown + unknown,
             doubtful=self.doubtful + doubtful,
+            broken=self.broken + broken,
         )
 
 

@@ -17,7 +17,7 @@ from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command
 from regard.common.errors import UsageError
 from regard.common.version import __version__
-from regard.data.spans import KEPT, SHOWN, find_spans
+from regard.data.spans import KEPT, find_spans
 from regard.explain.head_views import HeadOptions, draw_heads
 from regard.requests.show_request import ShowCommand
 
@@ -159,7 +159,7 @@ def _warn_of_spans(text: str) -> None:
     """Warn if a text has placeholders, addresses and the like, which `regard translate` copies."""
     spans = [span for span in find_spans(text) if span.kind in KEPT]
     if spans:
-        names = ", ".join(repr(text[span.start : span.end]) for span in spans[:SHOWN])
+        names = ", ".join(repr(text[span.start : span.end]) for span in spans[:3])
         warn(
             f"{names}: given to the model as any word, so that all it reads can be seen; regard "
             "translate keeps it"

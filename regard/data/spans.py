@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -117,8 +117,6 @@ well, because its training text had them.
 """
 KEPT_ON_RETRY = KEPT | {"key", "symbol", "number"}
 """Kinds of spans that are hidden in a second attempt, if the model lost any that it saw."""
-SHOWN = 3
-"""Maximum number of spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = lazy_pattern(
@@ -135,8 +133,6 @@ _CACHED = 500
 """Characters of the longest lines whose spans are cached."""
 _MESSAGE_PART = lazy_pattern(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
 """Syntax of an ICU message between two of its texts, or at its end."""
-_DIGITS = lazy_pattern(r"\d+")
-_LIST = lazy_pattern("[;|]")
 
 
 class Span(NamedTuple):
@@ -295,56 +291,3 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
             open_messages -= 1
         offset = span.end
     return tuple(spans)
-
-
-def differing_spans(
-    source: str, output: str, own: Any = None
-) -> tuple[list[str], list[str]]:
-    """Return the spans of a source that its translation lacks, and the spans that the translation
-    has invented or doubled.
-
-    Numbers are compared by their digits, since their separators depend on the language. Numbers of
-    one digit are not compared, since the other language may write them as words. Other numbers of
-    the translation count as invented only if a number of the source is lost.
-    """
-    before = Counter(_compared(source, own))
-    after = Counter(_compared(output, own))
-    lost = [*(before - after).elements()]
-    invented = [*(after - before).elements()]
-    if not any(map(str.isdigit, lost)):
-        # A number may stand for a word of the source, as 12 does for twelve.
-        invented = [text for text in invented if not text.isdigit()]
-    return lost, invented
-
-
-def spans_note(source: str, output: str, own: Any = None) -> str | None:
-    """Return a warning that names the spans in which a translation differs from its source; None if
-    there are none.
-    """
-    lost, invented = differing_spans(source, output, own)
-    parts = []
-    if lost:
-        parts.append(f"lacks {_listed(lost)} of its source")
-    if invented:
-        parts.append(f"has {_listed(invented)}, which its source has not")
-    return f"the translation {' and '.join(parts)}; mend it by hand" if parts else None
-
-
-def _listed(spans: list[str]) -> str:
-    shown = ", ".join(map(repr, spans[:SHOWN]))
-    if len(spans) <= SHOWN:
-        return shown
-    return f"{shown} and {len(spans) - SHOWN} more"
-
-
-def _compared(line: str, own: Any) -> Iterator[str]:
-    """Yield the texts of a line's spans in a form that can be compared between languages."""
-    for start, end, kind in find_spans(line, own):
-        text = line[start:end]
-        if kind != "number":
-            yield nfc(text)
-            continue
-        for item in _LIST.split(text):
-            digits = "".join(_DIGITS.findall(item))
-            if len(digits) > 1:
-                yield digits

@@ -16,9 +16,10 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.counting import counted
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.data.spans import differing_spans, find_spans
+from regard.data.spans import find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
 from regard.evaluation.text_metrics import corpus_chrf, score_notes
+from regard.text.contracts import breaches, code_spans
 from regard.training.journal import FEW_LINES, JournalEvent, describe_test, of_kind
 from regard.training.run_record import RunRecord
 from regard.visualisation import Chart, Panel, Series, draw_svg
@@ -172,16 +173,11 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
 
 
 def _kept(pairs: Sequence[TranslatedPair]) -> Iterator[str]:
-    """Yield how many translations have exactly the spans of the source, if any line has one.
-
-    Spans are texts that are not language, such as placeholders.
-    """
-    selected = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
+    """Yield how many translations keep the contract of their source, if any source has code."""
+    selected = [pair for pair in pairs if code_spans(pair.source)]
     if not selected:
         return
-    kept = sum(
-        differing_spans(pair.source, pair.output) == ([], []) for pair in selected
-    )
+    kept = sum(not breaches(pair.source, pair.output) for pair in selected)
     yield (
         "lines whose placeholders, tags, addresses and numbers all came back, with no others: "
         f"{kept:,} of {len(selected):,}"

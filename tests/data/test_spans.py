@@ -14,13 +14,8 @@ from helpers.time_limits import time_limit
 
 from regard.common.errors import UsageError
 from regard.data import spans
-from regard.data.spans import (
-    KINDS,
-    differing_spans,
-    find_spans,
-    own_pattern,
-    spans_note,
-)
+from regard.data.spans import KINDS, find_spans, own_pattern
+from regard.text.contracts import breaches
 
 LINES = rows(r"""
     address     | https://example.com/a_(b)?x=1 · me@example.org · about:config · example.com/path
@@ -141,32 +136,6 @@ def test_spans_of_any_line_are_in_order_and_do_not_overlap(text: str) -> None:
         ends.append(end)
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "lost", "invented"),
-    rows("""
-        Open {name} in %s, %s | %s {nom} öffnen           | {name} %s | {nom}
-        1,234.5 kg            | 1.234,5 kg                |           |
-        2 dogs, 12 cats       | zwei Hunde, zwölf Katzen  | 12        |
-        12 cats               | 21 Katzen                 | 12        | 21
-        twelve cats           | 12 Katzen                 |           |
-    """),
-)
-def test_what_a_translation_lacks_and_what_it_has_invented(
-    source: str, target: str, lost: str, invented: str
-) -> None:
-    assert differing_spans(source, target) == (lost.split(), invented.split())
-
-
-def test_a_note_says_what_differs() -> None:
-    assert spans_note("Open {name}", "{name} öffnen") is None
-    assert spans_note("Open {a}", "{b}") == (
-        "the translation lacks '{a}' of its source and has '{b}', which its source has not; "
-        "mend it by hand"
-    )
-    note = str(spans_note("{a} {b} {c} {d} {e}", ""))
-    assert "lacks '{a}', '{b}', '{c}' and 2 more of its source;" in note
-
-
 def test_patterns_of_a_user_are_found_with_the_others() -> None:
     own = own_pattern(("Foobar( Suite)?", r"\{x"))
     line = "가 Foobar Suite {x} %s Foobar {y}"
@@ -175,7 +144,8 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
     assert texts == ["Foobar Suite", "{x", "%s", "Foobar", "{y}"]
     kinds = [span.kind for span in found]
     assert kinds == items("own own placeholder own placeholder")
-    assert differing_spans(line, "Foobar Suite {x %s {y}", own) == (["Foobar"], [])
+    lost = breaches(line, "Foobar Suite {x} %s {y}", own=own)
+    assert [(fault.kind, fault.what) for fault in lost] == [("lost", "Foobar")]
     assert own_pattern(()) is None
     with pytest.raises(UsageError) as refused:
         own_pattern(("(?<=a)b", ".*", "a", "[a-z ]+", "("))
@@ -208,7 +178,7 @@ def test_patterns_are_compared_in_nfc(
     spans_of_own = [span for span in find_spans(given, own) if span.kind == "own"]
     found = [nfc(given[span.start : span.end]) for span in spans_of_own]
     assert found == re.findall(nfc(word), nfc(text))
-    assert differing_spans(given, nfc(text), own) == ([], [])
+    assert breaches(given, nfc(text), own=own) == []
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,11 @@ from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.models import Model, ModelSettings, build
 from regard.search import SearchSettings
+from regard.text.quality import Quality
 
 CONFIG = "config.json"
+LEARNT_LAST = ("familiar", "quality")
+"""Settings that are learnt at the end of training, and are no part of what a model is."""
 WEIGHTS = "model.safetensors"
 ALIGNMENT = "alignment.json"
 LANGUAGES = "languages.json"
@@ -132,6 +135,10 @@ class FolderSettings(Settings):
         None,
         description="pairs of source tokens that training has seen; none: too many",
     )
+    quality: Quality | None = Field(
+        None,
+        description="calibration of the probability that a translation is good; none: unknown",
+    )
     seal: Seal = Seal()
 
 
@@ -171,16 +178,15 @@ def save_folder(
         for name, content in tokenizer.files.items()
     }
     if not identity:
-        content = [settings.model_dump(exclude={SEAL, "familiar"}), files, origin]
+        content = [settings.model_dump(exclude={SEAL, *LEARNT_LAST}), files, origin]
         identity = json_digest(content)[:32]
     write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
 def write_settings(folder: Path, settings: FolderSettings) -> None:
     """Write `config.json` with its seal."""
-    unused = {
-        name for name in ("images", "familiar") if getattr(settings, name) is None
-    }
+    optional = ("images", *LEARNT_LAST)
+    unused = {name for name in optional if getattr(settings, name) is None}
     values = sealed(settings.model_dump(exclude=unused))
     write_text(folder / CONFIG, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 

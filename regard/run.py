@@ -43,6 +43,7 @@ from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.caption_metrics import score_captions, tokenizer_for
+from regard.evaluation.quality_fit import calibrate
 from regard.evaluation.run_pages import RunPages
 from regard.evaluation.sampling import sample_within
 from regard.evaluation.significance import score_with_intervals
@@ -489,6 +490,8 @@ class _Session:
         if isinstance(data.valid, Corpus):
             if pages.recipe.search.score_threshold is None:
                 self._learn_threshold(translations)
+            targets = data.valid.targets
+            self._learn_quality(translations, [targets[line] for line in outputs.lines])
             if self.parent is None:  # the parent's training text is not available
                 self._learn_seen_token_pairs(data, sources)
         if not outputs.texts:
@@ -570,6 +573,15 @@ class _Session:
             threshold = math.floor(1e4 * score) / 1e4
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
+
+    def _learn_quality(
+        self, translations: Sequence[Translation], references: Sequence[str]
+    ) -> None:
+        """Write the calibration of the model to the folder, if there are enough pairs."""
+        quality = calibrate(translations, references)
+        if quality is not None:
+            settings = load_settings(self.out).with_values(quality=quality)
+            write_settings(self.out, settings)
 
     def _learn_seen_token_pairs(
         self, data: PreparedData, validation_sources: Sequence[str]

@@ -123,6 +123,11 @@ def chrf_and_bleu(
     return {"chrf": corpus_chrf(outputs, references), "bleu": float(bleu)}
 
 
+def sentence_chrf(output: str, reference: str) -> float:
+    """Return the chrF of one output against its reference."""
+    return float(CHRF().sentence_score(output, [reference]).score)
+
+
 def corpus_chrf(outputs: Sequence[str], references: Sequence[str]) -> float:
     """Return the chrF of outputs against one reference each."""
     return float(CHRF().corpus_score(list(outputs), [list(references)]).score)

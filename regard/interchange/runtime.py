@@ -204,6 +204,7 @@ def card(
             mode="json", include={"model", "tokenizer", "search"}
         ),
         "familiar": asdict(model.settings.familiar) if model.settings.familiar else {},
+        "quality": asdict(model.settings.quality) if model.settings.quality else {},
         "warnings": model.settings.model.ablations(),
         "alignment": asdict(choice) if choice else None,
         "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",

@@ -126,9 +126,8 @@ class BasePipeline:
             overrides["beam"] = nbest
         settings = SearchSettings.parse({**defaults, **overrides}, "search")
         corrections: dict[str, object] = {"min_length": max(1, settings.min_length)}
-        if "score_threshold" not in overrides and (
-            settings.length_penalty != folder_settings.length_penalty
-            or settings.sample != folder_settings.sample
+        if "score_threshold" not in overrides and not settings.scores_as(
+            folder_settings
         ):
             # The threshold was learnt from scores that are not comparable with these.
             corrections["score_threshold"] = None

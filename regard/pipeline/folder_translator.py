@@ -29,6 +29,7 @@ from regard.search.search_steps import SearchStep
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, missing_terms
 from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.line_splitter import LineSplitter
+from regard.text.quality import Trust
 from regard.text.text_path import Request, Wanted
 from regard.text.translation import (
     SPLIT,
@@ -95,6 +96,12 @@ class FolderTranslator(BasePipeline, Translator):
             self.settings.familiar,
         )
 
+    def _trust(self, settings: SearchSettings) -> Trust:
+        """Return how far translations of this search are trusted."""
+        is_calibrated = settings.scores_as(self.settings.search)
+        quality = self.settings.quality if is_calibrated else None
+        return Trust(settings.score_threshold, quality)
+
     @property
     def has_attention(self) -> bool:
         return bool(self.cross_attention())
@@ -156,7 +163,7 @@ class FolderTranslator(BasePipeline, Translator):
                 joined = replace(joined, notes=(*line_notes, *joined.notes))
             if alignments:
                 joined = joined.with_given_words(given_words(line))
-            results.append(joined.with_doubts(self.doubts, settings.score_threshold))
+            results.append(joined.with_doubts(self.doubts, self._trust(settings)))
         return results
 
     def _stream(
@@ -215,7 +222,7 @@ class FolderTranslator(BasePipeline, Translator):
         if joined.repetition:
             notes.append(repetition_note(joined.repetition))
         joined = replace(joined, notes=(*notes, *joined.notes))
-        return joined.with_doubts(self.doubts, settings.score_threshold), steps
+        return joined.with_doubts(self.doubts, self._trust(settings)), steps
 
     def read_all(
         self,

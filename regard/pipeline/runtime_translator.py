@@ -24,6 +24,7 @@ from regard.runtime.model import (
     RuntimeLine,
     RuntimeModel,
     available_cores,
+    trust_of,
 )
 from regard.runtime.model import Constraints as LibraryConstraints
 from regard.text.casing import CaseReader
@@ -34,6 +35,7 @@ from regard.text.constraints import (
     missing_terms,
 )
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.quality import Trust
 from regard.text.text_path import Request, Wanted
 from regard.text.translation import (
     SPLIT,
@@ -178,13 +180,15 @@ class RuntimeTranslator(Translator):
                 "`alignments` out"
             )
         options = self._options(wanted.nbest, search)
-        threshold = search.get("score_threshold", self._threshold(options))
+        trust = self._trust(options)
+        if "score_threshold" in search:
+            trust = trust._replace(threshold=search["score_threshold"])
         per_line = None
         if constraints is not NO_CONSTRAINTS:
             of_each = constraints_of_each(constraints, count, "line")
             if any(item != NO_CONSTRAINTS for item in of_each):
                 per_line = self._encoded(of_each, search)
-        return LibraryDecoder(self, count, options, per_line, threshold, wanted)
+        return LibraryDecoder(self, count, options, per_line, trust, wanted)
 
     def _stream(
         self, text: str, constraints: Constraints, search: SearchOptions
@@ -228,19 +232,15 @@ class RuntimeTranslator(Translator):
         _set_options(options, sampling)
         return options
 
-    def _threshold(self, options: Options) -> float | None:
-        """Return the score below which a translation is doubtful.
-
-        Returns None if it is unknown, or does not apply to the scores of this search.
-        """
+    def _trust(self, options: Options) -> Trust:
+        """Return how far translations of this search are trusted."""
         defaults = self._default_options
         if (
             options.length_penalty != defaults.length_penalty
             or options.sample != defaults.sample
         ):
-            return None
-        threshold: float | None = self.model.card["search"].get("score_threshold")
-        return threshold
+            return Trust()
+        return trust_of(self.model.card)
 
     @cached_property
     def constraint_encoder(self) -> ConstraintEncoder:
@@ -324,7 +324,7 @@ class LibraryDecoder(Decoder):
         count: int,
         options: Options,
         constraints: list[_LineConstraints] | None,
-        threshold: float | None,
+        trust: Trust,
         wanted: Wanted,
     ) -> None:
         self._model = translator.model
@@ -332,7 +332,7 @@ class LibraryDecoder(Decoder):
         self._count = count
         self._options = options
         self._constraints = constraints
-        self._threshold = threshold
+        self._trust = trust
         self._wanted = wanted
         self._reads_each = False
         options.attention = ALL_ATTENTION if wanted.readings else NO_ATTENTION
@@ -385,9 +385,10 @@ class LibraryDecoder(Decoder):
                 source,
                 text,
                 score,
-                self._doubts.is_doubtful(source, score, self._threshold),
+                self._doubts.is_doubtful(source, score, self._trust.threshold),
+                self._trust.probability(source, text, score),
             )
-            for source, text, score, _ in line.parts
+            for source, text, score, *_ in line.parts
         )
         ranked = list[Translation]()
         if self._wanted.nbest > 1 and line.parts:

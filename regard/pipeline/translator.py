@@ -15,6 +15,7 @@ from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.quality import Trust
 from regard.text.text_path import (
     BEST_TEXT,
     Keep,
@@ -276,7 +277,7 @@ class Translator(ABC):
             final_text, (), 0.0, parts=tuple(parts), notes=result.notes
         )
         translation = marked(line, translation, rules, may_change=False)
-        return translation.with_doubts(self.doubts, None)
+        return translation.with_doubts(self.doubts, Trust())
 
     def trace(
         self,

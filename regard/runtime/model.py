@@ -29,6 +29,7 @@ from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.runtime.native import declare, kernels, typed
+from regard.text.quality import Quality, Trust
 from regard.text.translation import TranslatedPart, group_by_word
 
 if TYPE_CHECKING:
@@ -327,7 +328,8 @@ class RuntimeLine(NamedTuple):
 class Card(TypedDict, total=False):
     """The card of a runtime file: how and on what the model was trained, its licence, its scores.
 
-    `familiar` has the fields of `SeenTokenPairs`, and `alignment` those of `AlignmentChoice`;
+    `familiar` has the fields of `SeenTokenPairs`, `quality` those of `Quality`, and `alignment`
+    those of `AlignmentChoice`;
     `name` is that of an export in the cache. The other tables have settings.
     """
 
@@ -345,6 +347,7 @@ class Card(TypedDict, total=False):
     tokenizer: dict[str, object]
     search: dict[str, Any]
     familiar: dict[str, Any]
+    quality: dict[str, Any]
     alignment: dict[str, object] | None
 
 
@@ -359,6 +362,7 @@ _CARD: Card = {
     "parameters": 0,
     "search": {},
     "familiar": {},
+    "quality": {},
     "alignment": None,
 }
 """Default values of a card, which also give the types of its values; `alignment` is a table."""
@@ -389,7 +393,11 @@ def _read_card(path: Path, content: bytes) -> Card:
         if flaw:
             flaws.append(f"{name[:50]}: {flaw}")
     if not flaws:
-        flaws = [*_search_flaws(card["search"]), *_familiar_flaws(card)]
+        flaws = [
+            *_search_flaws(card["search"]),
+            *_familiar_flaws(card),
+            *_quality_flaws(card),
+        ]
     causes = [f"{path}: its card, {flaw}" for flaw in flaws[:20]]
     ModelFolderError.raise_all(causes, f"{path}: export the model again")
     return card
@@ -486,6 +494,31 @@ def _familiar_flaws(card: Card) -> list[str]:
     except ValueError as problem:
         return [f"familiar: {problem}"]
     return []
+
+
+def _quality_flaws(card: Card) -> list[str]:
+    """Return what is wrong with the calibration of a card."""
+    try:
+        calibration(card["quality"])
+    except (TypeError, ValueError) as problem:
+        return [f"quality: {problem}"]
+    return []
+
+
+def trust_of(card: Card) -> Trust:
+    """Return how far translations of the usual search of a model are trusted."""
+    threshold = card["search"].get("score_threshold")
+    return Trust(threshold, calibration(card["quality"]))
+
+
+def calibration(values: dict[str, Any]) -> Quality | None:
+    """Return the calibration of a card; None if it has none. Raises TypeError or ValueError for
+    other values.
+    """
+    if not values:
+        return None
+    weights = {name: tuple(map(float, values[name])) for name in ("good", "chrf")}
+    return Quality(**{**values, **weights})
 
 
 def _flaw(name: str, value: object) -> str:

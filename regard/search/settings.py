@@ -226,6 +226,13 @@ class SearchSettings(Settings):
             raise ValueError("; ".join(problems))
         return self
 
+    def scores_as(self, other: SearchSettings) -> bool:
+        """Return whether scores of this search can be compared with those of another."""
+        return (self.length_penalty, self.sample) == (
+            other.length_penalty,
+            other.sample,
+        )
+
     @property
     def splits_sentences(self) -> bool:
         """True if each sentence of a line is translated by itself.

@@ -16,6 +16,7 @@ from regard.runtime.model import (
     RuntimeLine,
     RuntimeModel,
     RuntimeStates,
+    trust_of,
 )
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
@@ -55,9 +56,12 @@ class Explainer:
             for rank, hypothesis in enumerate(line.hypotheses[1:], 1)
         )
         is_doubtful = self.doubts.is_doubtful
-        threshold = self.model.card["search"].get("score_threshold")
+        trust = trust_of(self.model.card)
         parts = [
-            part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
+            part._replace(
+                doubtful=is_doubtful(part.source, part.score, trust.threshold),
+                quality=trust.probability(part.source, part.text, part.score),
+            )
             for part in line.parts
         ]
 

@@ -214,7 +214,7 @@ def keep_source(
     text = None if result.markup else _with_texts(result, parts)
     if text is None or _breaks_programs(breaches(whole, text, dialect)):
         text = whole
-        parts = [TranslatedPart(whole, whole, result.score)]
+        parts = [TranslatedPart(whole, whole, result.score, quality=0.0)]
     return replace(
         result, text=text, tokens=(), parts=tuple(parts), alignments=None, markup=None
     )
@@ -224,7 +224,7 @@ def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
     """Return a part as it was if its translation would break its code."""
     _, source = split_language_code(part.source)
     if _breaks_programs(breaches(source, part.text, dialect)):
-        return part._replace(text=source.strip())
+        return part._replace(text=source.strip(), quality=0.0)
     return part
 
 

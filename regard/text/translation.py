@@ -15,6 +15,7 @@ from regard.data.sentences import has_spaces
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
     from regard.text.doubtful_sentences import DoubtfulSentences
+    from regard.text.quality import Trust
 
 
 SHOWN = 20
@@ -37,6 +38,8 @@ class TranslatedPart(NamedTuple):
     score: float
     # The score is below `search.score_threshold`, or the text is unlike the training data.
     doubtful: bool = False
+    # Probability that the translation is good; None if the model is not calibrated.
+    quality: float | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ class Translation:
     broken: bool = False
     markup: str | None = field(default=None, repr=False)
 
+    @property
+    def quality(self) -> float | None:
+        """Probability that the translation is good, that of its worst part; None if unknown."""
+        known = [part.quality for part in self.parts if part.quality is not None]
+        return min(known, default=None)
+
     def with_given_words(self, words: GivenWords) -> Translation:
         """Return the translation with links to the words of the line as it was given."""
         if words.is_clean or self.alignments is None:
@@ -90,13 +99,15 @@ class Translation:
             self, alignments=tuple(to_given(self.alignments, words)), nbest=ranked
         )
 
-    def with_doubts(
-        self, doubts: DoubtfulSentences, threshold: float | None
-    ) -> Translation:
-        """Return the translation with its doubtful parts marked; it is doubtful if a part is."""
-        is_doubtful = doubts.is_doubtful
+    def with_doubts(self, doubts: DoubtfulSentences, trust: Trust) -> Translation:
+        """Return the translation with its doubtful parts marked, and the quality of each; it is
+        doubtful if a part is.
+        """
         parts = [
-            part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
+            part._replace(
+                doubtful=doubts.is_doubtful(part.source, part.score, trust.threshold),
+                quality=trust.probability(part.source, part.text, part.score),
+            )
             for part in self.parts
         ]
         return replace(

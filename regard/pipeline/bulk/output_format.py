@@ -61,9 +61,15 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
     if isinstance(result, Translation):
         values["doubtful"] = result.doubtful
         values["broken"] = result.broken
+        values["quality"] = _probability(result.quality)
         values["warnings"] = result.notes
         values["parts"] = [
-            {**part._asdict(), "score": round(part.score, 6)} for part in result.parts
+            {
+                **part._asdict(),
+                "score": round(part.score, 6),
+                "quality": _probability(part.quality),
+            }
+            for part in result.parts
         ]
     if not isinstance(result, Translation) and result.readings is not None:
         words = zip(result.readings.target_text, result.regions, strict=False)
@@ -72,6 +78,10 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
             for word, box in words
         ]
     return values
+
+
+def _probability(quality: float | None) -> float | None:
+    return None if quality is None else round(quality, 4)
 
 
 def _hypothesis(result: Translation | Caption) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import { CONTRACTS } from "./contract_tables.js";
 import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
+import { worstQuality } from "./quality.js";
 import { disjoint, findSpans } from "./spans.js";
 import { APART_CLOSING, APART_OPENING, JOINED_CODE, SHOWN } from "./text_tables.js";
 
@@ -118,18 +119,18 @@ export function keepSource(result, line, dialect, faults) {
   const parts = result.parts.map((part) => unbroken(part, dialect));
   const text = withTexts(result, parts);
   if (text !== null && !breaksCode(whole, text, dialect)) return withText(result, text, parts);
-  return withText(result, whole, [{ source: whole, text: whole, score: result.score, doubtful: false }]);
+  return withText(result, whole, [{ source: whole, text: whole, score: result.score, doubtful: false, quality: 0 }]);
 }
 
 /** Return a part as it was if its translation would break its code. */
 function unbroken(part, dialect) {
   const [, source] = splitLanguageCode(part.source);
-  return breaksCode(source, part.text, dialect) ? { ...part, text: strip(source) } : part;
+  return breaksCode(source, part.text, dialect) ? { ...part, text: strip(source), quality: 0 } : part;
 }
 
 function withText(result, text, parts) {
   const best = { text, tokens: [], alignments: null };
-  return { ...result, ...best, parts, nbest: result.nbest.map((hypothesis) => ({ ...hypothesis, ...best })) };
+  return { ...result, ...best, parts, quality: worstQuality(parts), nbest: result.nbest.map((hypothesis) => ({ ...hypothesis, ...best })) };
 }
 
 /** Return the text of a translation with other texts of its parts; null: these do not follow each other in it. */

@@ -5,6 +5,7 @@
 import { hasLetters, lengthOf, wordsOf } from "./characters.js";
 import { checkedDialect } from "./contracts.js";
 import { CaseReader } from "./letter_case.js";
+import { qualityFlaws, qualityOf, worstQuality } from "./quality.js";
 import { COPIES } from "./spans.js";
 import { SEARCH_BOUNDS } from "./text_tables.js";
 import { firstReading, linePath, translateAlong, withGivenWords } from "./text_path.js";
@@ -142,6 +143,8 @@ export function cardFlaws(card) {
     if (typeof pairs !== "string" || pairs.length > MOST_BASE64 || !BASE64.test(pairs)) wrong("familiar.pairs", "Base64", pairs);
     if (!Number.isInteger(most) || most < 0) wrong("familiar.most", "a whole number of 0 or more", most);
   }
+  const causes = qualityFlaws(card.quality);
+  if (causes) wrong("quality", causes, card.quality);
   return flaws;
 }
 
@@ -263,7 +266,8 @@ export class Translator {
       }
       const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
       const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
-      return lines.map((_, line) => this.#translation(result, line, threshold));
+      const quality = isComparable ? this.card.quality : null;
+      return lines.map((_, line) => this.#translation(result, line, { threshold, quality }));
     } finally {
       if (this.#model) exports.regard_free(result); // of a model that was closed nothing is there
     }
@@ -397,15 +401,15 @@ export class Translator {
     return at;
   }
 
-  #translation(result, line, threshold) {
+  #translation(result, line, { threshold, quality }) {
     const { exports } = this.#library, [first, note, size, hypotheses, parts] = this.#library.numbers(exports.regard_line(result, line), 5);
     const source = [...this.#library.integers(first, size)];
     const ranked = Array.from({ length: hypotheses }, (_, rank) => this.#hypothesis([result, line, rank], parts));
     const [best] = ranked;
-    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: score < threshold || this.#isStrange(source) }));
+    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: score < threshold || this.#isStrange(source), quality: qualityOf(quality, source, text, score) }));
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
-      nbest: ranked, parts: inner, doubtful: inner.some(({ doubtful }) => doubtful), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
+      nbest: ranked, parts: inner, doubtful: inner.some(({ doubtful }) => doubtful), quality: worstQuality(inner), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
     };
   }
 

@@ -5,6 +5,7 @@ import { breaches, codeSpans, describeBreaches, keepSource, widened } from "./co
 import { readEscapes } from "./escapes.js";
 import { restoredTokens, splitLanguageCode } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
+import { worstQuality } from "./quality.js";
 import { Copies, disjoint, findSpans } from "./spans.js";
 import { TaggedLine } from "./tagged_line.js";
 import { KEPT, KEPT_ON_RETRY, MOST_COPIED, NOT_COPIED, PATTERNS } from "./text_tables.js";
@@ -196,6 +197,7 @@ function joined(taken, results, links) {
     nbest,
     parts: results.length ? inner : [{ source: text, text, score: 0, doubtful: false }],
     doubtful: inner.some(({ doubtful }) => doubtful),
+    quality: worstQuality(inner),
     notes: [...new Set(results.flatMap(({ notes }) => notes.map(restore)))],
     steps,
   };

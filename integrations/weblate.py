@@ -73,8 +73,8 @@ class RegardTranslation(XMLMachineTranslationMixin):
         user: Any = None,
         threshold: int = MACHINERY_DEFAULT_THRESHOLD,
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return a draft of each text, with its quality: 100 exp(score) of its least likely
-        line.
+        """Return a draft of each text, with its quality: the probability, in per cent, that its
+        worst line is a good translation, or 100 exp(score) of it if the model is not calibrated.
         """
         texts = [text for text, _ in sources]
         asked = {
@@ -99,7 +99,10 @@ class RegardTranslation(XMLMachineTranslationMixin):
             if answer.get("doubtful") or answer.get("warnings")
             else self.max_score
         )
-        quality = round(min(most, 100 * math.exp(min(scores, default=0.0))))
+        probability = answer.get("quality")
+        if probability is None:
+            probability = math.exp(min(scores, default=0.0))
+        quality = round(min(most, 100 * probability))
         return {
             "text": answer["text"],
             "quality": quality,

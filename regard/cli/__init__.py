@@ -7,6 +7,7 @@ line. Results go to stdout, messages to stderr.
 
 from regard.cli import (  # noqa: F401 (the import registers the command)
     align,
+    calibrate,
     caption,
     check,
     compare,

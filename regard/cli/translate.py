@@ -55,6 +55,7 @@ SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".docx")
 """Ends of the names of files that are read by office programs, and are no text."""
 CONDITIONS = (
+    "refuse_below",
     "prefix",
     "term",
     "forbid",
@@ -79,6 +80,7 @@ def translate(command: TranslateCommand) -> None:
     """
     from regard.data.file_formats import table_path
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
+    from regard.pipeline.bulk.quality_report import QualityReport
     from regard.text.constraints import Constraints
 
     kept = list(options.kept_patterns(command.keep, command.no_keep))
@@ -118,6 +120,7 @@ def translate(command: TranslateCommand) -> None:
         lines.typed,
         lines.numbering,
         lines.document,
+        command.refuse_below,
     )
     conditions = {
         "device": model.device,
@@ -126,6 +129,7 @@ def translate(command: TranslateCommand) -> None:
         "input": kind,
     }
     is_shown = command.output is None and sys.stdout.isatty()
+    qualities = QualityReport()
     with (
         _open_output(command, conditions) as sink,
         _chunk_results(command, translate_chunk, model) as results,
@@ -135,6 +139,7 @@ def translate(command: TranslateCommand) -> None:
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         for done, result in results(new_chunks):
             report.warn(*result.notes)
+            qualities.add(result.qualities)
             mark = sink.mark.after(
                 done.end,
                 done.digest,
@@ -147,6 +152,8 @@ def translate(command: TranslateCommand) -> None:
             report(done.end)
         _finish(sink, lines, command.run, report)
     model.keep_export()
+    if command.report:
+        say(*qualities.lines())
     broken = sink.mark.broken
     if command.strict and broken:
         strings = counted(broken, "string")

@@ -5,7 +5,7 @@ are compared when the run is resumed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -177,3 +177,18 @@ def _selection(data: CorpusSettings) -> dict[str, Any]:
         for name, weight in data.weights.items():
             selection[f"weights.{name}"] = weight
     return selection
+
+
+def trained_on(run: Path, names: Iterable[str]) -> list[str]:
+    """Return the files among these that a run was trained on, by their contents."""
+    if not (run / DATA_FILE).exists():
+        return []
+    files = parse_json(file_bytes(run / DATA_FILE))["files"]
+    hashes = {
+        entry["sha256"] for role, entry in files.items() if role.startswith("train.")
+    }
+    return [
+        name
+        for name in names
+        if Path(name).is_file() and file_sha256(Path(name)) in hashes
+    ]

@@ -69,6 +69,19 @@ class TranslateCommand:
             least=1,
         ),
     ] = None
+    refuse_below: Annotated[
+        float | None,
+        Option(
+            "Leave a line as it is, marked, if the probability that its translation is good is "
+            "lower: 0 to 1.",
+        ),
+    ] = None
+    report: Annotated[
+        bool,
+        Option(
+            "Say at the end how many lines can be used as they are, and which cannot."
+        ),
+    ] = False
     with_: With = ()
     input: Annotated[
         Literal["auto", "text", "jsonl", "html", "xml"],

@@ -48,7 +48,14 @@ def served_text(
         warnings=tuple(note for line in text.lines for note in line.notes),
         doubtful=any(line.doubtful for line in text.lines),
         broken=any(line.broken for line in text.lines),
+        quality=worst(line.quality for line in text.lines),
     )
+
+
+def worst(qualities: Iterable[float | None]) -> float | None:
+    """Return the smallest quality, rounded; None if none is known."""
+    known = [quality for quality in qualities if quality is not None]
+    return round(min(known), 4) if known else None
 
 
 def served_hypotheses(

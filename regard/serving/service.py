@@ -234,7 +234,8 @@ class ServedText(Answer, frozen=True):
     a detected source.
 
     `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not
-    learnt such lines. `broken`: true if code or numbers of a line are not kept.
+    learnt such lines. `broken`: true if code or numbers of a line are not kept. `quality`: the
+    probability that the worst line is a good translation; null if the model is not calibrated.
     """
 
     text: str
@@ -247,3 +248,4 @@ class ServedText(Answer, frozen=True):
     warnings: Sequence[str] = ()
     doubtful: bool = False
     broken: bool = False
+    quality: float | None = None

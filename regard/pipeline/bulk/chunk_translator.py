@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.common.counting import counted
-from regard.common.errors import DataError, LineError
+from regard.common.errors import DataError, LineError, UsageError
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.pipeline.bulk.lines import Chunk, Numbering
 from regard.pipeline.bulk.output_format import OutputFormat
@@ -24,7 +24,7 @@ UNLEARNT = "the model has not learnt such sentences, so what follows is probably
 @dataclass(frozen=True)
 class ChunkResult:
     """Formatted results and warnings of a chunk, and its numbers of lines in known script, in
-    unknown script, doubtful, and broken.
+    unknown script, doubtful, and broken. `qualities`: of each line that has one.
     """
 
     text: str
@@ -33,6 +33,14 @@ class ChunkResult:
     unknown: int
     doubtful: int = 0
     broken: int = 0
+    qualities: tuple[LineQuality, ...] = ()
+
+
+class LineQuality(NamedTuple):
+    """Quality of the translation of a line, by its number."""
+
+    quality: float
+    number: int
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,8 @@ class ChunkTranslator:
     """Translator of chunks of the file `name`, with the options of `Translator.translate`.
 
     If `typed`, a person types the lines, and is warned of each line unlike the training data. The
-    lines of the only chunk may be the sentences of a `document`.
+    lines of the only chunk may be the sentences of a `document`. Translations of a quality below
+    `least` are refused.
     """
 
     name: str
@@ -50,6 +59,7 @@ class ChunkTranslator:
     typed: bool = False
     numbering: Numbering = field(default_factory=Numbering)
     document: MarkupDocument | None = None
+    least: float | None = None
 
     def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
@@ -65,6 +75,9 @@ class ChunkTranslator:
         except LineError as problem:
             raise problem.in_file(self.name, chunk.start) from None
 
+        if self.least is not None:
+            pairs = zip(texts, translations, strict=True)
+            translations = [self._or_refused(*pair, self.least) for pair in pairs]
         notes = [
             f"{self.name}, {self.numbering.name(number)}: {note}"
             for number, translation in enumerate(translations, chunk.start)
@@ -82,7 +95,28 @@ class ChunkTranslator:
         if note or (self.typed and doubtful):
             notes.append(note or UNLEARNT)
         broken = sum(translation.broken for translation in translations)
-        return ChunkResult(text, tuple(notes), known, unknown, doubtful, broken)
+        qualities = tuple(
+            LineQuality(result.quality, number)
+            for number, result in enumerate(translations, chunk.start)
+            if result.quality is not None
+        )
+        return ChunkResult(
+            text, tuple(notes), known, unknown, doubtful, broken, qualities
+        )
+
+    def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
+        """Return a translation, or its line, marked, if its quality is below `least`."""
+        if result.quality is None:
+            raise UsageError(
+                "--refuse-below: the model is not calibrated for this search, so its translations "
+                "have no quality; run regard calibrate, and keep its length penalty"
+            )
+        if result.quality >= least:
+            return result
+        note = f"refused: its quality is {result.quality:.2f}, below {least:g}"
+        return replace(
+            result, text=line.strip(), broken=True, notes=(*result.notes, note)
+        )
 
 
 def unknown_script(

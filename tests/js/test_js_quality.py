@@ -1,0 +1,51 @@
+"""The quality of translations is the same in a folder, a runtime file and JavaScript."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.small_models import SENTENCES, folder
+from js.test_module import run
+
+import regard
+from regard.common.errors import ModelFolderError
+from regard.interchange.runtime import export
+from regard.model_folder import load_settings, write_settings
+from regard.text.quality import Quality
+
+QUALITY = Quality((0.5, 1.5, 0.25, -0.75), (60.0, 10.0, 1.0, 2.0), 300, 0.5)
+
+
+def calibrated(path: Path) -> Path:
+    """Return a small model with a calibration."""
+    model = folder(path)
+    write_settings(model, load_settings(model).with_values(quality=QUALITY))
+    return model
+
+
+def test_folder_file_and_node_tell_the_same(
+    tmp_path: Path, node: str, wasm: Path
+) -> None:
+    model = calibrated(tmp_path / "run")
+    file = tmp_path / "model.regard"
+    export(model, file, precision="float32")
+    lines = [*SENTENCES, "나는 {a} 집에 간다", "12"]
+    by_folder = [result.quality for result in regard.load(model).translate(lines)]
+    by_file = [result.quality for result in regard.load(file).translate(lines)]
+    answers = run(node, wasm, file, lines=lines, options={})["answers"]
+    assert by_folder[-1] == 1.0
+    assert by_file == pytest.approx(by_folder, abs=1e-4)
+    assert [answer["quality"] for answer in answers] == pytest.approx(by_file, abs=1e-4)
+    other = regard.load(file).translate(lines[0], length_penalty=0.5)
+    assert other[0].quality is None, "scores of another search cannot be compared"
+
+
+def test_a_damaged_calibration_of_a_file_is_named(tmp_path: Path) -> None:
+    model = calibrated(tmp_path / "run")
+    file = tmp_path / "model.regard"
+    export(model, file, precision="float32")
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b'"pairs": 300', b'"pairs": -30'))
+    with pytest.raises(ModelFolderError):
+        regard.load(file)

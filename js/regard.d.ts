@@ -112,6 +112,8 @@ export interface Part {
   score: number;
   /** It is less sure than nearly all lines of validation, or its source is unlike the text of training. */
   doubtful: boolean;
+  /** Probability that the translation is good (chrF of 50 or more); null: the model is not calibrated for this search. */
+  quality: number | null;
 }
 
 /** Words: their texts, and the word that each token belongs to; −1: end of sentence. */
@@ -153,6 +155,8 @@ export interface Translation extends Hypothesis {
    * validated with, or a part has letters, or more pairs of neighbouring tokens, that training has not seen.
    */
   doubtful: boolean;
+  /** That of the worst part. */
+  quality: number | null;
   /**
    * The translation breaks code of its line. If only the best text was asked for, and lines were not taken as they are, the line stands,
    * or those of its sentences that would break, unless only numbers, signs or names differ.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ResumableOutput,
         StreamedOutput,
     )
+    from regard.pipeline.bulk.quality_report import QualityReport
     from regard.search import Constraints
 
 NOT_STREAMED = (
@@ -152,9 +153,15 @@ def translate(command: TranslateCommand) -> None:
             report(done.end)
         _finish(sink, lines, command.run, report)
     model.keep_export()
+    _conclude(command, sink.mark.broken, qualities)
+
+
+def _conclude(command: TranslateCommand, broken: int, qualities: QualityReport) -> None:
+    """Print the report that was asked for; end with status 1 if strings are broken and that is an
+    error.
+    """
     if command.report:
         say(*qualities.lines())
-    broken = sink.mark.broken
     if command.strict and broken:
         strings = counted(broken, "string")
         say(f"{strings} would break or be too long; the warnings say why")

@@ -24,17 +24,17 @@ def translation(text: str, score: float, source: str = "나는 집에 간다") -
 
 def drawn(count: int, seed: int) -> tuple[list[Translation], list[str], list[float]]:
     """Draw translations that are right with a probability known from their score and length."""
-    random = np.random.default_rng(seed)
+    draws = np.random.default_rng(seed)
     translations = []
     references = []
     truth = []
     for _ in range(count):
-        score = -3 * random.random()
-        text = "word " * int(random.integers(1, 12)) + "end"
+        score = -3 * draws.random()
+        text = "word " * int(draws.integers(1, 12)) + "end"
         logit = 2.5 + 2 * score + 0.3 * math.log(1 + len(text))
         truth.append(1 / (1 + math.exp(-logit)))
         translations.append(translation(text, score))
-        is_right = random.random() < truth[-1]
+        is_right = draws.random() < truth[-1]
         references.append(text if is_right else "###")
     return translations, references, truth
 

@@ -23,6 +23,7 @@ NAMES = {
 }
 REMOVED = {
     "regard check --json": "--format json, beside sarif and github",
+    "regard.Translation.with_doubts threshold": "trust, which has the calibration, too",
     "regard check PAIRS": "any number of files: FILES",
     "regard check TARGET": "any number of files: FILES",
 }

@@ -115,7 +115,11 @@ class ChunkTranslator:
             return result
         note = f"refused: its quality is {result.quality:.2f}, below {least:g}"
         return replace(
-            result, text=line.strip(), broken=True, notes=(*result.notes, note)
+            result,
+            text=line.strip(),
+            broken=True,
+            markup=None,
+            notes=(*result.notes, note),
         )
 
 

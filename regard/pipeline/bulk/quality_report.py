@@ -1,4 +1,4 @@
-"""How many lines of a file can be used as they are, and which to look at first."""
+"""Share of the lines of a file that can be used as they are, and those to look at first."""
 
 from __future__ import annotations
 

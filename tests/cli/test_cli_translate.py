@@ -88,7 +88,7 @@ def test_json_equals_text(regard: Command, translate: str) -> None:
 
     empty = {"line": 4, "text": "", "score": 0.0, "tokens": [], "alignments": []}
     empty |= {"nbest": [], "repetition": None, "doubtful": False, "broken": False}
-    empty |= {"warnings": [], "parts": []}
+    empty |= {"quality": None, "warnings": [], "parts": []}
     assert list(rows[0]) == list(empty)
     assert rows[3] == empty
 
@@ -288,8 +288,8 @@ def test_strings_that_would_break_stay_and_are_marked(
     rows = [json.loads(line) for line in regard(f"{call} --format jsonl").lines]
     for line, row in zip(lines, rows, strict=True):
         assert not row["broken"] or (row["text"] == line and row["warnings"])
-        assert sorted(re.findall(r"\{\w+\}|%\S+|\[.?b\]|<.?0>", row["text"])) == sorted(
-            re.findall(r"\{\w+\}|%\S+|\[.?b\]|<.?0>", line)
+        assert sorted(re.findall(r"\{\w+\}|%1\$s|\[.?b\]|<.?0>", row["text"])) == sorted(
+            re.findall(r"\{\w+\}|%1\$s|\[.?b\]|<.?0>", line)
         )
     is_broken = any(row["broken"] for row in rows)
     assert regard.ended(f"{call} --strict").status == int(is_broken)

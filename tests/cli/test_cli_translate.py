@@ -282,7 +282,7 @@ def test_an_output_that_is_named_like_a_spreadsheet_is_refused(
 def test_strings_that_would_break_stay_and_are_marked(
     regard: Command, translate: str
 ) -> None:
-    lines = ["나는 {name} 집에 간다 %1$s [b]빵[/b] <0>을</0>", "Delete {file}?"]
+    lines = ["나는 %1$s 집에 간다 [b]빵[/b]", "{name} <0>을</0>", "Delete {file}?"]
     write_lines("strings", lines)
     call = f"{translate} strings --dialect auto"
     rows = [json.loads(line) for line in regard(f"{call} --format jsonl").lines]

@@ -6,8 +6,8 @@ other, over five seeded splits.
 Good is a chrF of 50 or more, bad one below 30. Printed are means over the splits: by how much the
 Brier score is better than that of the base rate; the share of the bad lines that the least trusted
 fifth holds, and of what a perfect order would hold; the error of calibration over tenths, less that
-of scores from which the outcomes were drawn; how far the share that is told to be usable is off; and how many
-lines a threshold of 80 % takes.
+of scores from which the outcomes were drawn; how far the share that is told to be usable is off;
+and how many lines a threshold of 80 % takes.
 """
 
 from __future__ import annotations

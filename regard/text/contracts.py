@@ -14,7 +14,7 @@ from regard.contracts.messages import syntax
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
-from regard.data.spans import Span, find_spans
+from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE, nfc
 from regard.text.casing import split_language_code
 from regard.text.protected_line import (
@@ -29,7 +29,7 @@ from regard.text.translation import TranslatedPart, Translation
 
 AUTO = "auto"
 """Stands for the dialect that each line speaks for by itself."""
-NUMBER, SIGN, OWN = "number", "symbol", "own"
+NUMBER, SIGN, OWN, KEY = "number", "symbol", "own", "key"
 CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
@@ -68,7 +68,33 @@ def breaches(
     faults = judge_code(line, translation, dialect_of(line, dialect))
     if faults and not code_spans(line, dialect):
         faults = [fault for fault in faults if fault.breaks_programs]
-    return [*faults, *_own_faults(line, translation, own)]
+    unknown = _unknown_faults(line, translation, dialect)
+    return [*faults, *unknown, *_own_faults(line, translation, own)]
+
+
+def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
+    """Yield the lost spans that are hidden from the model but unknown to the dialect, and keys,
+    which have to stay as they are.
+    """
+    line, translation = nfc(line), nfc(translation)
+    kinds = {
+        line[start:end]: kind
+        for start, end, kind in find_spans(line)
+        if kind in KEPT or kind == KEY
+    }
+    lost = [text for text in kinds if translation.count(text) < line.count(text)]
+    if not lost:
+        return
+    rules = get_dialect(dialect_of(line, dialect))
+    known = [
+        *((start, end) for start, end, _ in syntax(line, rules)),
+        *((span.start, span.end) for span in scan(line, rules) if span.kind != KEY),
+    ]
+    for text in lost:
+        start = line.find(text)
+        end = start + len(text)
+        if not any(first < end and start < last for first, last in known):
+            yield Fault("lost", text, "occurs less often than in the source", kinds[text])
 
 
 def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:

@@ -6,10 +6,10 @@ import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
 import { disjoint, findSpans } from "./spans.js";
-import { APART_CLOSING, APART_OPENING, JOINED_CODE, SHOWN } from "./text_tables.js";
+import { APART_CLOSING, APART_OPENING, JOINED_CODE, KEPT, SHOWN } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
-const [NUMBER, SIGN] = ["number", "symbol"];
+const [NUMBER, SIGN, KEY] = ["number", "symbol", "key"];
 const DOUBLED_QUOTE = "''"; // apostrophe of a message in text
 
 /** Return the name of a dialect, or `auto`. Throws an Error for other names. */
@@ -25,7 +25,26 @@ const dialectOf = (line, dialect) => (dialect === AUTO ? recognised(line) : dial
 /** Return the faults by which a translation breaks the contract of its line; in a line without code, numbers and signs are words. */
 export function breaches(line, translation, dialect) {
   const faults = judgeCode(line, translation, dialectOf(line, dialect));
-  return faults.length && !codeSpans(line, dialect).length ? faults.filter(breaksProgram) : faults;
+  const breaking = faults.length && !codeSpans(line, dialect).length ? faults.filter(breaksProgram) : faults;
+  return [...breaking, ...unknownFaults(line.normalize("NFC"), translation.normalize("NFC"), dialect)];
+}
+
+/** Return the lost spans that are hidden from the model but unknown to the dialect, and keys, which have to stay as they are. */
+function unknownFaults(line, translation, dialect) {
+  const kinds = new Map();
+  for (const { start, end, kind } of findSpans(line)) {
+    if (KEPT.includes(kind) || kind === KEY) kinds.set(line.slice(start, end), kind);
+  }
+  const count = (text, part) => text.split(part).length;
+  const lost = [...kinds.keys()].filter((text) => count(translation, text) < count(line, text));
+  if (!lost.length) return [];
+  const rules = dialectNamed(dialectOf(line, dialect));
+  const known = [...syntaxOf(line, rules), ...scan(line, rules).filter(({ kind }) => kind !== KEY)];
+  const isKnown = (text) => {
+    const first = line.indexOf(text);
+    return known.some(({ start, end }) => start < first + text.length && first < end);
+  };
+  return lost.filter((text) => !isKnown(text)).map((what) => ({ kind: "lost", what, detail: "occurs less often than in the source", span: kinds.get(what) }));
 }
 
 const breaksCode = (line, translation, dialect) => breaches(line, translation, dialect).some(breaksProgram);

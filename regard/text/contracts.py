@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from regard.contracts.dialects import Dialect, get_dialect, table
+from regard.contracts.dialects import Dialect, compiled, get_dialect, table
 from regard.contracts.faults import Fault
 from regard.contracts.judge import judge_code
 from regard.contracts.messages import syntax
@@ -29,7 +29,7 @@ from regard.text.translation import TranslatedPart, Translation
 
 AUTO = "auto"
 """Stands for the dialect that each line speaks for by itself."""
-NUMBER, SIGN, OWN, KEY = "number", "symbol", "own", "key"
+NUMBER, SIGN, OWN, KEY, NAME = "number", "symbol", "own", "key", "name"
 CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
@@ -73,14 +73,14 @@ def breaches(
 
 
 def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
-    """Yield the lost spans that are hidden from the model but unknown to the dialect, and keys,
-    which have to stay as they are.
+    """Yield the lost spans that are hidden from the model but unknown to the dialect, and keys and
+    names, which have to stay as they are.
     """
     line, translation = nfc(line), nfc(translation)
     kinds = {
         line[start:end]: kind
-        for start, end, kind in find_spans(line)
-        if kind in KEPT or kind == KEY
+        for start, end, kind in [*find_spans(line), *_names(line)]
+        if kind in KEPT or kind in (KEY, NAME)
     }
     lost = [text for text in kinds if translation.count(text) < line.count(text)]
     if not lost:
@@ -93,7 +93,10 @@ def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault
     for text in lost:
         start = line.find(text)
         end = start + len(text)
-        if not any(first < end and start < last for first, last in known):
+        if not any(
+            first <= start < end <= last or start <= first < last <= end
+            for first, last in known
+        ):
             yield Fault("lost", text, "occurs less often than in the source", kinds[text])
 
 
@@ -143,6 +146,7 @@ def code_spans(
     spans = [
         *_message_spans(line, rules),
         *_paired(contract),
+        *map(CodeSpan, _names(line)),
         *map(CodeSpan, find_spans(line, own)),
         *map(CodeSpan, foreign(line)),
     ]
@@ -152,6 +156,12 @@ def code_spans(
         if letter in CODE_SIGNS
     )
     return _with_signs(disjoint(spans, len(line)))
+
+
+def _names(line: str) -> list[Span]:
+    """Return the names of products and the like, which people may translate, and models mangle."""
+    matches = compiled(table()["names"]).finditer(line)
+    return [Span(*match.span(), NAME) for match in matches]
 
 
 def _message_spans(line: str, rules: Dialect) -> Iterator[CodeSpan]:

@@ -1,6 +1,6 @@
 // Contracts of lines: the code that a translation has to keep, and what it has broken of it; Python's regard/text/contracts.py.
 import { strip } from "./characters.js";
-import { dialectNamed, recognised, scan } from "./contract_spans.js";
+import { compiled, dialectNamed, recognised, scan } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_tables.js";
 import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
@@ -9,7 +9,7 @@ import { disjoint, findSpans } from "./spans.js";
 import { APART_CLOSING, APART_OPENING, JOINED_CODE, KEPT, SHOWN } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
-const [NUMBER, SIGN, KEY] = ["number", "symbol", "key"];
+const [NUMBER, SIGN, KEY, NAME] = ["number", "symbol", "key", "name"];
 const DOUBLED_QUOTE = "''"; // apostrophe of a message in text
 
 /** Return the name of a dialect, or `auto`. Throws an Error for other names. */
@@ -29,11 +29,11 @@ export function breaches(line, translation, dialect) {
   return [...breaking, ...unknownFaults(line.normalize("NFC"), translation.normalize("NFC"), dialect)];
 }
 
-/** Return the lost spans that are hidden from the model but unknown to the dialect, and keys, which have to stay as they are. */
+/** Return the lost spans that are hidden from the model but unknown to the dialect, and keys and names, which have to stay as they are. */
 function unknownFaults(line, translation, dialect) {
   const kinds = new Map();
-  for (const { start, end, kind } of findSpans(line)) {
-    if (KEPT.includes(kind) || kind === KEY) kinds.set(line.slice(start, end), kind);
+  for (const { start, end, kind } of [...findSpans(line), ...names(line)]) {
+    if (KEPT.includes(kind) || kind === KEY || kind === NAME) kinds.set(line.slice(start, end), kind);
   }
   const count = (text, part) => text.split(part).length;
   const lost = [...kinds.keys()].filter((text) => count(translation, text) < count(line, text));
@@ -42,7 +42,8 @@ function unknownFaults(line, translation, dialect) {
   const known = [...syntaxOf(line, rules), ...scan(line, rules).filter(({ kind }) => kind !== KEY)];
   const isKnown = (text) => {
     const first = line.indexOf(text);
-    return known.some(({ start, end }) => start < first + text.length && first < end);
+    const last = first + text.length;
+    return known.some(({ start, end }) => (start <= first && last <= end) || (first <= start && end <= last));
   };
   return lost.filter((text) => !isKnown(text)).map((what) => ({ kind: "lost", what, detail: "occurs less often than in the source", span: kinds.get(what) }));
 }
@@ -64,12 +65,17 @@ export function describeBreaches(faults) {
 export function codeSpans(line, dialect, foreign = []) {
   const rules = dialectNamed(dialectOf(line, dialect));
   const contract = scan(line, rules).filter(({ start, end, kind, rule }) => end > start && !rule.free && kind !== NUMBER);
-  const spans = [...messageSpans(line, rules), ...paired(contract), ...findSpans(line), ...foreign];
+  const spans = [...messageSpans(line, rules), ...paired(contract), ...names(line), ...findSpans(line), ...foreign];
   const { signs } = CONTRACTS();
   for (let start = 0; start < line.length; start++) { // # is written before numbers as a word is
     if (line[start] !== "#" && Object.hasOwn(signs, line[start])) spans.push({ start, end: start + 1, kind: SIGN });
   }
   return withSigns(disjoint(spans, line.length)).map((span) => ({ ...span, text: line.slice(span.start, span.end) }));
+}
+
+/** Return the names of products and the like, which people may translate, and models mangle. */
+function names(line) {
+  return Array.from(line.matchAll(compiled(CONTRACTS().names)), ({ 0: text, index: start }) => ({ start, end: start + text.length, kind: NAME }));
 }
 
 /** Return the syntax of a message with branches or arguments as spans. */

@@ -234,8 +234,8 @@ def by_server(
 def languages(client: httpx.Client) -> tuple[str, str]:
     """Return the codes of the languages of a served model."""
     rows = client.get("/languages").json()
-    source = next(row for row in rows if row["targets"])
-    return source["code"], source["targets"][0]
+    pairs = ((row["code"], target) for row in rows for target in row["targets"])
+    return next(pair for pair in pairs if pair[0] != pair[1])
 
 
 def icu_names(texts: Sequence[str]) -> list[str | None]:

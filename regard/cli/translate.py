@@ -44,6 +44,7 @@ NOT_STREAMED = (
     "format",
     "keep",
     "dialect",
+    "particles",
     "max_characters",
     "output",
     "resume",
@@ -63,6 +64,7 @@ CONDITIONS = (
     "format",
     "chunk",
     "precision",
+    "particles",
 )
 """Options, besides those of the search, on which results depend; `--resume` requires the same
 values.
@@ -102,6 +104,7 @@ def translate(command: TranslateCommand) -> None:
     arguments = {
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
+        "particles": command.particles,
         **command.settings,
     }
     if not is_page:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from regard.common.lazy import lazy_pattern
 from regard.contracts.dialects import Dialect, compiled, get_dialect, table
 from regard.contracts.faults import Fault
 from regard.contracts.judge import judge_code
@@ -17,6 +18,7 @@ from regard.contracts.spans import scan
 from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE, nfc
 from regard.text.casing import split_language_code
+from regard.text.particles import both_particles
 from regard.text.protected_line import (
     CodeSpan,
     FindSpans,
@@ -40,6 +42,8 @@ OPENING = " \u00a0([{<\"'“„‚‘«‹¿¡/=+-–—"
 """Characters that belong to the code after them if the texts beside it are apart."""
 CLOSING = OPENING + ")]}>”’»›.,;:!?…*_|"
 """Characters that belong to the code before them."""
+CONSTANT = lazy_pattern(r"\{\s*-|'")
+"""Beginning of a placeholder whose value is known when the text is written."""
 SHOWN = 3
 """Faults that a note names."""
 
@@ -235,6 +239,25 @@ def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
         behind = line[code.span.end : limit]
         end = limit - len(behind.lstrip(CLOSING))
         yield code._replace(span=Span(start, end, code.span.kind))
+
+
+def particles_written(line: str, result: Translation, dialect: str) -> Translation:
+    """Return a Korean translation with the particles after placeholders in both forms, but not
+    after terms of Fluent and quoted braces, which are constant.
+    """
+    dialect = dialect_of(line, dialect)
+
+    def written(text: str) -> str:
+        spans = [
+            (start, end)
+            for (start, end, kind), _, _ in code_spans(text, dialect)
+            if kind == "placeholder" and not CONSTANT.match(text[start:end])
+        ]
+        return both_particles(text, spans)
+
+    parts = tuple(part._replace(text=written(part.text)) for part in result.parts)
+    markup = None if result.markup is None else written(result.markup)
+    return replace(result, text=written(result.text), parts=parts, markup=markup)
 
 
 def keep_source(

@@ -5,8 +5,9 @@ import { CONTRACTS } from "./contract_tables.js";
 import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
+import { bothParticles } from "./particles.js";
 import { disjoint, findSpans } from "./spans.js";
-import { APART_CLOSING, APART_OPENING, JOINED_CODE, KEPT, SHOWN } from "./text_tables.js";
+import { APART_CLOSING, APART_OPENING, JOINED_CODE, KEPT, PATTERNS, SHOWN } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
 const [NUMBER, SIGN, KEY, NAME] = ["number", "symbol", "key", "name"];
@@ -131,6 +132,20 @@ export function widened(line, spans) {
     last = end;
     return { ...span, start, end, text: line.slice(start, end) };
   });
+}
+
+/**
+ * Return a Korean translation with the particles after placeholders in both forms, but not after terms of Fluent and quoted braces,
+ * which are constant.
+ */
+export function particlesWritten(line, result, dialect) {
+  const own = dialectOf(line, dialect);
+  const written = (text) => {
+    const spans = codeSpans(text, own).filter(({ kind, text: code }) => kind === "placeholder" && !PATTERNS.constant.test(code));
+    return bothParticles(text, spans.map(({ start, end }) => [start, end]));
+  };
+  const change = (one) => ({ ...one, text: written(one.text) });
+  return { ...change(result), parts: result.parts.map(change), nbest: result.nbest.map(change) };
 }
 
 /**

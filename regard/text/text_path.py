@@ -318,12 +318,9 @@ class Outcome(NamedTuple):
     breaches: list[Fault]
 
     @property
-    def faults(self) -> tuple[int, int, bool]:
-        """Number of faults that break programs, that of all, and whether the translation was cut;
-        the smaller, the better.
-        """
-        breaking = sum(fault.breaks_programs for fault in self.breaches)
-        return breaking, len(self.breaches), not self.result.is_complete
+    def faults(self) -> tuple[int, bool]:
+        """Number of faults, and whether the translation was cut; the smaller, the better."""
+        return len(self.breaches), not self.result.is_complete
 
 
 def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:

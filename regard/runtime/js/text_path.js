@@ -2,7 +2,6 @@
 // the model knows, what comes back is compared and tried again, put back, and noted. Python does the same.
 import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
 import { breaches, codeSpans, describeBreaches, keepSource, particlesWritten, widened } from "./contracts.js";
-import { breaksProgram } from "./judge.js";
 import { readEscapes } from "./escapes.js";
 import { restoredTokens, splitLanguageCode } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
@@ -89,10 +88,9 @@ function withoutCode(result) {
   return { ...counted(result), nbest: result.nbest.map(counted) };
 }
 
-/** Return whether an outcome breaks programs in fewer ways than another, or as many and has fewer faults, or as many and was not cut. */
+/** Return whether an outcome has fewer faults than another, or as many and was not cut. */
 function isBetter(outcome, other) {
-  const breaking = ({ broken }) => broken.filter(breaksProgram).length;
-  const fewer = breaking(other) - breaking(outcome) || other.broken.length - outcome.broken.length;
+  const fewer = other.broken.length - outcome.broken.length;
   return fewer > 0 || (fewer === 0 && outcome.isComplete && !other.isComplete);
 }
 

@@ -1,7 +1,7 @@
 """Translate strings of programs through every interface, and count those that break in silence.
 
     python benchmarks/strings/interfaces.py RUN [--strings FILE.jsonl ...] [--drawn 500 --seed 9]
-                                            [--page] [--show 5]
+                                            [--page] [--show 5] [--only PATTERN]
 
 RUN is a run folder; a runtime file and a page are exported from it into a temporary folder. Texts
 are translated by the command (lines, JSON lines, a table), Python, the runtime file, node, the page
@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -327,6 +327,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--show", type=int, default=5)
+    parser.add_argument("--only", default="", help="pattern of the rows that are wanted")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     lines = read_lines(options)
@@ -339,25 +340,26 @@ def main() -> None:
         run(*COMMAND, "export", options.model, "--to=runtime", runtime, "--precision=float32")
         reference = by_python(texts, runtime)
 
-        def row(name: str, outputs: Outputs) -> None:
-            report(name, lines, outputs, reference, options.show)
+        def row(name: str, translate: Callable[..., Outputs], *rest: Any) -> None:
+            if re.search(options.only, name):
+                outputs = translate(texts, *rest)
+                report(name, lines, outputs, reference, options.show)
 
-        row("Python, runtime file", reference)
-        row("Python, run folder", by_python(texts, options.model))
-        row("lines", by_lines(texts, runtime))
-        row("JSON lines", by_json_lines(texts, runtime))
-        row("table", by_table(texts, runtime, folder))
-        row("node", by_node(texts, runtime))
+        row("Python, runtime file", lambda _: reference)
+        row("Python, run folder", by_python, options.model)
+        row("lines", by_lines, runtime)
+        row("JSON lines", by_json_lines, runtime)
+        row("table", by_table, runtime, folder)
+        row("node", by_node, runtime)
         with served(runtime) as client:
             for path in ("/v1/translate", "/translate", "/v2/translate"):
                 for form_name, form in FORMS.items():
                     if path == "/translate" and form.name == "xml":
                         continue  # LibreTranslate has no XML
-                    outputs = by_server(texts, client, path, form)
-                    row(f"{path}, {form_name}", outputs)
+                    row(f"{path}, {form_name}", by_server, client, path, form)
         if options.page:
             run(*COMMAND, "export", options.model, "--to=page", page)
-            row("page", by_page(texts, page))
+            row("page", by_page, page)
 
 
 if __name__ == "__main__":

@@ -234,7 +234,6 @@ export class Translator {
     const isFigure = Boolean(attention !== "none" || states || trace);
     const rules = {
       copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect), particles: checkedParticles(particles),
-      languages: this.card.languages ?? ["", ""],
       hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments),
     };
     const paths = lines.map((line, n) => {

@@ -17,8 +17,7 @@ const NO_FIGURES = { attention: [], states: null };
  * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
  * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
  * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers; `dialect`: of the strings of programs whose
- * contract is kept, `auto`: that of each line; `particles`: Korean ones after placeholders in `both` forms, or `as-is`; `languages`:
- * codes of source and target.
+ * contract is kept, `auto`: that of each line; `particles`: Korean ones after placeholders in `both` forms, or `as-is`.
  */
 export function* linePath(line, rules) {
   if (rules.isRaw || isPlain(line, rules.reader)) {
@@ -45,9 +44,9 @@ export function* linePath(line, rules) {
 }
 
 /** Return whether the particles after placeholders are wanted in both forms, and the translation is Korean. */
-function isKorean(code, { particles, languages, ...rules }) {
-  const [, target = languages[1]] = code.match(PATTERNS.languageCode) ?? [];
-  return particles === "both" && isOnlyText(rules) && target.split("-")[0] === "ko";
+function isKorean(code, rules) {
+  const [, target = rules.reader.languages[1]] = code.match(PATTERNS.languageCode) ?? [];
+  return rules.particles === "both" && isOnlyText(rules) && target.split("-")[0] === "ko";
 }
 
 const isOnlyText = ({ isFirst, isShown }) => !isFirst && !isShown; // of one hypothesis, so that a line may be translated in parts, and again

@@ -52,6 +52,8 @@ matches, too.
 """
 Links = tuple[tuple[int, int], ...] | None
 """Pairs of a source word and a target word; None if they were not asked for."""
+AUTO, QUOTING = "auto", "messageformat"
+"""Dialect that each line speaks for by itself, and the one in which every apostrophe quotes."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
@@ -350,6 +352,8 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
         label, mnemonic = strip_mnemonic(text, rules.reader.encode)
     if rules.wanted.is_text:
         label, escapes = read_escapes(label)
+    if escapes.is_doubled and rules.dialect == QUOTING:
+        rules = replace(rules, dialect=AUTO)  # else its apostrophes would quote
     protected = _protected(label, rules.copies, rules, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None

@@ -29,12 +29,14 @@ export function* linePath(line, rules) {
   const [text, escaped] = isOnlyText(rules) ? readEscapes(label) : [label, null];
   let best = null;
   let before;
-  for (const { take, isNeeded } of roundsOf(text, rules)) {
+  const isQuoting = rules.dialect === "messageformat" && text !== label && label.includes("''");
+  const read = isQuoting ? { ...rules, dialect: "auto" } : rules; // else its apostrophes would quote
+  for (const { take, isNeeded } of roundsOf(text, read)) {
     if (best && !isNeeded(best)) continue;
     const taken = take();
     if (taken === undefined || (best && taken?.marked === before)) continue;
     before = taken?.marked;
-    const outcome = yield* attempt(text, code, taken, rules);
+    const outcome = yield* attempt(text, code, taken, read);
     if (!best || isBetter(outcome, best)) best = outcome;
   }
   const unescaped = escaped ? withEscapes(best.result, escaped) : best.result;

@@ -327,7 +327,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--show", type=int, default=5)
-    parser.add_argument("--only", default="", help="pattern of the rows that are wanted")
+    parser.add_argument(
+        "--only", default="", help="pattern of the rows that are wanted"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     lines = read_lines(options)
@@ -337,7 +339,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         runtime, page = folder / "model.regard", folder / "page.html"
-        run(*COMMAND, "export", options.model, "--to=runtime", runtime, "--precision=float32")
+        run(
+            *COMMAND,
+            "export",
+            options.model,
+            "--to=runtime",
+            runtime,
+            "--precision=float32",
+        )
         reference = by_python(texts, runtime)
 
         def row(name: str, translate: Callable[..., Outputs], *rest: Any) -> None:

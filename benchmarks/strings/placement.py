@@ -116,7 +116,9 @@ def main() -> None:
         baseline[case.form] += other_verdict
         if not verdict and options.show:
             print(f"  {case.text} → {output.text}")
-    print("| form | strings with the noun | beside it | proportional |\n|---|---|---|---|")
+    print(
+        "| form | strings with the noun | beside it | proportional |\n|---|---|---|---|"
+    )
     for form, count in counted.items():
         shares = [f"{names[form] / count:.1%}" for names in (right, baseline)]
         print(f"| {form} | {count} of {len(made) // 2} | {' | '.join(shares)} |")

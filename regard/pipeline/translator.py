@@ -119,8 +119,8 @@ class Translator(ABC):
         - `dialect`: of the strings, such as c, icu or html; auto: what each line speaks for. A
           translation that breaks the code of its line is `broken`, and the sentence stands as it
           was; if more than the best text is asked for, or `keep` is False, it is only marked.
-        - `particles`: those of Korean directly after a placeholder, whose form depends on its value:
-          both forms, as in {name}을(를), or as-is.
+        - `particles`: those of Korean directly after a placeholder, whose form depends on its
+          value: both forms, as in {name}을(를), or as-is.
         - `max_characters`: the best hypothesis of the beam that has at most so many characters, and
           keeps what its line has; if there is none, the best translation stands and is `broken`.
         - `search` overrides the model's search settings.

@@ -98,10 +98,12 @@ def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault
         start = line.find(text)
         end = start + len(text)
         if not any(
-            first <= start < end <= last or start <= first < last <= end
+            first <= start < last or start <= first < last <= end
             for first, last in known
         ):
-            yield Fault("lost", text, "occurs less often than in the source", kinds[text])
+            yield Fault(
+                "lost", text, "occurs less often than in the source", kinds[text]
+            )
 
 
 def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:

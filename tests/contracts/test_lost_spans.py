@@ -16,7 +16,11 @@ FOREIGN = "bidi"
 """Kind of strings with words of another script, which a translator keeps by its vocabulary."""
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line["kind"] != FOREIGN], ids=lambda line: line["text"])
+@pytest.mark.parametrize(
+    "line",
+    [line for line in LINES if line["kind"] != FOREIGN],
+    ids=lambda line: line["text"],
+)
 def test_a_lost_span_is_seen(line: dict[str, Any]) -> None:
     text = line["text"]
     for span in line["spans"]:

@@ -44,7 +44,7 @@ function unknownFaults(line, translation, dialect) {
   const isKnown = (text) => {
     const first = line.indexOf(text);
     const last = first + text.length;
-    return known.some(({ start, end }) => (start <= first && last <= end) || (first <= start && end <= last));
+    return known.some(({ start, end }) => (start <= first && first < end) || (first <= start && end <= last));
   };
   return lost.filter((text) => !isKnown(text)).map((what) => ({ kind: "lost", what, detail: "occurs less often than in the source", span: kinds.get(what) }));
 }

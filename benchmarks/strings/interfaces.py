@@ -271,10 +271,11 @@ def parser_faults(lines: Sequence[dict[str, Any]], outputs: Outputs) -> list[str
             if one is not None and one != other:
                 problems[i] = "formatjs"
     for i, line in enumerate(lines):
+        text = line["text"]
         is_c = line["dialect"] == "c" and shutil.which("msgfmt")
-        if is_c and is_c_format(line["text"], line["text"]):
-            if not is_c_format(line["text"], outputs[i].text):
-                problems[i] = "msgfmt"
+        is_format = is_c and is_c_format(text, text)
+        if is_format and not is_c_format(text, outputs[i].text):
+            problems[i] = "msgfmt"
     return problems
 
 

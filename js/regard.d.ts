@@ -51,6 +51,8 @@ export interface TranslateOptions extends Options {
   keep?: boolean;
   /** Dialect of strings of programs, such as "c", "icu" or "html", or the flag of a file format; "auto", the default: what each line speaks for. */
   dialect?: string;
+  /** Korean particles directly after placeholders: "both", the default, as in `{name}을(를)`, or "as-is", as the model writes them. */
+  particles?: "both" | "as-is";
 }
 
 export type Role = "encoder" | "cross" | "decoder";

@@ -102,7 +102,14 @@ def _escaped(text: str) -> str:
     )
 
 
-ANCHORED = ("languageCode", "initial", "clitic", "digraph", "particle")
+ANCHORED = (
+    "languageCode",
+    "initial",
+    "clitic",
+    "digraph",
+    "particle",
+    "constant",
+)
 """Patterns that are looked for at the start of a text alone."""
 
 
@@ -117,7 +124,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         spans,
         text,
     )
-    from regard.text import casing, escapes, mnemonics, particles
+    from regard.text import casing, contracts, escapes, mnemonics, particles
     from regard.text.markup import document, projection
 
     return {
@@ -148,6 +155,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         "letter": mnemonics._LETTER,
         "noLatin": mnemonics._NO_LATIN,
         "particle": particles._PARTICLE,
+        "constant": contracts.CONSTANT,
         "otherScript": casing._OTHER_SCRIPT,
         "doubledQuote": escapes._DOUBLED,
         "singleQuote": escapes._SINGLE,

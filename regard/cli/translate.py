@@ -45,6 +45,7 @@ NOT_STREAMED = (
     "format",
     "keep",
     "dialect",
+    "particles",
     "max_characters",
     "output",
     "resume",
@@ -65,6 +66,7 @@ CONDITIONS = (
     "format",
     "chunk",
     "precision",
+    "particles",
 )
 """Options, besides those of the search, on which results depend; `--resume` requires the same
 values.
@@ -105,6 +107,7 @@ def translate(command: TranslateCommand) -> None:
     arguments = {
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
+        "particles": command.particles,
         **command.settings,
     }
     if not is_page:

@@ -15,6 +15,7 @@ from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
     BEST_TEXT,
@@ -102,6 +103,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "auto",
+        particles: Particles = "both",
         max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
@@ -118,6 +120,8 @@ class Translator(ABC):
         - `dialect`: of the strings, such as c, icu or html; auto: what each line speaks for. A
           translation that breaks the code of its line is `broken`, and the sentence stands as it
           was; if more than the best text is asked for, or `keep` is False, it is only marked.
+        - `particles`: those of Korean directly after a placeholder, whose form depends on its
+          value: both forms, as in {name}을(를), or as-is.
         - `max_characters`: the best hypothesis of the beam that has at most so many characters, and
           keeps what its line has; if there is none, the best translation stands and is `broken`.
         - `search` overrides the model's search settings.
@@ -133,6 +137,7 @@ class Translator(ABC):
             constraints=constraints,
             keep=keep,
             dialect=dialect,
+            particles=particles,
             max_characters=max_characters,
             **search,
         )
@@ -150,6 +155,7 @@ class Translator(ABC):
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "auto",
+        particles: Particles = "both",
         max_characters: int | None = None,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
@@ -168,7 +174,7 @@ class Translator(ABC):
             decoded = Wanted(search.get("beam") or self.search.beam)
         decoder = self._decoder(len(lines), decoded, constraints, search)
         keep = checked_keep(keep, wanted, decoder.free)
-        rules = self._rules(wanted, keep, dialect)
+        rules = self._rules(wanted, keep, dialect, particles)
         path = lines_path(lines, rules, decoder.free)
         if max_characters is not None:
             path = limited_path(path, lines, rules, max_characters)
@@ -180,6 +186,7 @@ class Translator(ABC):
         constraints: Constraints = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "auto",
+        particles: Particles = "both",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate the sentences of HTML or XML; the options are those of `translate`.
@@ -187,7 +194,8 @@ class Translator(ABC):
         With constraints nothing is translated again.
         """
         is_free = constraints == NO_CONSTRAINTS
-        rules = self._rules(BEST_TEXT, keep if is_free else False, dialect)
+        keep = keep if is_free else False
+        rules = self._rules(BEST_TEXT, keep, dialect, particles)
         rules = self._with_links(rules)
         lines = document.lines
         decoder = self._decoder(len(lines), rules.wanted, constraints, search)
@@ -213,7 +221,8 @@ class Translator(ABC):
         from regard.text.text_format import texts_path
 
         is_wanted = self.has_attention and wanted.alignments
-        rules = self._rules(wanted._replace(alignments=is_wanted), keep)
+        wanted = wanted._replace(alignments=is_wanted)
+        rules = self._rules(wanted, keep, particles=form.particles)
         if form.kind != "text":
             rules = self._with_links(rules)
         decoder = self._decoder(0, rules.wanted, NO_CONSTRAINTS, search)
@@ -340,13 +349,26 @@ class Translator(ABC):
             for note in translation.notes:
                 warnings.warn(LineWarning(index, note), stacklevel=3)
 
-    def _rules(self, wanted: Wanted, keep: Keep, dialect: str = "auto") -> PathRules:
+    def _rules(
+        self,
+        wanted: Wanted,
+        keep: Keep,
+        dialect: str = "auto",
+        particles: Particles = "both",
+    ) -> PathRules:
         if dialect != "auto":
             # Imported late, since most texts are no strings of programs.
             from regard.text.contracts import checked_dialect
 
             dialect = checked_dialect(dialect)
-        return PathRules(self.case_reader, self.copies, keep, wanted, dialect)
+        return PathRules(
+            self.case_reader,
+            self.copies,
+            keep,
+            wanted,
+            dialect,
+            both_particles=are_both(particles),
+        )
 
     def _with_links(self, rules: PathRules) -> PathRules:
         """Return the rules of markup, whose tags word links place if the model has attention."""

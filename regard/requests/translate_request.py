@@ -58,6 +58,13 @@ class TranslateCommand:
             "is; a string that would break stays as it was.",
         ),
     ] = "auto"
+    particles: Annotated[
+        Literal["both", "as-is"],
+        Option(
+            "Korean particles after placeholders: both forms, as in {name}을(를), or as the model "
+            "writes them."
+        ),
+    ] = "both"
     strict: Annotated[
         bool,
         Option("End with status 1 if a string would break, or is too long."),

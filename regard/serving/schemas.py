@@ -25,6 +25,7 @@ from regard.serving.service import (
     ServedModel,
     ServedText,
 )
+from regard.text.particles import Particles
 from regard.text.text_format import TextFormat
 
 MOST_CONTINUATIONS = 20
@@ -60,12 +61,17 @@ class TranslateRequest(SearchRequest, _TextParameters):
     split: bool = Field(
         True, description="false: lines of plain text are not divided into sentences"
     )
+    particles: Particles = Field(
+        "both",
+        description="Korean particles after placeholders: both forms, or as the model writes them",
+    )
     stream: bool = False
 
     @property
     def form(self) -> TextFormat:
         """The format of the texts."""
-        return TextFormat(self.format, "1" if self.split else "0")
+        split: Literal["0", "1"] = "1" if self.split else "0"
+        return TextFormat(self.format, split, particles=self.particles)
 
     @property
     def with_lines(self) -> bool:

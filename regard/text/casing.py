@@ -99,19 +99,19 @@ class CaseReader:
 
     def __init__(self, languages: Sequence[str], encode: Encode) -> None:
         self.encode = encode
-        self._languages = languages
+        self.languages = languages
         self._known_words = dict[str, str]()
         self._foreign_letters = dict[str, bool]()
 
     @cached_property
     def source(self) -> LetterCase:
         """Case rules of the source language."""
-        return letter_case(self._languages[0])
+        return letter_case(self.languages[0])
 
     @cached_property
     def target(self) -> LetterCase:
         """Case rules of the target language."""
-        return letter_case(self._languages[1])
+        return letter_case(self.languages[1])
 
     def foreign_words(self, line: str) -> list[Span]:
         """Return the words, joined by spaces, in letters of which the model knows none.

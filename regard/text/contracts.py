@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from regard.contracts.dialects import Dialect, get_dialect, table
+from regard.common.lazy import lazy_pattern
+from regard.contracts.dialects import Dialect, compiled, get_dialect, table
 from regard.contracts.faults import Fault
 from regard.contracts.judge import judge_code
 from regard.contracts.messages import syntax
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
-from regard.data.spans import Span, find_spans
+from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE, nfc
 from regard.text.casing import split_language_code
+from regard.text.particles import both_particles
 from regard.text.protected_line import (
     CodeSpan,
     FindSpans,
@@ -29,7 +31,7 @@ from regard.text.translation import TranslatedPart, Translation
 
 AUTO = "auto"
 """Stands for the dialect that each line speaks for by itself."""
-NUMBER, SIGN, OWN = "number", "symbol", "own"
+NUMBER, SIGN, OWN, KEY, NAME = "number", "symbol", "own", "key", "name"
 CODE_SIGNS = frozenset(table()["signs"]) - {"#"}
 """Signs that are code even if no rule knows them; # is written before numbers as a word is."""
 DOUBLED_QUOTE = "''"
@@ -40,6 +42,8 @@ OPENING = " \u00a0([{<\"'“„‚‘«‹¿¡/=+-–—"
 """Characters that belong to the code after them if the texts beside it are apart."""
 CLOSING = OPENING + ")]}>”’»›.,;:!?…*_|"
 """Characters that belong to the code before them."""
+CONSTANT = lazy_pattern(r"\{\s*-|'")
+"""Beginning of a placeholder whose value is known when the text is written."""
 SHOWN = 3
 """Faults that a note names."""
 
@@ -68,7 +72,38 @@ def breaches(
     faults = judge_code(line, translation, dialect_of(line, dialect))
     if faults and not code_spans(line, dialect):
         faults = [fault for fault in faults if fault.breaks_programs]
-    return [*faults, *_own_faults(line, translation, own)]
+    unknown = _unknown_faults(line, translation, dialect)
+    return [*faults, *unknown, *_own_faults(line, translation, own)]
+
+
+def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
+    """Yield the lost spans that are hidden from the model but unknown to the dialect, and keys and
+    names, which have to stay as they are.
+    """
+    line, translation = nfc(line), nfc(translation)
+    kinds = {
+        line[start:end]: kind
+        for start, end, kind in [*find_spans(line), *_names(line)]
+        if kind in KEPT or kind in (KEY, NAME)
+    }
+    lost = [text for text in kinds if translation.count(text) < line.count(text)]
+    if not lost:
+        return
+    rules = get_dialect(dialect_of(line, dialect))
+    known = [
+        *((start, end) for start, end, _ in syntax(line, rules)),
+        *((span.start, span.end) for span in scan(line, rules) if span.kind != KEY),
+    ]
+    for text in lost:
+        start = line.find(text)
+        end = start + len(text)
+        if not any(
+            first <= start < last or start <= first < last <= end
+            for first, last in known
+        ):
+            yield Fault(
+                "lost", text, "occurs less often than in the source", kinds[text]
+            )
 
 
 def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:
@@ -117,6 +152,7 @@ def code_spans(
     spans = [
         *_message_spans(line, rules),
         *_paired(contract),
+        *map(CodeSpan, _names(line)),
         *map(CodeSpan, find_spans(line, own)),
         *map(CodeSpan, foreign(line)),
     ]
@@ -126,6 +162,20 @@ def code_spans(
         if letter in CODE_SIGNS
     )
     return _with_signs(disjoint(spans, len(line)))
+
+
+def _names(line: str) -> list[Span]:
+    """Return the names of products and the like, which people may translate, and models mangle."""
+    matches = compiled(table()["names"]).finditer(line)
+    return [Span(*match.span(), NAME) for match in matches]
+
+
+def is_message(line: str) -> bool:
+    """Return whether a line has a message with branches, by its own dialect or by the finder."""
+    branches = syntax(line, get_dialect(dialect_of(line, AUTO)))
+    return any(divides for _, _, divides in branches) or any(
+        span.kind == "message" for span in find_spans(line)
+    )
 
 
 def _message_spans(line: str, rules: Dialect) -> Iterator[CodeSpan]:
@@ -199,6 +249,25 @@ def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
         behind = line[code.span.end : limit]
         end = limit - len(behind.lstrip(CLOSING))
         yield code._replace(span=Span(start, end, code.span.kind))
+
+
+def particles_written(line: str, result: Translation, dialect: str) -> Translation:
+    """Return a Korean translation with the particles after placeholders in both forms, but not
+    after terms of Fluent and quoted braces, which are constant.
+    """
+    dialect = dialect_of(line, dialect)
+
+    def written(text: str) -> str:
+        spans = [
+            (start, end)
+            for (start, end, kind), _, _ in code_spans(text, dialect)
+            if kind == "placeholder" and not CONSTANT.match(text[start:end])
+        ]
+        return both_particles(text, spans)
+
+    parts = tuple(part._replace(text=written(part.text)) for part in result.parts)
+    markup = None if result.markup is None else written(result.markup)
+    return replace(result, text=written(result.text), parts=parts, markup=markup)
 
 
 def keep_source(

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Literal, get_args
+
+from regard.common.arguments import describe
+from regard.common.errors import UsageError
+
+Particles = Literal["both", "as-is"]
+"""Ways to write the particles after placeholders: in both forms, or as the model writes them."""
 
 PARTICLES = {
     "을": "을(를)",
@@ -54,6 +61,15 @@ _PARTICLE = re.compile(
     rf"(?![(/](?:{'|'.join(PARTICLES)})(?!\w))"
 )
 """A particle after a placeholder, and perhaps a closing quotation mark, in one form alone."""
+
+
+def are_both(particles: str) -> bool:
+    """Return whether particles are written in both forms. Raises UsageError for other ways."""
+    if particles not in get_args(Particles):
+        raise UsageError(
+            f"`particles=`: wanted both or as-is, got {describe(particles)}"
+        )
+    return particles == "both"
 
 
 def both_particles(text: str, spans: Iterable[tuple[int, int]]) -> str:

@@ -26,6 +26,7 @@ from regard.text.text_path import (
     best_try,
     joined_as,
     line_path,
+    with_both_particles,
     with_faults,
 )
 from regard.text.translation import Translation
@@ -103,7 +104,8 @@ def _sentence_path(
     hidden = [span for span in find_spans(line, patterns) if span.kind in KEPT]
     kept = disjoint(map(CodeSpan, [*hidden, *foreign_words(line)]), len(line))
     best = yield from best_try(source, code, rules, attempt(kept), further)
-    return with_faults(line, best.result, rules, best.breaches, may_change=True)
+    result = with_both_particles(line, code, best.result, rules)
+    return with_faults(line, result, rules, best.breaches, may_change=True)
 
 
 def _marked(line: str, code: CodeSpan) -> MarkedSpan:

@@ -12,6 +12,7 @@ from regard.data.sentences import split_text
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
+from regard.text.particles import Particles
 from regard.text.text_path import (
     LinePath,
     Path,
@@ -28,12 +29,14 @@ class TextFormat:
     """The kind of a text, and how it is divided.
 
     `split`: with "0", a text is divided only at line breaks; with "nonewlines", line breaks do not
-    divide it.
+    divide it. `particles`: those of Korean after placeholders in both forms, or as the model writes
+    them.
     """
 
     kind: Literal["text", "html", "xml"] = "text"
     split: Literal["0", "1", "nonewlines"] = "1"
     markup: MarkupOptions = field(default_factory=MarkupOptions)
+    particles: Particles = "both"
 
 
 PLAIN = TextFormat()

@@ -27,7 +27,12 @@ from regard.data.spans import (
 )
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
-from regard.text.casing import CaseReader, KnownCase, split_language_code
+from regard.text.casing import (
+    LANGUAGE_CODE,
+    CaseReader,
+    KnownCase,
+    split_language_code,
+)
 from regard.text.escapes import NO_ESCAPES, read_escapes
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
@@ -47,6 +52,8 @@ matches, too.
 """
 Links = tuple[tuple[int, int], ...] | None
 """Pairs of a source word and a target word; None if they were not asked for."""
+AUTO, QUOTING = "auto", "messageformat"
+"""Dialect that each line speaks for by itself, and the one in which every apostrophe quotes."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
@@ -96,7 +103,8 @@ class PathRules:
     `reader` converts capitals. `copies`: the characters of the model's copy tokens, which it places
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
     `auto`: that of each line. `links`: word links are wanted in every try, since they place the
-    marks around the words.
+    marks around the words. `both_particles`: Korean particles after placeholders are written in
+    both forms.
     """
 
     reader: CaseReader
@@ -105,6 +113,7 @@ class PathRules:
     wanted: Wanted = BEST_TEXT
     dialect: str = "auto"
     links: bool = False
+    both_particles: bool = True
 
     @property
     def user_patterns(self) -> object:
@@ -343,6 +352,8 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
         label, mnemonic = strip_mnemonic(text, rules.reader.encode)
     if rules.wanted.is_text:
         label, escapes = read_escapes(label)
+    if escapes.is_doubled and rules.dialect == QUOTING:
+        rules = replace(rules, dialect=AUTO)  # else its apostrophes would quote
     protected = _protected(label, rules.copies, rules, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
@@ -350,7 +361,7 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
     first = _LineAttempt(label, protected)
     further = partial(_further_attempts, label, rules)
     best = yield from best_try(label, code, rules, first, further)
-    result = escapes.restore(best.result)
+    result = with_both_particles(text, code, escapes.restore(best.result), rules)
     if mnemonic:
         result = _with_mnemonic(result, text, mnemonic, rules.reader)
     return with_faults(text, result, rules, best.breaches, may_change=True)
@@ -418,6 +429,24 @@ def _try(
     ]
     result, target = attempt.join(parts)
     return Outcome(result, _breaches(source, target, rules))
+
+
+def with_both_particles(
+    line: str, code: str, result: Translation, rules: PathRules
+) -> Translation:
+    """Write the particles after the placeholders of a translation into Korean in both forms.
+    `code`: that of the target language, if the model needs one.
+    """
+    language = LANGUAGE_CODE.match(code)
+    target = language[1] if language else rules.reader.languages[1]
+    is_wanted = rules.both_particles and rules.wanted.is_text
+    is_korean = target.partition("-")[0] == "ko"
+    if not (is_wanted and is_korean and may_have_spans(line)):
+        return result
+    # Imported late, since most texts have no code.
+    from regard.text.contracts import particles_written
+
+    return particles_written(line, result, rules.dialect)
 
 
 def _breaches(line: str, target: str, rules: PathRules) -> list[Fault]:

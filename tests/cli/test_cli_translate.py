@@ -288,9 +288,9 @@ def test_strings_that_would_break_stay_and_are_marked(
     rows = [json.loads(line) for line in regard(f"{call} --format jsonl").lines]
     for line, row in zip(lines, rows, strict=True):
         assert not row["broken"] or (row["text"] == line and row["warnings"])
-        assert sorted(re.findall(r"\{\w+\}|%1\$s|\[.?b\]|<.?0>", row["text"])) == sorted(
-            re.findall(r"\{\w+\}|%1\$s|\[.?b\]|<.?0>", line)
-        )
+        assert sorted(
+            re.findall(r"\{\w+\}|%1\$s|\[.?b\]|<.?0>", row["text"])
+        ) == sorted(re.findall(r"\{\w+\}|%1\$s|\[.?b\]|<.?0>", line))
     is_broken = any(row["broken"] for row in rows)
     assert regard.ended(f"{call} --strict").status == int(is_broken)
     regard.fails(f"{call} --dialect d", because="dialect 'd' is not known")

@@ -1,16 +1,17 @@
 // Contracts of lines: the code that a translation has to keep, and what it has broken of it; Python's regard/text/contracts.py.
 import { strip } from "./characters.js";
-import { dialectNamed, recognised, scan } from "./contract_spans.js";
+import { compiled, dialectNamed, recognised, scan } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_tables.js";
 import { breaksProgram, judgeCode } from "./judge.js";
 import { splitLanguageCode } from "./letter_case.js";
 import { syntaxOf } from "./messages.js";
 import { worstQuality } from "./quality.js";
+import { bothParticles } from "./particles.js";
 import { disjoint, findSpans } from "./spans.js";
-import { APART_CLOSING, APART_OPENING, JOINED_CODE, SHOWN } from "./text_tables.js";
+import { APART_CLOSING, APART_OPENING, JOINED_CODE, KEPT, PATTERNS, SHOWN } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
-const [NUMBER, SIGN] = ["number", "symbol"];
+const [NUMBER, SIGN, KEY, NAME] = ["number", "symbol", "key", "name"];
 const DOUBLED_QUOTE = "''"; // apostrophe of a message in text
 
 /** Return the name of a dialect, or `auto`. Throws an Error for other names. */
@@ -26,7 +27,27 @@ const dialectOf = (line, dialect) => (dialect === AUTO ? recognised(line) : dial
 /** Return the faults by which a translation breaks the contract of its line; in a line without code, numbers and signs are words. */
 export function breaches(line, translation, dialect) {
   const faults = judgeCode(line, translation, dialectOf(line, dialect));
-  return faults.length && !codeSpans(line, dialect).length ? faults.filter(breaksProgram) : faults;
+  const breaking = faults.length && !codeSpans(line, dialect).length ? faults.filter(breaksProgram) : faults;
+  return [...breaking, ...unknownFaults(line.normalize("NFC"), translation.normalize("NFC"), dialect)];
+}
+
+/** Return the lost spans that are hidden from the model but unknown to the dialect, and keys and names, which have to stay as they are. */
+function unknownFaults(line, translation, dialect) {
+  const kinds = new Map();
+  for (const { start, end, kind } of [...findSpans(line), ...names(line)]) {
+    if (KEPT.includes(kind) || kind === KEY || kind === NAME) kinds.set(line.slice(start, end), kind);
+  }
+  const count = (text, part) => text.split(part).length;
+  const lost = [...kinds.keys()].filter((text) => count(translation, text) < count(line, text));
+  if (!lost.length) return [];
+  const rules = dialectNamed(dialectOf(line, dialect));
+  const known = [...syntaxOf(line, rules), ...scan(line, rules).filter(({ kind }) => kind !== KEY)];
+  const isKnown = (text) => {
+    const first = line.indexOf(text);
+    const last = first + text.length;
+    return known.some(({ start, end }) => (start <= first && first < end) || (first <= start && end <= last));
+  };
+  return lost.filter((text) => !isKnown(text)).map((what) => ({ kind: "lost", what, detail: "occurs less often than in the source", span: kinds.get(what) }));
 }
 
 const breaksCode = (line, translation, dialect) => breaches(line, translation, dialect).some(breaksProgram);
@@ -46,12 +67,17 @@ export function describeBreaches(faults) {
 export function codeSpans(line, dialect, foreign = []) {
   const rules = dialectNamed(dialectOf(line, dialect));
   const contract = scan(line, rules).filter(({ start, end, kind, rule }) => end > start && !rule.free && kind !== NUMBER);
-  const spans = [...messageSpans(line, rules), ...paired(contract), ...findSpans(line), ...foreign];
+  const spans = [...messageSpans(line, rules), ...paired(contract), ...names(line), ...findSpans(line), ...foreign];
   const { signs } = CONTRACTS();
   for (let start = 0; start < line.length; start++) { // # is written before numbers as a word is
     if (line[start] !== "#" && Object.hasOwn(signs, line[start])) spans.push({ start, end: start + 1, kind: SIGN });
   }
   return withSigns(disjoint(spans, line.length)).map((span) => ({ ...span, text: line.slice(span.start, span.end) }));
+}
+
+/** Return the names of products and the like, which people may translate, and models mangle. */
+function names(line) {
+  return Array.from(line.matchAll(compiled(CONTRACTS().names)), ({ 0: text, index: start }) => ({ start, end: start + text.length, kind: NAME }));
 }
 
 /** Return the syntax of a message with branches or arguments as spans. */
@@ -107,6 +133,20 @@ export function widened(line, spans) {
     last = end;
     return { ...span, start, end, text: line.slice(start, end) };
   });
+}
+
+/**
+ * Return a Korean translation with the particles after placeholders in both forms, but not after terms of Fluent and quoted braces,
+ * which are constant.
+ */
+export function particlesWritten(line, result, dialect) {
+  const own = dialectOf(line, dialect);
+  const written = (text) => {
+    const spans = codeSpans(text, own).filter(({ kind, text: code }) => kind === "placeholder" && !PATTERNS.constant.test(code));
+    return bothParticles(text, spans.map(({ start, end }) => [start, end]));
+  };
+  const change = (one) => ({ ...one, text: written(one.text) });
+  return { ...change(result), parts: result.parts.map(change), nbest: result.nbest.map(change) };
 }
 
 /**

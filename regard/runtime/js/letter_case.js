@@ -146,6 +146,7 @@ export class CaseReader {
 
   constructor(languages, encode) {
     this.encode = encode;
+    this.languages = languages;
     [this.source, this.target] = languages.map(letterCase);
   }
 

@@ -1,6 +1,12 @@
 // Korean particles after placeholders, whose form depends on a value that is not known yet. Python does the same.
 import { PARTICLES, PATTERNS } from "./text_tables.js";
 
+/** Return how particles are written. Throws an Error for other ways. */
+export function checkedParticles(given) {
+  if (given === "both" || given === "as-is") return given;
+  throw new Error(`option particles: wanted both or as-is, got ${given}`);
+}
+
 /** Write the particles directly after placeholders, which `spans` are [start, end] of, in both forms: 을 and 를 as 을(를). */
 export function bothParticles(text, spans) {
   let result = text;

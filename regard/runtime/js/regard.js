@@ -4,6 +4,7 @@
  */
 import { hasLetters, lengthOf, wordsOf } from "./characters.js";
 import { checkedDialect } from "./contracts.js";
+import { checkedParticles } from "./particles.js";
 import { CaseReader } from "./letter_case.js";
 import { qualityFlaws, qualityOf, worstQuality } from "./quality.js";
 import { COPIES } from "./spans.js";
@@ -228,14 +229,14 @@ export class Translator {
   }
 
   /** Return a generator that translates as `translate` does: after each step of the decoder it yields how many parts of the lines are not done. Whoever gives the rest up calls `return`. */
-  *translateInSteps(text, { prefix, prefixes, keep = true, dialect = "auto", ...options } = {}) {
+  *translateInSteps(text, { prefix, prefixes, keep = true, dialect = "auto", particles = "both", ...options } = {}) {
     const lines = Array.isArray(text) ? text : [text];
     lines.forEach(encoded); // what is no text is refused
     const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);
     const { nbest = this.options().nbest, alignments, attention = "none", states, trace } = options;
     const isFigure = Boolean(attention !== "none" || states || trace);
     const rules = {
-      copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect),
+      copies: this.copies, reader: this.#reader, dialect: checkedDialect(dialect), particles: checkedParticles(particles),
       hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments),
     };
     const paths = lines.map((line, n) => {

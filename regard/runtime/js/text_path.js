@@ -1,7 +1,7 @@
 // The way of a line to its translation, without input or output: what is not language is taken out, letters are chosen that
 // the model knows, what comes back is compared and tried again, put back, and noted. Python does the same.
 import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
-import { breaches, codeSpans, describeBreaches, keepSource, widened } from "./contracts.js";
+import { breaches, codeSpans, describeBreaches, keepSource, particlesWritten, widened } from "./contracts.js";
 import { readEscapes } from "./escapes.js";
 import { restoredTokens, splitLanguageCode } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
@@ -18,7 +18,7 @@ const NO_FIGURES = { attention: [], states: null };
  * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
  * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
  * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers; `dialect`: of the strings of programs whose
- * contract is kept, `auto`: that of each line.
+ * contract is kept, `auto`: that of each line; `particles`: Korean ones after placeholders in `both` forms, or `as-is`.
  */
 export function* linePath(line, rules) {
   if (rules.isRaw || isPlain(line, rules.reader)) {
@@ -30,17 +30,26 @@ export function* linePath(line, rules) {
   const [text, escaped] = isOnlyText(rules) ? readEscapes(label) : [label, null];
   let best = null;
   let before;
-  for (const { take, isNeeded } of roundsOf(text, rules)) {
+  const isQuoting = rules.dialect === "messageformat" && text !== label && label.includes("''");
+  const read = isQuoting ? { ...rules, dialect: "auto" } : rules; // else its apostrophes would quote
+  for (const { take, isNeeded } of roundsOf(text, read)) {
     if (best && !isNeeded(best)) continue;
     const taken = take();
     if (taken === undefined || (best && taken?.marked === before)) continue;
     before = taken?.marked;
-    const outcome = yield* attempt(text, code, taken, rules);
+    const outcome = yield* attempt(text, code, taken, read);
     if (!best || isBetter(outcome, best)) best = outcome;
   }
-  const restored = escaped ? withEscapes(best.result, escaped) : best.result;
+  const unescaped = escaped ? withEscapes(best.result, escaped) : best.result;
+  const restored = isKorean(code, rules) && mayHaveSpans(text) ? particlesWritten(text, unescaped, rules.dialect) : unescaped;
   const result = mnemonic ? withMnemonic(restored, given, mnemonic, rules.reader.source) : restored;
   return marked(given, result, rules, best.broken);
+}
+
+/** Return whether the particles after placeholders are wanted in both forms, and the translation is Korean. */
+function isKorean(code, rules) {
+  const [, target = rules.reader.languages[1]] = code.match(PATTERNS.languageCode) ?? [];
+  return rules.particles === "both" && isOnlyText(rules) && target.split("-")[0] === "ko";
 }
 
 const isOnlyText = ({ isFirst, isShown }) => !isFirst && !isShown; // of one hypothesis, so that a line may be translated in parts, and again

@@ -23,7 +23,7 @@ from regard.common.lazy import lazy_pattern
 from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
-from regard.data.spans import KEPT, find_spans
+from regard.data.spans import KEPT, find_spans, may_have_spans
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.elements import (
     LINE_TAGS,
@@ -546,9 +546,14 @@ def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list
 
 def _outside_spans(ends: Iterable[int], plain: str) -> Sequence[int]:
     """Return the sentence ends that are not inside of code. A message with its texts is code."""
-    spans = find_spans(plain)
-    if any(span.kind == "message" for span in spans):
+    if not may_have_spans(plain):
+        return [*ends]
+    # Imported late, since most texts have no code.
+    from regard.text.contracts import code_spans, is_message
+
+    if is_message(plain):
         return ()
+    spans = [code.span for code in code_spans(plain)]
     return _outside(ends, [(span.start, span.end) for span in spans])
 
 

@@ -17,6 +17,7 @@ import languages  # noqa: E402
 import live  # noqa: E402
 import living  # noqa: E402
 import llms  # noqa: E402
+import narrow_graphs  # noqa: E402
 import reference  # noqa: E402
 import search_data  # noqa: E402
 import source_archive  # noqa: E402
@@ -97,6 +98,7 @@ def setup(app: Any) -> None:
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)
+    app.connect("source-read", narrow_graphs.add)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)

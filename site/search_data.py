@@ -114,7 +114,7 @@ def write(app: Any, exception: Exception | None) -> None:
         whole[page] = " ".join(text for _, text in texts)
         often[page] = frequent(whole[page])
         # Their numbers are measurements.
-        if not page.startswith(("log", "reference", "experiments")):
+        if not page.startswith(("log", "reference", "experiments", "ko/experiments")):
             for number in numbers_in(f"{titles[page]} {whole[page]}"):
                 numbers.setdefault(number, []).append(page)
         path.write_text(

@@ -1,4 +1,4 @@
-"""Draw the still figures of the notes' pages: docs/images/notes/NAME.svg, and docs/images/notes/ko
+"""Draw the still figures of the notes' pages: docs/images/notes/NAME.svg, and docs/images/ko/notes
 with Korean labels.
 
 `python docs/make_note_figures.py [NAME…]`. The sample and the small models that figures show are
@@ -27,13 +27,13 @@ from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equation
 from regard.visualisation.rendering import draw_svg
 
 ROOT = Path(__file__).resolve().parents[1]
-IMAGES = ROOT / "docs" / "images" / "notes"
+IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "notes"
 ENGLISH = "I go home"
 
 # Sizes in pixels.
 SIZE = 13.0
-CELL = 50.0  # width of a number
+CELL = 46.0  # width of a number
 WORD = 58.0  # width of a token
 ROW = 22.0
 GAP = 16.0
@@ -138,7 +138,7 @@ def _draw_matrix(
     left = x + _label_width(matrix, language)
     name = words_by(term.name, language)
     label = matrix.label.by(language)
-    yield Line(x, y + 14, f"{name} ({label})" if label else name, SIZE)
+    yield Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
     for column, words in enumerate(matrix.columns):
         text = words_by(words, language)
         yield Line(left + cell * (column + 0.5), y + 34, text, 11.5, "muted", "middle")
@@ -253,7 +253,7 @@ FIGURES: dict[str, Command | Steps | Bars] = {
     "puppy-masked": Bars(
         "puppy", TABLE, (("softmax", True), ("keep", [True, False, True]))
     ),
-    "projections": Steps(("self.Q", "self.K", "self.V")),
+    "projections": Steps(("self.Q", "self.K", "self.V"), heads=0),
     "scores": Steps(("self.scores", "self.weights")),
     "context": Steps(("self.context", "self.output")),
     "unprojected": Steps(
@@ -268,7 +268,7 @@ FIGURES: dict[str, Command | Steps | Bars] = {
     "mask": Steps(("self.mask",), PAIR[:1], (("causal", True),)),
     "batch": Steps(("self.mask", "self.weights"), settings=(("batch", ("I go",)),)),
     "shifted": Steps(("tokens",), PAIR),
-    "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR),
+    "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR, heads=0),
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
     "loss": Steps(("prediction.probabilities", "prediction.loss"), PAIR),
@@ -292,12 +292,15 @@ def main(names: Sequence[str]) -> None:
     """Draw the figures of these names, all if none is given; bars are the same in both languages."""
     if unknown := [name for name in names if name not in FIGURES]:
         sys.exit(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}")
-    (IMAGES / "ko").mkdir(parents=True, exist_ok=True)
+    for folder in (IMAGES / "notes", IMAGES / "ko" / "notes"):
+        folder.mkdir(exist_ok=True)
     for name in names or FIGURES:
         figure = FIGURES[name]
-        (IMAGES / f"{name}.svg").write_text(figure.draw("en"), encoding="utf-8")
+        (IMAGES / "notes" / f"{name}.svg").write_text(
+            figure.draw("en"), encoding="utf-8"
+        )
         if not isinstance(figure, Bars):
-            korean = IMAGES / "ko" / f"{name}.svg"
+            korean = IMAGES / "ko" / "notes" / f"{name}.svg"
             korean.write_text(figure.draw("ko"), encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from repository.pages import DOCS, read
+from repository.pages import DOCS, english, read
 from repository.test_docs_blocks import blocks
 from repository.test_docs_commands import find_problem
 
@@ -59,14 +59,21 @@ def test_the_commands_of_a_page_could_be_run(page: Path) -> None:
     assert [problem for command in commands if (problem := find_problem(command))] == []
 
 
-@pytest.mark.parametrize("english, korean", zip(ENGLISH, KOREAN, strict=True))
-def test_both_languages_have_the_same_commands_and_figures(
-    english: Path, korean: Path
-) -> None:
-    commands = [line.replace(" --korean", "") for line in COMMAND.findall(read(korean))]
-    assert COMMAND.findall(read(english)) == commands
+@pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
+def test_both_languages_have_the_same_commands_and_figures(page: Path) -> None:
+    original = read(english(page))
+    commands = [line.replace(" --korean", "") for line in COMMAND.findall(read(page))]
+    assert COMMAND.findall(original) == commands
     figures = re.compile(r"([\w-]+)\.svg\)$|^```\{living\} (\S+)", re.MULTILINE)
-    assert figures.findall(read(english)) == figures.findall(read(korean))
+    assert figures.findall(original) == figures.findall(read(page))
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
+def test_verdicts_are_those_of_the_experiments(page: Path) -> None:
+    for name, verdict in re.findall(
+        r"^\*\*Experiment `([\w-]+)`: (.*?)\*\*", read(page), re.MULTILINE
+    ):
+        assert f"**{verdict}**" in read(DOCS / "experiments" / f"{name}.md"), name
 
 
 def test_items_have_their_figure_in_place() -> None:

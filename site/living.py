@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from regard.runtime.module_script import bundle
 from regard.visualisation.colours import ROLES, SERIES, THEMES, Theme, colour
+from regard.visualisation.steps_page import steps_style
 
 FIGURES = Path(__file__).parent / "figures"
 PARTS = "parts"
@@ -73,7 +74,8 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    (static / "living.css").write_text(colours(), encoding="utf-8")
+    style = f"{colours()}.living .numbers {{\n{steps_style()}\n}}\n"
+    (static / "living.css").write_text(style, encoding="utf-8")
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
     for name in names():

@@ -85,7 +85,7 @@ export function draw(root, data, language) {
     return { bar, ...cells, row: element("tr", {}, element("th", { scope: "row" }, key), cells.similarity, cells.weight, element("td", { class: "track" }, element("div", {}, bar)), element("td", {}, String(data.values[i]))) };
   });
   const head = element("tr", {}, ...words.columns.flatMap((text, i) => [element("th", { scope: "col" }, text), ...(i === 2 ? [element("td")] : [])]));
-  const table = element("table", { class: "weights" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
+  const table = element("table", { class: "measures" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
   const answer = element("output", { class: "answer" });
   const gradient = element("p", { class: "gradient-note" });
 

@@ -18,12 +18,17 @@ from typing import Any
 
 from regard.cli import app
 from regard.common.bilingual import Language, words_by
+from regard.explain.explanation import explain
 from regard.learn import SoftDictionary, walkthrough_block
+from regard.models import select_device
+from regard.pipeline import load
 from regard.visualisation.colours import level
 from regard.visualisation.figure import MARGIN, Box, Group, Mark, make_figure
 from regard.visualisation.figure import Text as Line
 from regard.visualisation.fonts import measure
+from regard.visualisation.language import figures_in
 from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equations
+from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_svg
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,16 +174,38 @@ class Command:
 
     def draw(self, language: Language) -> str:
         """Return the SVG that the command writes."""
-        WORK.mkdir(parents=True, exist_ok=True)
-        os.chdir(WORK)
         words = [NAMES.get(word, word) for word in shlex.split(self.line)]
-        for word in words:
-            if word.startswith("runs/") and not Path(word, "config.json").is_file():
-                _train(word)
+        _prepare(*words)
         korean = ["--korean"] if language == "ko" else []
         path = WORK / "drawn.svg"
         app([*words, *korean, "--out", str(path)], standalone_mode=False)
         return path.read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Scene of the player: the state of a model of `run` at one step of its translation."""
+
+    run: str
+    number: int  # of the scenes after the last word is read; negative: from the end
+
+    def draw(self, language: Language) -> str:
+        """Return the scene as SVG."""
+        _prepare(self.run)
+        translator = load(Path(self.run), select_device("cpu"))
+        with figures_in(language):
+            data = explain(translator, NAMES["TEXT"], attributions=False).data
+            frames = layout_frames(data)[data.encoding_steps :]
+            return draw_svg(frames[self.number])
+
+
+def _prepare(*words: str) -> None:
+    """Go to the folder of the runs, and train those that are named and not there."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    os.chdir(WORK)
+    for word in words:
+        if word.startswith("runs/") and not Path(word, "config.json").is_file():
+            _train(word)
 
 
 def _train(run: str) -> None:
@@ -224,7 +251,7 @@ GRID = (
     'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
     "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
 )
-FIGURES: dict[str, Command | Steps | Bars] = {
+FIGURES: dict[str, Command | Frame | Steps | Bars] = {
     "rnn": Command(f"{MODEL} rnn"),
     "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
@@ -272,9 +299,9 @@ FIGURES: dict[str, Command | Steps | Bars] = {
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
     "loss": Steps(("prediction.probabilities", "prediction.loss"), PAIR),
-    "rnn-steps": Command("show runs/rnn TEXT --view player"),
-    "luong-steps": Command("show runs/luong TEXT --view player"),
-    "bahdanau-steps": Command("show runs/bahdanau TEXT --view player"),
+    "rnn-steps": Frame("runs/rnn", 0),
+    "luong-steps": Frame("runs/luong", -1),
+    "bahdanau-steps": Frame("runs/bahdanau", 2),
     "luong-heat-map": Command("show runs/luong TEXT"),
     "first-heat-map": Command("show runs/first TEXT"),
     "score-map": Command("show runs/luong TEXT --view score"),

@@ -42,7 +42,7 @@ CELL = 46.0  # width of a number
 WORD = 58.0  # width of a token
 ROW = 22.0
 GAP = 16.0
-WIDTH = 620.0  # an equation that is wider goes on below
+WIDTH = 480.0  # an equation that is wider goes on below
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class Bars:
         )._repr_svg_()
 
 
-NAMES = {"TEXT": "나는 빵을 먹고 있었다", "IMAGE": "shapes/images/test-00000.png"}
+NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
 """Short names of the pages in commands."""
 PAIR = ("나는 집에 간다", "I go home")
 TABLE = (0.1, 0.9, 0.7)
@@ -311,7 +311,6 @@ FIGURES: dict[str, Command | Frame | Steps | Bars] = {
     "reading": Command(
         "show runs/first TEXT --view heads --attention encoder --word 먹고"
     ),
-    "look": Command("show runs/captions IMAGE"),
 }
 
 

@@ -56,7 +56,7 @@ const explanationPage = (() => {
     writes: (word, p, name, weight) => `${word ? `‘${word}’` : "문장 끝"} 예측${p && `(확률 ${p})`}${name && `, ‘${name}’에 주목(${weight})`}`,
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
-    trust: "어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다.",
+    trust: "어텐션은 모델이 주목한 곳을 보여 줄 뿐, 출력이 무엇에 좌우되는지는 알려 주지 않습니다.",
     agreement: (head, parts) => `${head}의 어텐션과 기여도의 순위 상관: ${parts}. 1이면 순서가 같고 0이면 관계가 없습니다. 기여도는 보기에서 “기여도”를 고르면 볼 수 있습니다.`,
     measured: (head, parts, count) => `${head}의 어텐션과 기여도의 순위 상관(이 페이지를 만들 때 다른 문장 ${count}개로 잰 값): ${parts}. 1이면 순서가 같고 0이면 관계가 없습니다.`,
     reads: "주목하는 쪽", isRead: "주목받는 쪽", encoding: "인코더",

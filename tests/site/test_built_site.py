@@ -66,7 +66,7 @@ results.
 """
 NOT_FOUND = ["어션텐", "퉤퉤"]
 FIND = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
-TRIED = "index ko/index tutorials/translator ko/tutorials/translator reference/http glossary ko/glossary search-ko"
+TRIED = "index ko/index tutorials/translator ko/tutorials/translator lessons/recurrent ko/lessons/decoder ko/experiments/norm worksheet-decoder reference/http glossary ko/glossary search-ko"
 
 
 class _Page(HTMLParser):
@@ -369,6 +369,19 @@ def test_the_start_page_of_a_server_loads_the_model_as_a_file(
 class _Silent(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *values: object) -> None:
         """Print nothing."""
+
+
+@pytest.mark.parametrize(
+    "name", items("worksheet worksheet-recurrent worksheet-decoder")
+)
+def test_a_worksheet_is_one_sheet_of_paper(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    for folder in ("", "ko"):
+        page.goto((site / folder / f"{name}.html").as_uri())
+        pdf = page.pdf(prefer_css_page_size=True)
+        assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1, f"{folder}/{name}"
+
+    page.close()
 
 
 @pytest.mark.parametrize("name", items(TRIED))

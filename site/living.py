@@ -81,7 +81,8 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    style = f"{colours()}.living .walkthrough {{\n{steps_style()}\n}}\n"
+    walkthrough = f".living .walkthrough {{\n{steps_style()}\n}}"
+    style = "\n".join([colours(), walkthrough, shades()])
     (static / "living.css").write_text(style, encoding="utf-8")
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
@@ -105,14 +106,19 @@ def script(name: str) -> str:
 def colours() -> str:
     """Return the colours of figures as CSS: light or dark as the page is, in print always light."""
     light, dark = (f".living {{ {_variables(theme)} }}" for theme in THEMES)
-    shades = "\n".join(
-        f".living .w{n} {{ background: var(--w{n}); color: var(--v{n}); fill: var(--w{n}) }}"
-        for n in SHADES
-    )
     return (
         f"{light}\n@media screen {{\n"
         f"@media (prefers-color-scheme: dark) {{ body:not([data-theme=light]) {dark} }}\n"
-        f"body[data-theme=dark] {dark}\n}}\n{shades}\n"
+        f"body[data-theme=dark] {dark}\n}}"
+    )
+
+
+def shades() -> str:
+    """Return the shades of weights as CSS, those of the steps of a walkthrough among them."""
+    colours_of = "background: var(--w{0}); color: var(--v{0}); fill: var(--w{0})"
+    return "\n".join(
+        f".living .w{n}, .living .walkthrough .w{n} {{ {colours_of.format(n)} }}"
+        for n in SHADES
     )
 
 

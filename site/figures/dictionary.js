@@ -139,6 +139,7 @@ export function draw(root, data, language) {
     const box = plane.getBoundingClientRect(), scale = (2 * EDGE) / box.width;
     return [(event.clientX - box.left) * scale - EDGE, EDGE - (event.clientY - box.top) * scale].map((x) => Math.round(100 * x) / 100);
   };
+  handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // the page does not scroll with the query
   handle.addEventListener("pointerdown", (event) => { handle.setPointerCapture(event.pointerId); event.preventDefault(); handle.focus({ preventScroll: true }); });
   handle.addEventListener("pointermove", (event) => { if (handle.hasPointerCapture(event.pointerId)) go(pointed(event)); });
   handle.addEventListener("keydown", (event) => {

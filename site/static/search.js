@@ -31,7 +31,7 @@ window.texts = {};
       groups.push([word, ...family.filter((other) => other !== word)]);
     }
     for (const word of rest.split(/\s+/)) groups.push([word]);
-    return groups.map((group) => group.map((word) => ({ word, terms: queryTerms(word) })).filter(({ terms }) => terms.length)).filter((group) => group.length);
+    return groups.map((group) => group.map((word) => ({ word, terms: queryTerms(word) })).filter(({ word, terms }) => terms.length || Object.hasOwn(window.phrases, word))).filter((group) => group.length);
   };
 
   // The numbers of the pages that hold a phrase of the synonyms, or a term, and whether only a part of a word is the term.
@@ -55,7 +55,7 @@ window.texts = {};
     }
     return outlines[page];
   };
-  const holds = (set, { terms }) => terms.every((term) => set.has(term));
+  const holds = (set, { terms }) => terms.length > 0 && terms.every((term) => set.has(term));
 
   const matchesOf = (group) => {
     const found = new Map();

@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE))
 import hangul  # noqa: E402
 import languages  # noqa: E402
 import live  # noqa: E402
+import living  # noqa: E402
 import llms  # noqa: E402
 import reference  # noqa: E402
 import search_data  # noqa: E402
@@ -31,8 +32,8 @@ html_theme = "furo"
 html_title = "Regard"
 templates_path = ["templates"]
 html_static_path = ["static"]
-html_css_files = ["site.css"]
-html_js_files = ["site.js", "start.js"]
+html_css_files = ["site.css", "living.css"]
+html_js_files = ["site.js", "start.js", "living.js"]
 # Summaries would be fetched, which a page from disk may not.
 html_copy_source, html_show_search_summary = (
     False,
@@ -90,8 +91,9 @@ logging.getLogger("fontTools").setLevel(logging.ERROR)
 
 def setup(app: Any) -> None:
     """Add what Sphinx lacks: pages from the program, a second language, search in Korean, a
-    translator, the source.
+    translator, living figures, the source.
     """
+    app.add_directive("living", living.Living)
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)
@@ -103,6 +105,7 @@ def setup(app: Any) -> None:
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
+    app.connect("build-finished", living.write)
     app.connect("build-finished", search_data.write)
     app.connect("build-finished", source_archive.write)
     app.connect("build-finished", hangul.write)

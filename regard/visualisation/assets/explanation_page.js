@@ -888,7 +888,7 @@ const explanationPage = (() => {
     for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
     find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
     find("player").hidden = find("search").hidden = !data.steps.length;
-    find("by-piece").hidden = ![...data.steps.keys()].some(goesOn);
+    find("by-piece").hidden = ![...data.steps.keys()].some((t) => mechanism.goesOn(data, t));
     updateLabels();
     const [layer, head, shifted] = data.shown_head, keeps = isLive && isShown; // what the reader has chosen stays
     choose({ ...(hasAttention && !keeps ? { role: data.layers[layer].role, layer, head, shifted } : {}), fresh: hasAttention });

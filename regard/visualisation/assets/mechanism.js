@@ -223,5 +223,5 @@ const mechanism = (() => {
     area.replaceChildren(svg);
   }
 
-  return { chosenAt, digits, draw, elided, endOf, inSvg, joined, level, percent, stops, tokenLabel };
+  return { chosenAt, digits, draw, elided, endOf, goesOn, inSvg, joined, level, percent, stops, tokenLabel };
 })();

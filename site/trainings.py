@@ -6,6 +6,7 @@ They lie in build/trainings, and one that is complete is not trained again.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,9 @@ RECURRENT = {
 }
 LONGER = {
     "data.max_length": 16,
-    "training.updates": 2500,
     "training.validate_every": 500,
 }
-"""What the pair of models beside each other has instead: longer sentences, and time to learn
-them."""
+"""Settings of the two models beside each other, which translate longer sentences."""
 RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
     "first": ("transformer-tiny", {**SMALL, **TRANSFORMER}),
     "english": ("transformer-tiny", {**SMALL, **TRANSFORMER}),
@@ -77,6 +76,7 @@ def trained(name: str, seed: int) -> Path:
     folder = FOLDER / f"{name}-{seed}"
     if (folder / "model.safetensors").is_file():
         return folder
+    shutil.rmtree(folder, ignore_errors=True)  # a training that was stopped
     preset, settings = RECIPES[name]
     source, target = (
         (ENGLISH, KOREAN) if name == "english" else (KOREAN, ENGLISH)

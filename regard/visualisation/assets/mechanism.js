@@ -2,6 +2,35 @@
 // mechanism.py draws the same for figures without JavaScript.
 "use strict";
 const mechanism = (() => {
+  const LABELS = {
+    en: {
+      candidates: "Candidates for the next token",
+      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
+      startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
+      encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
+      end: "⟨end⟩",
+      percent: " %",
+      stepOf: (step, count) => `Step ${step} of ${count}: `,
+      writes: (word, p, name, weight) => `${word ? `predicts ${word}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
+      encoding: "Encoder",
+      readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
+      allRead: "all is read, and the decoder begins",
+    },
+    ko: {
+      candidates: "다음 토큰 후보",
+      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
+      startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
+      encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
+      end: "⟨끝⟩",
+      percent: "%",
+      stepOf: (step, count) => `${count}단계 중 ${step}단계: `,
+      writes: (word, p, name, weight) => `${word ? `‘${word}’` : "문장 끝"} 예측${p && `(확률 ${p})`}${name && `, ‘${name}’에 주목(${weight})`}`,
+      encoding: "인코더",
+      readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
+      allRead: "다 읽었습니다. 이제 디코더가 시작합니다",
+    },
+  };
+
   function inSvg(name, attributes, text = "") {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -223,5 +252,5 @@ const mechanism = (() => {
     area.replaceChildren(svg);
   }
 
-  return { chosenAt, digits, draw, elided, endOf, goesOn, inSvg, joined, level, percent, stops, tokenLabel };
+  return { LABELS, chosenAt, digits, draw, elided, endOf, goesOn, inSvg, joined, level, percent, stops, tokenLabel };
 })();

@@ -19,10 +19,15 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+import regard
 from regard.runtime.module_script import bundle
 from regard.visualisation.colours import ROLES, SERIES, THEMES, Theme, colour
 
 FIGURES = Path(__file__).parent / "figures"
+MECHANISM = (
+    Path(regard.__file__).parent / "visualisation" / "assets" / "mechanism.css"
+)
+"""Styles of the diagram of a step, which figures share with the pages of `regard show`."""
 PARTS = "parts"
 """The module that the figures share."""
 WITHOUT_SCRIPTS = {
@@ -73,7 +78,8 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    (static / "living.css").write_text(colours(), encoding="utf-8")
+    rules = (MECHANISM.read_text(encoding="utf-8"), colours())
+    (static / "living.css").write_text("".join(rules), encoding="utf-8")
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
     for name in names():
@@ -108,6 +114,6 @@ def colours() -> str:
 
 
 def _variables(theme: Theme) -> str:
-    shades = (f"{kind}{n}" for n in SHADES for kind in "wv")
+    shades = (f"{kind}{n}" for n in SHADES for kind in "wvpn")
     paints = (*ROLES, *(f"s{n}" for n in range(SERIES)), *shades)
     return "; ".join(f"--{paint}: {colour(paint, theme)}" for paint in paints)

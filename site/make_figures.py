@@ -31,7 +31,7 @@ def write(name: str) -> None:
     """Write the data and the drawings of a figure."""
     maker = importlib.import_module(makers()[name])
     data = maker.make()
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     (FIGURES / "data" / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
     if not hasattr(maker, "still"):
         return

@@ -42,7 +42,7 @@ export function readNumber(text, least = -LARGEST, most = LARGEST) {
 
 /** Return a group of buttons of which one is chosen: `options` are [value, text] pairs. */
 export function choice(label, options, value, onChange) {
-  const name = `choice-${(choice.count = (choice.count ?? 0) + 1)}`;
+  const name = newId("choice");
   const buttons = options.map(([key, text]) => {
     const input = element("input", { type: "radio", name, value: key, change: () => onChange(key) });
     input.checked = key === value;
@@ -58,31 +58,53 @@ export function toggle(label, isOn, onChange) {
   return element("label", { class: "toggle" }, input, element("span", {}, label));
 }
 
-/** Return a slider with a field for its number. `scale` has `least`, `most`, `step`, and the functions `at` (number of a position) and `of` (position of a number), if it is not linear. */
-export function slider(label, scale, value, onChange, language) {
-  const { least, most, step = 1, digits = 0, at = (x) => x, of = (x) => x } = scale;
-  const id = `slider-${(slider.count = (slider.count ?? 0) + 1)}`;
-  const wrong = element("small", { class: "wrong", role: "alert", id: `${id}-wrong` });
-  const show = (number) => String(Number(number.toFixed(digits)));
-  const range = element("input", { type: "range", id, min: of(least), max: of(most), step, input: () => set(at(Number(range.value)), "range") });
-  const field = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", "aria-label": label, "aria-describedby": wrong.id, input: () => typed() });
-  function typed() {
-    try {
-      set(readNumber(field.value, least, most), "field");
-    } catch {
-      field.setAttribute("aria-invalid", "true");
-      wrong.textContent = language === "ko" ? `${show(least)}부터 ${show(most)}까지의 수를 쓰세요.` : `A number from ${show(least)} to ${show(most)}, please.`;
-    }
+let ids = 0;
+const newId = (name) => `${name}-${(ids += 1)}`;
+
+/** Return a field for a number between `least` and `most`; anything else that is typed gets a sentence. `show(number)` writes a number into it. */
+export function numberField(label, { least = -LARGEST, most = LARGEST, digits = 2 }, value, onChange, language) {
+  const short = (number) => String(Number(number.toFixed(digits)));
+  const id = newId("wrong"), wrong = element("small", { class: "wrong", role: "alert", id });
+  const field = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false", "aria-label": label, "aria-describedby": id, input: typed, blur: () => { if (wrong.textContent) show(value); } });
+  function show(number) {
+    value = number;
+    field.value = short(number).replace("-", "−");
+    accept();
   }
-  function set(number, source) {
+  function accept() {
     wrong.textContent = "";
     field.removeAttribute("aria-invalid");
-    const rounded = Number(number.toFixed(digits));
-    if (source !== "field") field.value = show(rounded);
-    if (source !== "range") range.value = of(rounded);
-    range.setAttribute("aria-valuetext", show(rounded));
-    if (source) onChange(rounded);
   }
-  set(value);
-  return element("div", { class: "slider" }, element("label", { for: id }, label), range, field, wrong);
+  function typed() {
+    try {
+      value = readNumber(field.value, least, most);
+      accept();
+      onChange(value);
+    } catch {
+      field.setAttribute("aria-invalid", "true");
+      const [from, to] = [least, most].map((bound) => short(bound).replace("-", "−"));
+      wrong.textContent = language === "ko" ? `${from}부터 ${to}까지의 수를 쓰세요.` : `Type a number from ${from} to ${to}.`;
+    }
+  }
+  show(value);
+  return { field, wrong, show };
+}
+
+/** Return a slider with a field for its number. `at` gives the number at a position of the slider, `of` the position of a number. */
+export function slider(label, { least, most, digits = 0, step = 1, at = (x) => x, of = (x) => x }, value, onChange, language) {
+  const id = newId("slider");
+  const round = (number) => Number(number.toFixed(digits));
+  const range = element("input", { type: "range", id, min: of(least), max: of(most), step, input: () => set(round(at(Number(range.value))), true) });
+  const number = numberField(label, { least, most, digits }, value, (typed) => { move(typed); onChange(typed); }, language);
+  function move(to) {
+    range.value = of(to);
+    range.setAttribute("aria-valuetext", String(to));
+  }
+  function set(to, isMoved) {
+    number.show(to);
+    if (isMoved) range.setAttribute("aria-valuetext", String(to)); else move(to);
+    onChange(to);
+  }
+  move(value);
+  return element("div", { class: "slider" }, element("label", { for: id }, label), range, number.field, number.wrong);
 }

@@ -7,18 +7,18 @@ const WORDS = {
     pick: "Choose a field: with a finger, a mouse or the arrow keys.", curve: "The same norm at all six rates", with: "with warm-up", without: "without warm-up",
     limit: (score) => `half of the best score: ${score}`, warmed: (n) => `warm-up of ${n} updates`, cold: "full rate from the first update",
     other: (name, score) => `The same, ${name}: ${score}.`, best: (rate, score) => `The best rate of this row: ${rate}, with ${score}.`,
-    command: "To train all sixty yourself:", board: "chrF at the end of training",
+    command: "To train all sixty yourself:", board: (start) => `chrF at the end of training, ${start}; columns are learning rates`,
   },
   ko: {
     norm: "정규화", rate: "학습률", start: "시작", score: "검증 chrF", learns: "학습되었나", yes: "예", no: "아니요", seconds: "걸린 시간(초)", updates: "업데이트 수", seed: "시드",
     pick: "칸을 누르거나 화살표 키로 고르세요.", curve: "같은 정규화, 학습률 여섯 가지", with: "워밍업 있음", without: "워밍업 없음",
     limit: (score) => `최고 점수의 절반: ${score}`, warmed: (n) => `업데이트 ${n}번 동안 워밍업`, cold: "첫 업데이트부터 최고 학습률",
     other: (name, score) => `나머지는 같고 ${name}: ${score}.`, best: (rate, score) => `이 줄에서 가장 좋은 학습률: ${rate}, 점수 ${score}.`,
-    command: "예순 개를 직접 학습하려면:", board: "학습이 끝났을 때의 chrF",
+    command: "예순 개를 직접 학습하려면:", board: (start) => `학습이 끝났을 때의 chrF, ${start}. 열은 학습률입니다`,
   },
 };
 const OTHER = { warm: "cold", cold: "warm" };
-const CHART = { width: 340, height: 150, left: 34, right: 10, top: 10, bottom: 26 };
+const CHART = { width: 340, height: 150, left: 34, right: 24, top: 10, bottom: 26 };
 
 const same = (one, other, ...keys) => keys.every((key) => one[key] === other[key]);
 
@@ -50,14 +50,14 @@ export function draw(root, data, language) {
 }
 
 function table(data, start, language, choose) {
-  const head = element("tr", {}, element("th", { scope: "col" }, data.starts[start][language]), ...data.rates.map((rate) => element("th", { scope: "col" }, String(rate))));
+  const head = element("tr", {}, element("td", {}), ...data.rates.map((rate) => element("th", { scope: "col" }, String(rate))));
   const rows = Object.entries(data.norms).map(([norm, name]) => element("tr", {}, element("th", { scope: "row" }, name[language]), ...data.rates.map((rate) => {
     const number = data.runs.findIndex((run) => same(run, { norm, start, rate }, "norm", "start", "rate")), { valid } = data.runs[number];
     const label = `${name[language]}, ${data.starts[start][language]}, ${WORDS[language].rate} ${rate}: chrF ${valid.toFixed(1)}`;
     const button = element("button", { type: "button", "data-run": number, class: shadeOf(valid / data.best), "aria-label": label, click: () => choose(data.runs[number]) }, valid.toFixed(1));
     return element("td", {}, button);
   })));
-  return element("table", { class: "board" }, element("caption", {}, `${WORDS[language].board}, ${data.starts[start][language]}`), element("thead", {}, head), element("tbody", {}, ...rows));
+  return element("table", { class: "board" }, element("caption", {}, WORDS[language].board(data.starts[start][language])), element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 function report(data, run, language) {

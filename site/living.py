@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 import regard
 from regard.runtime.module_script import bundle
 from regard.visualisation.colours import ROLES, SERIES, THEMES, Theme, colour
+from regard.visualisation.steps_page import steps_style
 
 FIGURES = Path(__file__).parent / "figures"
 MECHANISM = (
@@ -78,8 +79,9 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    rules = (MECHANISM.read_text(encoding="utf-8"), colours())
-    (static / "living.css").write_text("".join(rules), encoding="utf-8")
+    numbers = f".living .numbers {{\n{steps_style()}\n}}\n"
+    style = MECHANISM.read_text(encoding="utf-8") + colours() + numbers
+    (static / "living.css").write_text(style, encoding="utf-8")
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
     for name in names():

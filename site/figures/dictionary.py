@@ -98,7 +98,9 @@ def _pixel(point: Any, centre: tuple[float, float]) -> tuple[float, float]:
     return centre[0] + UNIT * point[0], centre[1] - UNIT * point[1]
 
 
-def _disc(centre: tuple[float, float], radius: float) -> tuple[tuple[float, float], ...]:
+def _disc(
+    centre: tuple[float, float], radius: float
+) -> tuple[tuple[float, float], ...]:
     turns = (math.tau * step / 24 for step in range(24))
     return tuple(
         (centre[0] + radius * math.cos(turn), centre[1] + radius * math.sin(turn))

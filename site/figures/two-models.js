@@ -1,7 +1,7 @@
 // Two recurrent models that translate what is typed, in this page: one hands over its last states alone, one attends to all of them.
 import { explanationData } from "../../regard/visualisation/assets/explanation_data.js";
 import { mechanism } from "../../regard/visualisation/assets/mechanism.js";
-import { element, shape } from "./parts.js";
+import { element, shadeOf } from "./parts.js";
 
 const WORDS = {
   en: {
@@ -43,10 +43,13 @@ async function library(folder) {
     return response.arrayBuffer();
   }
   await script(new URL("files.js", folder));
-  return new Response(new Blob([bytes(window.regardFiles["regard.wasm"])]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  return unpacked(window.regardFiles["regard.wasm"]);
 }
 
-const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
 
 export async function draw(root, data, language) {
   const words = WORDS[language];
@@ -54,8 +57,8 @@ export async function draw(root, data, language) {
   const input = element("input", { type: "text", lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
   const chips = data.examples.map(({ text }) => element("button", { type: "button", lang: "ko", click: () => { input.value = text; typed(); } }, text));
   const reference = element("p", { class: "reference", lang: "en" });
-  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
-  const panes = sides.map(({ name, output, diagram, status }) => element("section", { "aria-label": words[name] }, element("p", { class: "name" }, words[name]), output, diagram, status));
+  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), source: element("p", { class: "source", lang: "ko" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
+  const panes = sides.map(({ name, output, source, diagram, status }) => element("section", { "aria-label": words[name] }, element("p", { class: "which" }, words[name]), output, source, diagram, status));
   const range = element("input", { type: "range", min: 0, value: 0, "aria-label": words.step, input: () => { stop(); go(Number(range.value)); } });
   const player = element("button", { type: "button", class: "play", click: () => (timer ? stop() : play()) }, words.play);
   const steps = element("div", { class: "steps" },
@@ -65,7 +68,7 @@ export async function draw(root, data, language) {
   let current = 0, timer = null, idle = null;
 
   const wasm = await WebAssembly.compile(await library(new URL("../translator/", root.dataset.folder)));
-  for (const side of sides) side.translator = await window.regard.load({ model: bytes(data.models[side.name]), wasm });
+  for (const side of sides) side.translator = await window.regard.load({ model: await unpacked(data.models[side.name]), wasm });
   input.value = data.examples[0].text;
   translate();
   go(readSteps() + 2);
@@ -129,14 +132,24 @@ export async function draw(root, data, language) {
 }
 
 /** Draw a step of one model: tokens that are read, then tokens that are written; a model that is done keeps its last step. */
-function show({ data, diagram, status }, step, language) {
-  if (!data) { diagram.replaceChildren(shape("svg", { viewBox: "0 0 340 10", "aria-hidden": true })); status.textContent = ""; return; }
+function show({ data, source, diagram, status }, step, language) {
+  if (!data) {
+    for (const part of [source, diagram, status]) part.replaceChildren();
+    return;
+  }
   const labels = LABELS[language], S = data.states.tokens.length, t = step < S ? null : Math.min(step - S, data.steps.length - 1), e = Math.min(step, S - 1);
   const layer = data.layers.find(({ role }) => role === "cross");
   const weightsAt = layer && ((row) => Array.from({ length: layer.shape[2] + 1 }, (_, column) => layer.get(0, row, column)));
   const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true };
   status.textContent = view.status = describe(view, e, t);
+  source.replaceChildren(...attended(view, e, t));
   mechanism.draw(diagram, view, e, t);
+}
+
+/** All words of the source, of which the diagram may draw only some: those that are being read, and later the weights of the step. */
+function attended({ data, weightsAt }, e, t) {
+  const { words, tokens } = data.states, read = t === null ? [words[e], words[tokens.length - 1 - e]] : [], weights = t === null ? [] : weightsAt?.(t) ?? [];
+  return data.source.flatMap((word, place) => [element("span", { class: [shadeOf(weights[place] ?? 0), read.includes(place) ? "read" : ""].join(" ").trim() }, word), " "]);
 }
 
 /** Return a sentence on a step. */

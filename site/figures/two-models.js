@@ -9,18 +9,18 @@ const WORDS = {
     without: "Without attention: one vector for the whole sentence", with: "With attention: another context for each word",
     empty: "Type a sentence, or choose one above.", wrong: "A word that the reference lacks is underlined.",
     unknown: (words) => `The models have never read: ${words}. A word-level model has no other way to read it.`,
-    long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: "These are several sentences; the figure draws one.",
+    long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: (most) => `The figure draws one sentence, of up to ${most} words.`,
   },
   ko: {
     type: "한국어 문장을 입력하세요", loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
     without: "어텐션 없음: 문장 전체가 벡터 하나", with: "어텐션 있음: 단어마다 다른 컨텍스트",
     empty: "문장을 입력하거나 위에서 고르세요.", wrong: "정답에 없는 단어에는 밑줄이 있습니다.",
     unknown: (words) => `모델이 배우지 않은 단어가 있습니다: ${words}. 단어 단위 모델은 이런 단어를 읽을 수 없습니다.`,
-    long: (most) => `모델은 ${most}단어까지의 문장으로 학습했습니다.`, parts: "문장이 여럿입니다. 그림은 한 문장만 그립니다.",
+    long: (most) => `모델은 ${most}단어까지의 문장으로 학습했습니다.`, parts: (most) => `그림은 ${most}단어까지의 한 문장만 그립니다.`,
   },
 };
 const NAMES = ["without", "with"];
-const STEP_MS = 700, IDLE_MS = 900, UNKNOWN = "<unk>", MOST_CHARACTERS = 200;
+const STEP_MS = 700, IDLE_MS = 900, UNKNOWN = "<unk>", MOST_CHARACTERS = 200, LONG = 20; // LONG: characters of a word that a message repeats
 const { LABELS } = mechanism;
 
 /** Colours of a diagram by the page's variables, so that they follow its theme: weights, and signed numbers around 50. */
@@ -99,9 +99,9 @@ export async function draw(root, data, language) {
 
   function remark(text, example) {
     if (!text) return words.empty;
-    if (!sides.every((side) => side.data)) return words.parts;
+    if (!sides.every((side) => side.data)) return words.parts(data.longest);
     const typedWords = text.split(/\s+/), unread = typedWords.filter((_, place) => sides[0].tokens[place] === UNKNOWN);
-    if (unread.length) return words.unknown(unread.join(", "));
+    if (unread.length) return words.unknown(unread.map((word) => (word.length > LONG ? `${word.slice(0, LONG)}…` : word)).join(", "));
     if (typedWords.length > data.longest) return words.long(data.longest);
     return example ? words.wrong : "";
   }

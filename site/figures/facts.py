@@ -51,7 +51,8 @@ def fact(
 
 def _of_heads() -> dict[str, Any]:
     """Return facts WORD-reads-WORD: some head of the second layer of the encoder attends most to
-    the word, and the largest weight of such heads.
+    the word, and the largest weight of such heads; and WORD-misses-WORD: none does, and the
+    largest weight of a head.
     """
     facts = {}
     for sentence in three_trainings.make()["sentences"]:
@@ -65,8 +66,9 @@ def _of_heads() -> dict[str, Any]:
                 reading = heads[heads.argmax(1) == place]
                 values.append((reading if len(reading) else heads)[:, place].max())
                 holds.append(len(reading) > 0)
-            name = f"{word}-reads-{other.strip(',')}".replace("'", "")
-            facts[name] = fact(values, holds)
+            plain = other.strip(",").replace("'", "")
+            facts[f"{word}-reads-{plain}"] = fact(values, holds)
+            facts[f"{word}-misses-{plain}"] = fact(values, [not one for one in holds])
     return facts
 
 

@@ -8,6 +8,8 @@ const WORDS = {
   en: {
     mask: "Mask", forcing: "Teacher forcing", scale: "÷ √d", norm: "Layer norm", post: "after", pre: "before",
     diagram: "The decoder; the part of this step is marked",
+    here: "Part of this step",
+    change: "Click a number to change it, or reach it with Tab and the arrow keys. All that follows from it is computed again; parts that change have a dot in the diagram.",
     loss: (mean, first) => `Loss: ${mean} a token${mean === first ? "" : ` (at first ${first})`}.`,
     all: "As when such a model is trained. The weights are small and random: a model that knows nothing has a loss near ln 7 = 1.946, since there are 7 tokens.",
     noMask: "Without the mask a token sees those after it, among them the one that it is to predict: training would learn to copy it, and in translation it is not there yet.",
@@ -18,6 +20,8 @@ const WORDS = {
   ko: {
     mask: "마스크", forcing: "교사 강요", scale: "÷ √d", norm: "층 정규화", post: "뒤에", pre: "앞에",
     diagram: "디코더. 이 단계가 속한 부분이 표시됩니다",
+    here: "지금 보는 부분",
+    change: "숫자를 누르거나 Tab과 화살표 키로 옮겨 가서 바꿔 보세요. 그 숫자에서 나오는 값이 모두 다시 계산되고, 달라진 부분은 그림에 점으로 표시됩니다.",
     loss: (mean, first) => `손실: 토큰당 ${mean}${mean === first ? "" : ` (처음에는 ${first})`}.`,
     all: "이런 모델을 학습할 때의 계산입니다. 가중치는 작은 무작위 수입니다. 토큰이 7개이므로 아무것도 모르는 모델의 손실은 ln 7 = 1.946에 가깝습니다.",
     noMask: "마스크가 없으면 토큰이 뒤의 토큰을 봅니다. 거기에는 예측할 정답도 있어서, 학습하면 베끼는 법을 배웁니다. 번역할 때는 뒤의 토큰이 아직 없습니다.",
@@ -67,7 +71,7 @@ function diagram(stages, language, words, onChoose) {
   const line = (d) => shape("path", { d, class: "wire" });
   const box = (stage, x, y, breadth) => {
     const rect = shape("rect", { x, y, width: breadth, height, rx: 6 });
-    const node = shape("g", { class: `stage ${stage.name.replace(/\W+/g, "-")}`, role: "button", tabindex: 0, click: () => onChoose(stage.keys[0]) }, rect, shape("text", { x: x + breadth / 2, y: y + height / 2 + 5, "text-anchor": "middle" }, stage[language]));
+    const node = shape("g", { class: `stage ${stage.name.replace(/\W+/g, "-")}`, role: "button", tabindex: 0, click: () => onChoose(stage.keys[0]) }, rect, shape("text", { x: x + breadth / 2, y: y + height / 2 + 5, "text-anchor": "middle" }, stage[language]), shape("circle", { cx: x + breadth - 8, cy: y + 8, r: 4 }));
     node.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
@@ -96,7 +100,9 @@ function diagram(stages, language, words, onChoose) {
 export function draw(root, data, language) {
   const words = WORDS[language];
   const state = { hasMask: true, isForced: true, isScaled: true, norm: "post" };
-  const side = element("div", { class: "side" }), numbers = element("div", { class: "numbers" });
+  const place = element("summary"), shown = element("div"), side = element("details", { class: "side" }, place, shown);
+  const numbers = element("div"), isWide = matchMedia("(min-width: 50.01rem)").matches;
+  side.open = isWide;
   const note = element("output", { class: "answer" });
   let view, picture, current = "prediction.loss", first;
 
@@ -108,7 +114,7 @@ export function draw(root, data, language) {
     numbers.innerHTML = html[language];
     view = null;
     picture = diagram(stages, language, words, choose);
-    side.replaceChildren(picture.svg);
+    shown.replaceChildren(picture.svg);
     view = stepThrough(numbers, false, (section) => { if (section) current = section.dataset.key; mark(); });
     const marks = new MutationObserver(report); // a number that is typed changes the loss, too
     marks.observe(numbers.querySelector("#changes"), { childList: true });
@@ -124,6 +130,8 @@ export function draw(root, data, language) {
     if (!view) return;
     const changed = new Set(view.sections.filter((section) => section.querySelector("td.changed")).map(({ dataset }) => dataset.key));
     picture.mark(current, changed);
+    const stage = data.norms[state.norm].stages.find(({ keys }) => keys.includes(current));
+    place.textContent = `${words.here}: ${stage[language]}`;
   }
 
   function apply() {
@@ -171,6 +179,6 @@ export function draw(root, data, language) {
   }
 
   root.classList.add("numbers-to-loss");
-  root.append(switches, note, element("div", { class: "panes" }, side, numbers));
+  root.append(switches, note, element("div", { class: "panes" }, side, element("div", { class: "walkthrough" }, numbers, element("p", { class: "change" }, words.change))));
   open();
 }

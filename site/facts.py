@@ -28,7 +28,9 @@ def known() -> dict[str, Any]:
 def written(fact: dict[str, Any], language: str) -> str:
     """Write the values of the trainings that a statement is true of, and how many these are."""
     values = [
-        value for value, holds in zip(fact["values"], fact["holds"], strict=True) if holds
+        value
+        for value, holds in zip(fact["values"], fact["holds"], strict=True)
+        if holds
     ]
     texts = [f"{value:.{fact['digits']}f}{fact['unit']}" for value in values]
     low, high = texts[values.index(min(values))], texts[values.index(max(values))]

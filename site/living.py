@@ -26,9 +26,7 @@ from regard.visualisation.colours import ROLES, SERIES, THEMES, Theme, colour
 from regard.visualisation.steps_page import steps_style
 
 FIGURES = Path(__file__).parent / "figures"
-MECHANISM = (
-    Path(regard.__file__).parent / "visualisation" / "assets" / "mechanism.css"
-)
+MECHANISM = Path(regard.__file__).parent / "visualisation" / "assets" / "mechanism.css"
 """Styles of the diagram of a step, which figures share with the pages of `regard show`."""
 PARTS = "parts"
 """The module that the figures share."""

@@ -75,13 +75,13 @@ def trained(name: str, seed: int) -> Path:
     """Return the model folder of a recipe and a seed, which is trained if it is not there."""
     folder = FOLDER / f"{name}-{seed}"
     journal = folder / "journal.jsonl"
-    if journal.is_file() and '"all updates done"' in journal.read_text(encoding="utf-8"):
+    if journal.is_file() and '"all updates done"' in journal.read_text(
+        encoding="utf-8"
+    ):
         return folder
     shutil.rmtree(folder, ignore_errors=True)  # a training that was stopped
     preset, settings = RECIPES[name]
-    source, target = (
-        (ENGLISH, KOREAN) if name == "english" else (KOREAN, ENGLISH)
-    )
+    source, target = (ENGLISH, KOREAN) if name == "english" else (KOREAN, ENGLISH)
     data = sample()
     regard.train(
         out=folder,

@@ -80,7 +80,10 @@ def _of_translations() -> dict[str, Any]:
     facts = {}
     for word, other in ALIGNED.items():
         values = [weights[word][other] for weights in rows]
-        holds = [max(weights[word], key=weights[word].__getitem__) == other for weights in rows]
+        holds = [
+            max(weights[word], key=weights[word].__getitem__) == other
+            for weights in rows
+        ]
         facts[f"{word.lower()}-aligned"] = fact(values, holds)
     for name, word, other in (("eating", "was", "먹고"), ("subject", "was", "나는")):
         values = [weights[word][other] for weights in rows]

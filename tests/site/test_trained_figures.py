@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "site" / "figures"
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 ROLE = re.compile(r"\{fact\}`([^`]+)`")
-BY_NUMBER = re.compile(r"(?i)\bheads? \d[^|.:]*attends?\b|헤드 ?\d[^|.:]*주목|헤드 ?\d[^|.:]*봅니다")
+BY_NUMBER = re.compile(
+    r"(?i)\bheads? \d[^|.:]*attends?\b|헤드 ?\d[^|.:]*주목|헤드 ?\d[^|.:]*봅니다"
+)
 """A statement on what the head of a number attends to."""
 TOLERANCE = 1e-4
 
@@ -34,7 +36,9 @@ def data_of(name: str) -> Any:
 
 def test_pages_state_what_holds_in_two_of_three_trainings_at_least() -> None:
     stated = {
-        name for page in PAGES for name in ROLE.findall(page.read_text(encoding="utf-8"))
+        name
+        for page in PAGES
+        for name in ROLE.findall(page.read_text(encoding="utf-8"))
     }
     known = facts.known()
 
@@ -91,8 +95,16 @@ def test_facts_of_heads_are_those_of_the_figure() -> None:
 @pytest.mark.parametrize(
     ("holds", "english", "korean"),
     [
-        ((True, True, True), "0.40 % to 0.60 %, in 3 of 3 trainings", "0.40 %~0.60 %, 세 번의 학습 모두"),
-        ((False, True, True), "0.40 % to 0.60 %, in 2 of 3 trainings", "0.40 %~0.60 %, 세 번의 학습 중 두 번"),
+        (
+            (True, True, True),
+            "0.40 % to 0.60 %, in 3 of 3 trainings",
+            "0.40 %~0.60 %, 세 번의 학습 모두",
+        ),
+        (
+            (False, True, True),
+            "0.40 % to 0.60 %, in 2 of 3 trainings",
+            "0.40 %~0.60 %, 세 번의 학습 중 두 번",
+        ),
     ],
 )
 def test_a_fact_is_written_with_its_trainings(

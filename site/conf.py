@@ -12,6 +12,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import facts  # noqa: E402
 import hangul  # noqa: E402
 import languages  # noqa: E402
 import live  # noqa: E402
@@ -33,7 +34,7 @@ html_theme = "furo"
 html_title = "Regard"
 templates_path = ["templates"]
 html_static_path = ["static"]
-html_css_files = ["living.css", "site.css"]
+html_css_files = ["living.css", "site.css", "figures.css"]
 html_js_files = ["site.js", "start.js", "living.js"]
 # Summaries would be fetched, which a page from disk may not.
 html_copy_source, html_show_search_summary = (
@@ -95,6 +96,7 @@ def setup(app: Any) -> None:
     translator, living figures, the source.
     """
     app.add_directive("living", living.Living)
+    app.add_role("fact", facts.Fact())
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)

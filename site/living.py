@@ -19,12 +19,15 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+import regard
 from regard.common.bilingual import Language
 from regard.runtime.module_script import bundle
 from regard.visualisation.colours import ROLES, SERIES, THEMES, Theme, colour
 from regard.visualisation.steps_page import steps_style
 
 FIGURES = Path(__file__).parent / "figures"
+MECHANISM = Path(regard.__file__).parent / "visualisation" / "assets" / "mechanism.css"
+"""Styles of the diagram of a step, which figures share with the pages of `regard show`."""
 PARTS = "parts"
 """The module that the figures share."""
 WITHOUT_SCRIPTS = {
@@ -82,7 +85,8 @@ def write(app: Any, exception: Exception | None) -> None:
         return
     static = Path(app.outdir) / "_static"
     walkthrough = f".living .walkthrough {{\n{steps_style()}\n}}"
-    style = "\n".join([colours(), walkthrough, shades()])
+    mechanism = MECHANISM.read_text(encoding="utf-8")
+    style = "\n".join([mechanism, colours(), walkthrough, shades()])
     (static / "living.css").write_text(style, encoding="utf-8")
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
@@ -123,6 +127,6 @@ def shades() -> str:
 
 
 def _variables(theme: Theme) -> str:
-    shades = (f"{kind}{n}" for n in SHADES for kind in "wv")
+    shades = (f"{kind}{n}" for n in SHADES for kind in "wvpn")
     paints = (*ROLES, *(f"s{n}" for n in range(SERIES)), *shades)
     return "; ".join(f"--{paint}: {colour(paint, theme)}" for paint in paints)

@@ -4,6 +4,8 @@ scripts.
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 import shutil
 from collections.abc import Callable
@@ -16,6 +18,9 @@ import torch
 from helpers.browser import assert_accessible_and_narrow
 from repository.pages import DOCS, ROOT
 
+from regard.runtime import native
+from regard.runtime.module_script import module_script
+
 living = pytest.importorskip(
     "living", reason="Sphinx is not installed: pip install '.[site]'"
 )
@@ -23,6 +28,7 @@ from figures import dictionary  # noqa: E402
 
 pytestmark = pytest.mark.system
 ALIVE = "figure[data-alive]"
+STYLES = ("site.css", "figures.css")
 SENTENCE = "One sentence about the figure."
 BAD = ["NaN", "Infinity", "-inf", "1e999", "9" * 1000, "1,5", "x", "0x10", "−"]
 PHONE = {
@@ -45,17 +51,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("figures")
     static = folder / "_static"
     static.mkdir()
-    for name in ("site.css", "living.js"):
+    for name in (*STYLES, "living.js"):
         shutil.copy(ROOT / "site" / "static" / name, static)
     builder = SimpleNamespace(name="html")
     living.write(SimpleNamespace(builder=builder, outdir=folder), None)
+    write_library(static / "translator")
     return folder
+
+
+def write_library(folder: Path) -> None:
+    """Write the library as `live.write` does, without the model of the start page."""
+    try:
+        wasm = native.wasm_file().read_bytes()
+    except RuntimeError as problem:
+        pytest.skip(str(problem))
+    folder.mkdir()
+    script = f"window.regard = (() => {{ {module_script()}\nreturn {{ load }}; }})();"
+    (folder / "regard.js").write_text(script, encoding="utf-8")
+    packed = base64.b64encode(gzip.compress(wasm)).decode("ascii")
+    files = f'window.regardFiles = {{"regard.wasm": "{packed}"}};'
+    (folder / "files.js").write_text(files, encoding="utf-8")
 
 
 @pytest.fixture
 def open_figure(open_page: Open, folder: Path) -> Open:
     """Return a function that opens a page with one figure; axe cannot read styles from disk."""
-    sheets = [folder / "_static" / name for name in ("living.css", "site.css")]
+    sheets = [folder / "_static" / name for name in ("living.css", *STYLES)]
     style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
     def open_one(
@@ -135,6 +156,110 @@ def test_a_figure_that_cannot_be_drawn_says_so(open_figure: Open, folder: Path) 
         assert reason in page.locator(".note").last.inner_text()
         assert page.locator("figcaption").inner_text() == SENTENCE
         assert page.locator(".alive").count() == 0
+
+
+# --- board
+
+
+def test_a_field_of_the_board_opens_its_training(open_figure: Open) -> None:
+    """By mouse, by arrow keys and by touch."""
+    page = open_figure("board")
+    facts = page.locator(".facts")
+    page.get_by_role(
+        "button", name="no norm, with warm-up, learning rate 0.008"
+    ).click()
+    assert "27.8" in facts.inner_text()
+    assert "warm-up of 60 updates" in facts.inner_text()
+
+    page.keyboard.press("ArrowRight")
+    assert "0.016" in facts.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert "layer norm before" in facts.inner_text()
+    assert "full rate from the first update" in facts.inner_text()
+    pressed = page.locator("table.board [aria-pressed=true]")
+    assert pressed.count() == 1
+    assert pressed.evaluate("node => node === document.activeElement")
+
+    phone = open_figure("board", "ko", **PHONE)
+    phone.locator("table.board button").first.tap()
+    assert "4.5" in phone.locator(".facts").inner_text()
+
+
+# --- three trainings
+
+
+def test_three_trainings_follow_what_is_chosen(open_figure: Open) -> None:
+    """By keyboard and by touch: another sentence, word and layer, and heads lined up."""
+    page = open_figure("three-trainings")
+    caption = page.locator("table.heads caption")
+    status = page.locator(".alive > p[role=status]")
+    assert "“build”" in caption.inner_text()
+
+    page.locator(".choice input:checked").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "“she”" in caption.inner_text()
+    assert page.locator("table.heads tbody tr").count() == 8
+
+    before = page.locator("table.heads thead tr").last.inner_text()
+    page.get_by_role("checkbox").check()
+    assert "training 2: " in status.inner_text()
+    assert page.locator("table.heads thead tr").last.inner_text() != before
+
+    phone = open_figure("three-trainings", "ko", **PHONE)
+    phone.get_by_text("yesterday").first.tap()
+    assert "‘yesterday’" in phone.locator("table.heads caption").inner_text()
+
+
+# --- two models
+
+
+def test_two_models_translate_what_is_typed_and_show_each_step(
+    open_figure: Open,
+) -> None:
+    page = open_figure("two-models", reduced_motion="reduce")
+    outputs = page.locator(".pair .output")
+    field = page.get_by_label("Type a Korean sentence")
+    field.fill("나는 빵을 먹고 있었다")
+    assert outputs.all_inner_texts() == ["I was eating bread"] * 2
+    # The end of the sentence, and from the end its first word.
+    assert page.locator(".source .read").all_inner_texts() == ["나는"] * 2
+
+    slider = page.get_by_label("Step", exact=True)
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    notes = page.locator(".pair .note")
+    assert ["predicts I" in note for note in notes.all_inner_texts()] == [True, True]
+    assert "attends to 나는" in notes.last.inner_text()
+    assert "attends" not in notes.first.inner_text()
+    assert page.locator(".mechanism .candidate.chosen").all_inner_texts() == ["I", "I"]
+
+    page.get_by_role("button", name="Step forward").click()
+    assert "predicts was" in notes.last.inner_text()
+
+
+def test_two_models_play_and_take_an_example_by_touch(open_figure: Open) -> None:
+    page = open_figure("two-models", "ko", **PHONE)
+    page.locator(".chips button").last.tap()
+    page.locator(".pair mark").first.wait_for()
+    assert "정답: " in page.locator(".reference").inner_text()
+
+    slider = page.get_by_label("단계", exact=True)
+    slider.fill("0")
+    page.get_by_role("button", name="재생").tap()
+    moved = (
+        "node => new Promise(done => setInterval(() => node.value > 1 && done(), 50))"
+    )
+    slider.evaluate(moved)
+    page.get_by_role("button", name="멈춤").tap()
+
+
+@pytest.mark.parametrize("text", ["", "   ", "xyz 123", "🙂", "나는 " * 60, "가" * 300])
+def test_two_models_say_what_they_cannot_read(open_figure: Open, text: str) -> None:
+    page = open_figure("two-models", reduced_motion="reduce")
+    page.get_by_label("Type a Korean sentence").fill(text)
+
+    assert page.locator(".alive > p[role=status]").inner_text().strip()
+    assert page.locator("figure.living").get_attribute("data-failed") is None
 
 
 # --- dictionary

@@ -224,22 +224,23 @@ def _train(run: str) -> None:
 
 @dataclass(frozen=True)
 class Bars:
-    """The weights of a look-up in a dictionary of words."""
+    """Weights of a look-up in a dictionary of words; without similarities it is by equality."""
 
     query: str
     similarity: tuple[float, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
+    values: tuple[tuple[str, int], ...] = (("computer", 9), ("dog", 2), ("cat", 3))
 
     def draw(self, _: Language) -> str:
         """Return the bars, whose labels are the same in both languages."""
-        animals = SoftDictionary({"computer": 9, "dog": 2, "cat": 3})
+        dictionary = SoftDictionary(dict(self.values))
         if not self.similarity:
-            return animals.look_up(self.query)._repr_svg_()
-        alike = dict(zip(("computer", "dog", "cat"), self.similarity, strict=True))
-        options = dict(self.options)
-        return animals.look_up(
-            self.query, lambda key, _: alike[key], **options
-        )._repr_svg_()
+            return dictionary.look_up(self.query)._repr_svg_()
+        alike = dict(zip(dictionary, self.similarity, strict=True))
+        answer = dictionary.look_up(
+            self.query, lambda key, _: alike[key], **dict(self.options)
+        )
+        return answer._repr_svg_()
 
 
 NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
@@ -280,6 +281,11 @@ FIGURES: dict[str, Command | Frame | Steps | Bars] = {
     "puppy-masked": Bars(
         "puppy", TABLE, (("softmax", True), ("keep", [True, False, True]))
     ),
+    "row": Bars(
+        "q",
+        (0.2, 0.1, 0.4, 0.3),
+        values=tuple((f"k{number}", number) for number in range(1, 5)),
+    ),
     "projections": Steps(("self.Q", "self.K", "self.V"), heads=0),
     "scores": Steps(("self.scores", "self.weights")),
     "context": Steps(("self.context", "self.output")),
@@ -298,7 +304,6 @@ FIGURES: dict[str, Command | Frame | Steps | Bars] = {
     "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR, heads=0),
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
-    "loss": Steps(("prediction.probabilities", "prediction.loss"), PAIR),
     "rnn-steps": Frame("runs/rnn", 0),
     "luong-steps": Frame("runs/luong", -1),
     "bahdanau-steps": Frame("runs/bahdanau", 2),

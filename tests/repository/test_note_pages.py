@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,3 +84,20 @@ def test_items_have_their_figure_in_place() -> None:
         for section in SECTION.findall(read(page)):
             shown += bool(FIGURE.search(section)) * len(QUOTATION.findall(section))
     assert shown >= 120
+
+
+def test_each_drawing_is_shown_and_up_to_date() -> None:
+    """The font aside, which depends on a package; drawings of trained models are not made again."""
+    script = runpy.run_path(str(DOCS / "make_note_figures.py"))
+    pages = [*DOCS.glob("notes/*.md"), *DOCS.glob("ko/notes/*.md")]
+    used = {
+        name
+        for page in pages
+        for name in re.findall(r"/notes/([\w-]+)\.svg", read(page))
+    }
+    assert used == set(script["FIGURES"])
+    font = re.compile(r"@font-face\{[^}]*\}")
+    for name in ("dog", "scores", "batch", "mask"):
+        figure = script["FIGURES"][name]
+        drawn = font.sub("", figure.draw("en"))
+        assert drawn == font.sub("", read(DOCS / "images" / "notes" / f"{name}.svg"))

@@ -50,6 +50,8 @@ WISHES = {
         "3,000 sentences": "tutorials/translator",
         "atention": "attention",
         "BLEU of zzyzx": "comparison",
+        "√d": "notes/003",
+        "vanishing gradient": "notes/questions",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -59,6 +61,11 @@ WISHES = {
         "어탠션": "ko/attention",
         "개인 정보": "ko/tutorials/strings",
         "여러 PO 파일": "ko/tutorials/strings",
+        "√d": "ko/notes/003",
+        "−∞": "ko/notes/003",
+        "h̃": "ko/notes/001",
+        "기울기 소실": "ko/notes/questions",
+        "왜 tanh": "ko/notes/questions",
     },
 }
 """Searches by wish, in words that the page may not have, and the page that is among the first three

@@ -149,7 +149,7 @@ function show({ data, source, diagram, status }, step, language) {
   const labels = LABELS[language], S = data.states.tokens.length, t = step < S ? null : Math.min(step - S, data.steps.length - 1), e = Math.min(step, S - 1);
   const layer = data.layers.find(({ role }) => role === "cross");
   const weightsAt = layer && ((row) => Array.from({ length: layer.shape[2] + 1 }, (_, column) => layer.get(0, row, column)));
-  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true };
+  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true, isOfStep: true };
   status.textContent = view.status = describe(view, e, t);
   source.replaceChildren(...attended(view, e, t));
   mechanism.draw(diagram, view, e, t);

@@ -11,6 +11,8 @@ then, without JavaScript and in print there is the drawing `figures/stills/NAME.
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 from html import escape
 from pathlib import Path
@@ -92,8 +94,21 @@ def write(app: Any, exception: Exception | None) -> None:
     folder.mkdir(exist_ok=True)
     for name in names():
         (folder / f"{name}.js").write_text(script(name), encoding="utf-8")
+        _copy_files(name, folder)
     for still in (FIGURES / "stills").glob("*.svg"):
         shutil.copyfile(still, folder / still.name)
+
+
+def _copy_files(name: str, folder: Path) -> None:
+    """Copy the files that a figure loads; a page from disk gets them from a script."""
+    files = sorted((FIGURES / "data").glob(f"{name}.*.gz"))
+    texts = {}
+    for file in files:
+        shutil.copyfile(file, folder / file.name)
+        texts[file.name] = base64.b64encode(file.read_bytes()).decode("ascii")
+    if texts:
+        script = f"window.livingFiles = {json.dumps(texts)};\n"
+        (folder / f"{name}.files.js").write_text(script, encoding="utf-8")
 
 
 def script(name: str) -> str:

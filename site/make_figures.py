@@ -2,7 +2,8 @@
 
 For each module `figures/NAME.py` (with _ for -): `make()` returns the data, which are written to
 `figures/data/NAME.json`; `still(data, language)`, if there is one, returns the drawing, a `Figure`
-or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`.
+or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`. `files()`, if there is one, returns
+further files by name, packed by gzip, which the figure loads: `figures/data/NAME.FILE.gz`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ def write(name: str, folder: Path = FIGURES) -> None:
     data = maker.make()
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     _write(folder / "data" / f"{name}.json", f"{text}\n")
+    if hasattr(maker, "files"):
+        for file, content in maker.files().items():
+            (folder / "data" / f"{name}.{file}").write_bytes(content)
     if not hasattr(maker, "still"):
         return
     for language in LANGUAGES:

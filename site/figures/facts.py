@@ -14,8 +14,7 @@ import trainings
 from figures import three_trainings
 
 import regard
-from regard.data.text import read_lines
-from regard.evaluation.aer import best_choice, parse_gold, read_all
+from regard.evaluation.aer import read_all
 from regard.pipeline import FolderTranslator
 
 SENTENCE = "나는 빵을 먹고 있었다"
@@ -34,7 +33,7 @@ PAIRS = {
 
 def make() -> dict[str, Any]:
     """Return the facts by name."""
-    return {**_of_heads(), **_of_translations(), "aligned-wrongly": _of_alignment()}
+    return {**_of_heads(), **_of_translations()}
 
 
 def fact(
@@ -101,23 +100,6 @@ def _weights(translator: FolderTranslator) -> dict[str, dict[str, float]]:
         word: dict(zip(sources, map(float, row), strict=True))
         for word, row in zip(TRANSLATION.split(), matrix, strict=True)
     }
-
-
-def _of_alignment() -> dict[str, Any]:
-    """Return the alignment error rate on the test sentences of the head that aligns them best, as
-    `regard align --choose` prints it.
-    """
-    folder = trainings.sample()
-    sources, targets, lines = (
-        read_lines(folder / f"test.{ending}") for ending in ("ko", "en", "align")
-    )
-    gold = parse_gold("test.align", lines, sources, targets)
-    rates = []
-    for translator in _translators("first"):
-        readings = read_all(translator, sources, targets)
-        _, scores = best_choice(readings, gold)
-        rates.append(100 * scores.aer)
-    return fact(rates, [True] * len(rates), 1, " %")
 
 
 def _translators(recipe: str) -> list[FolderTranslator]:

@@ -34,21 +34,30 @@ const script = (url) => new Promise((done, failed) => {
   document.head.append(Object.assign(document.createElement("script"), { src: url, onload: done, onerror: () => failed(new Error(url)) }));
 });
 
-/** Load the library, which the start page has as well; a page that is opened from disk can fetch nothing, and takes it from a script. */
-async function library(folder) {
-  if (!window.regard) await script(new URL("regard.js", folder));
-  if (location.protocol !== "file:") {
-    const response = await fetch(new URL("regard.wasm", folder));
-    if (!response.ok) throw new Error(`regard.wasm: ${response.status}`);
-    return response.arrayBuffer();
-  }
-  await script(new URL("files.js", folder));
-  return unpacked(window.regardFiles["regard.wasm"]);
+const isDisk = globalThis.location?.protocol === "file:"; // where nothing can be fetched, and scripts hold files as text
+
+async function fetched(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: ${response.status}`);
+  return response;
 }
 
-function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+const unpacked = (blob) => new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+const unpackedText = (text) => unpacked(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]));
+
+/** Load the library and its WebAssembly, which the start page has as well. */
+async function library(folder) {
+  await Promise.all([window.regard || script(new URL("regard.js", folder)), isDisk && script(new URL("files.js", folder))]);
+  return WebAssembly.compile(await (isDisk ? unpackedText(window.regardFiles["regard.wasm"]) : (await fetched(new URL("regard.wasm", folder))).arrayBuffer()));
+}
+
+/** Load the runtime files of both models. */
+async function models(folder) {
+  if (isDisk) await script(new URL("two-models.files.js", folder));
+  return Promise.all(NAMES.map(async (name) => {
+    const file = `two-models.${name}.gz`;
+    return isDisk ? unpackedText(window.livingFiles[file]) : unpacked(await (await fetched(new URL(file, folder))).blob());
+  }));
 }
 
 export async function draw(root, data, language) {
@@ -67,8 +76,8 @@ export async function draw(root, data, language) {
   root.append(element("label", { class: "typing" }, words.type, input), element("div", { class: "chips" }, ...chips), message, reference, steps, element("div", { class: "pair" }, ...panes));
   let current = 0, timer = null, idle = null;
 
-  const wasm = await WebAssembly.compile(await library(new URL("../translator/", root.dataset.folder)));
-  for (const side of sides) side.translator = await window.regard.load({ model: await unpacked(data.models[side.name]), wasm });
+  const { folder } = root.dataset, [wasm, files] = await Promise.all([library(new URL("../translator/", folder)), models(folder)]);
+  await Promise.all(sides.map(async (side, number) => { side.translator = await window.regard.load({ model: files[number], wasm }); }));
   input.value = data.examples[0].text;
   translate();
   go(readSteps() + 2);
@@ -140,7 +149,7 @@ function show({ data, source, diagram, status }, step, language) {
   const labels = LABELS[language], S = data.states.tokens.length, t = step < S ? null : Math.min(step - S, data.steps.length - 1), e = Math.min(step, S - 1);
   const layer = data.layers.find(({ role }) => role === "cross");
   const weightsAt = layer && ((row) => Array.from({ length: layer.shape[2] + 1 }, (_, column) => layer.get(0, row, column)));
-  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true };
+  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true, isOfStep: true };
   status.textContent = view.status = describe(view, e, t);
   source.replaceChildren(...attended(view, e, t));
   mechanism.draw(diagram, view, e, t);

@@ -4,7 +4,6 @@ sentences to try.
 
 from __future__ import annotations
 
-import base64
 import gzip
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,21 +36,24 @@ STEP = 1
 
 
 def make() -> dict[str, Any]:
-    """Return both runtime files, and test sentences with their translations."""
+    """Return test sentences with their translations."""
     return {
-        "models": {side: _runtime_file(recipe) for side, recipe in SIDES.items()},
         "longest": trainings.RECIPES["with-attention"][1]["data.max_length"],
         "examples": [_example(length) for length in LENGTHS],
     }
 
 
-def _runtime_file(recipe: str) -> str:
+def files() -> dict[str, bytes]:
+    """Return both runtime files, packed."""
+    return {f"{side}.gz": _runtime_file(recipe) for side, recipe in SIDES.items()}
+
+
+def _runtime_file(recipe: str) -> bytes:
     folder = trainings.trained(recipe, trainings.SEEDS[0])
     with TemporaryDirectory() as temporary:
         file = Path(temporary) / "model.regard"
         export(folder, file, embeddings="packed")
-        content = gzip.compress(file.read_bytes(), 9, mtime=0)
-        return base64.b64encode(content).decode("ascii")
+        return gzip.compress(file.read_bytes(), 9, mtime=0)
 
 
 def _example(length: int) -> dict[str, str]:

@@ -61,14 +61,14 @@ const mechanism = (() => {
   const joined = ({ data, labels, isByPiece }, t) => tokenLabel(labels, data.tokens.slice(t, endOf(data, t, isByPiece) + 1).join(""));
 
   /** The source words of the diagram, the strongest of all steps: [index, text, its tokens]; the end is −1. */
-  function sourceColumns({ data, labels, weightsAt }, fit, weights, at) {
+  function sourceColumns({ data, labels, weightsAt, isOfStep }, fit, weights, at) {
     const { states } = data, ofTokens = states ? states.words : [];
     const columns = data.source.map((text, s) => [s, text, ofTokens.flatMap((word, token) => (word === s ? [token] : []))]);
     const hasEnd = states?.is_all || (weightsAt && data.steps.some((_, t) => weightsAt(t).at(-1) >= 0.005));
     if (hasEnd) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
     if (columns.length <= fit) return columns;
     const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
-    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? (data.image ? weights.at(s) : Math.max(...data.steps.map((_, t) => weightsAt(t).at(s)))) : -Math.abs(i - now));
+    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? (data.image || isOfStep ? weights.at(s) : Math.max(...data.steps.map((_, t) => weightsAt(t).at(s)))) : -Math.abs(i - now));
     return columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i).sort((a, b) => a - b).map((i) => columns[i]);
   }
 
@@ -76,7 +76,8 @@ const mechanism = (() => {
    * Draw the model in step e of the encoder, or in step t of the decoder (null before it): words, states, scores, softmax, Σ, next word.
    *
    * `view`: `data` of explanationData; `layer` of cross-attention and `head` (null: their mean), none of a model without attention, and
-   * `weightsAt(t)`, its weights; `labels`; `shades`, the colours of a theme; `isByPiece`; `status`, what the step does.
+   * `weightsAt(t)`, its weights; `labels`; `shades`, the colours of a theme; `isByPiece`; `status`, what the step does;
+   * `isOfStep`: where not all words have room, draw those that this step attends to, not those of all steps.
    */
   function draw(area, view, e, t) {
     const { data, labels, shades, layer, head, weightsAt, isByPiece, status } = view, { states } = data, isDecoding = t !== null, cross = Boolean(layer), isBefore = cross && states?.order === "bahdanau";

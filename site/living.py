@@ -19,8 +19,10 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from regard.common.bilingual import Language
 from regard.runtime.module_script import bundle
 from regard.visualisation.colours import ROLES, SERIES, THEMES, Theme, colour
+from regard.visualisation.steps_page import steps_style
 
 FIGURES = Path(__file__).parent / "figures"
 PARTS = "parts"
@@ -52,20 +54,26 @@ class Living(SphinxDirective):
                 f"the figure {name!r} needs a sentence that says what it shows"
             )
         page = self.env.docname
-        language = "ko" if page.startswith("ko/") else "en"
-        still = f"{'../' * page.count('/')}_static/figures/{name}.{language}.svg"
-        sentence = escape(" ".join(self.content))
-        opening = (
-            f'<figure class="living" data-figure="{name}">'
-            f'<img class="still" src="{still}" alt="{sentence}">'
-            f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
-            "<figcaption>"
-        )
+        language: Language = "ko" if page.startswith("ko/") else "en"
+        prefix = "../" * page.count("/")
+        content = self.parse_content_to_nodes()
+        sentence = " ".join(node.astext() for node in content)
         return [
-            nodes.raw("", opening, format="html"),
-            *self.parse_content_to_nodes(),
+            nodes.raw("", opening_of(name, language, prefix, sentence), format="html"),
+            *content,
             nodes.raw("", "</figcaption></figure>", format="html"),
         ]
+
+
+def opening_of(name: str, language: Language, prefix: str, sentence: str) -> str:
+    """Return the HTML of a figure up to its sentence; `prefix` leads to the start of the site."""
+    still = f"{prefix}_static/figures/{name}.{language}.svg"
+    return (
+        f'<figure class="living" data-figure="{name}">'
+        f'<img class="still" src="{still}" alt="{escape(sentence)}">'
+        f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
+        "<figcaption>"
+    )
 
 
 def write(app: Any, exception: Exception | None) -> None:
@@ -73,7 +81,9 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    (static / "living.css").write_text(colours(), encoding="utf-8")
+    walkthrough = f".living .walkthrough {{\n{steps_style()}\n}}"
+    style = "\n".join([colours(), walkthrough, shades()])
+    (static / "living.css").write_text(style, encoding="utf-8")
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
     for name in names():
@@ -96,14 +106,19 @@ def script(name: str) -> str:
 def colours() -> str:
     """Return the colours of figures as CSS: light or dark as the page is, in print always light."""
     light, dark = (f".living {{ {_variables(theme)} }}" for theme in THEMES)
-    shades = "\n".join(
-        f".living .w{n} {{ background: var(--w{n}); color: var(--v{n}); fill: var(--w{n}) }}"
-        for n in SHADES
-    )
     return (
         f"{light}\n@media screen {{\n"
         f"@media (prefers-color-scheme: dark) {{ body:not([data-theme=light]) {dark} }}\n"
-        f"body[data-theme=dark] {dark}\n}}\n{shades}\n"
+        f"body[data-theme=dark] {dark}\n}}"
+    )
+
+
+def shades() -> str:
+    """Return the shades of weights as CSS, those of the steps of a walkthrough among them."""
+    colours_of = "background: var(--w{0}); color: var(--v{0}); fill: var(--w{0})"
+    return "\n".join(
+        f".living .w{n}, .living .walkthrough .w{n} {{ {colours_of.format(n)} }}"
+        for n in SHADES
     )
 
 

@@ -27,17 +27,22 @@ def makers() -> dict[str, str]:
     return {stem.replace("_", "-"): f"figures.{stem}" for stem in stems}
 
 
-def write(name: str) -> None:
-    """Write the data and the drawings of a figure."""
+def write(name: str, folder: Path = FIGURES) -> None:
+    """Write the data and the drawings of a figure into `data` and `stills` of a folder."""
     maker = importlib.import_module(makers()[name])
     data = maker.make()
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    (FIGURES / "data" / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+    _write(folder / "data" / f"{name}.json", f"{text}\n")
     if not hasattr(maker, "still"):
         return
     for language in LANGUAGES:
-        path = FIGURES / "stills" / f"{name}.{language}.svg"
-        path.write_text(_svg(maker.still(data, language)), encoding="utf-8")
+        drawing = _svg(maker.still(data, language))
+        _write(folder / "stills" / f"{name}.{language}.svg", drawing)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def _svg(drawing: Any) -> str:

@@ -85,7 +85,7 @@ export function draw(root, data, language) {
     return { bar, ...cells, row: element("tr", {}, element("th", { scope: "row" }, key), cells.similarity, cells.weight, element("td", { class: "track" }, element("div", {}, bar)), element("td", {}, String(data.values[i]))) };
   });
   const head = element("tr", {}, ...words.columns.flatMap((text, i) => [element("th", { scope: "col" }, text), ...(i === 2 ? [element("td")] : [])]));
-  const table = element("table", { class: "weights" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
+  const table = element("table", { class: "measures" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
   const answer = element("output", { class: "answer" });
   const gradient = element("p", { class: "gradient-note" });
 
@@ -139,6 +139,7 @@ export function draw(root, data, language) {
     const box = plane.getBoundingClientRect(), scale = (2 * EDGE) / box.width;
     return [(event.clientX - box.left) * scale - EDGE, EDGE - (event.clientY - box.top) * scale].map((x) => Math.round(100 * x) / 100);
   };
+  handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // the page does not scroll with the query
   handle.addEventListener("pointerdown", (event) => { handle.setPointerCapture(event.pointerId); event.preventDefault(); handle.focus({ preventScroll: true }); });
   handle.addEventListener("pointermove", (event) => { if (handle.hasPointerCapture(event.pointerId)) go(pointed(event)); });
   handle.addEventListener("keydown", (event) => {

@@ -81,7 +81,7 @@ export function draw(root, data, language) {
     return { bar, score, weight, slope, row: element("tr", {}, element("th", { scope: "row" }, words.key(i + 1)), score, weight, element("td", { class: "track" }, element("div", {}, bar)), slope) };
   });
   const head = element("tr", {}, ...words.columns.map((text) => (text ? element("th", { scope: "col" }, text) : element("td"))));
-  const table = element("table", { class: "weights" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
+  const table = element("table", { class: "measures" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
   const curve = chart(data, words);
   const note = element("output", { class: "answer" });
   const size = slider(words.size, { least: LEAST, most: MOST, step: 0.01, at: (x) => 2 ** x, of: Math.log2 }, d, (value) => { d = Math.round(value); paint(); }, language);

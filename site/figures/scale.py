@@ -31,7 +31,8 @@ TITLE = Text(
 SUMMARY = Text(
     "Not divided, one key takes nearly all weight at d = 512; divided by √d the weights stay as "
     "they are at d = 2; divided by d they become equal.",
-    "나누지 않으면 d = 512에서 키 하나가 가중치를 거의 다 가져갑니다. √d로 나누면 d = 2일 때와 비슷하고, d로 나누면 모두 같아집니다.",
+    "나누지 않으면 d = 512에서 키 하나가 가중치를 거의 다 가져갑니다. "
+    "√d로 나누면 d = 2일 때와 비슷하고, d로 나누면 모두 같아집니다.",
 )
 
 

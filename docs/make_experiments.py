@@ -35,7 +35,7 @@ MEASURED = DOCS / "experiments" / "measured.json"
 """Measurements besides the scores of runs, such as curves of training and times."""
 FOLDERS: dict[Language, Path] = {"en": DOCS, "ko": DOCS / "ko"}
 COMMON = {LABELS["small"], LABELS["full"]}
-"""Remarks of all experiments, which the head of the index makes."""
+"""Remarks of all experiments, which the index makes."""
 NAMED = re.compile(r"`([\w-]+)`")
 NOTES = {
     True: Text("notes {source}", "노트 {source}"),
@@ -86,8 +86,13 @@ def pages() -> dict[Path, str]:
     findings = {name: replayed(name) for name in EXPERIMENTS}
     result = {}
     for language, folder in FOLDERS.items():
-        head = DOCS / "experiments" / f"head.{language}.txt"
-        sections = [head.read_text(encoding="utf-8")]
+        head, method = (
+            (DOCS / "experiments" / f"{part}.{language}.txt").read_text(
+                encoding="utf-8"
+            )
+            for part in ("head", "method")
+        )
+        sections = [head]
         for name, experiment in EXPERIMENTS.items():
             page = "\n".join(_page(experiment, findings[name], language))
             result[folder / "experiments" / f"{name}.md"] = page
@@ -101,6 +106,7 @@ def pages() -> dict[Path, str]:
                 layout_chart(chart, NARROW)
             )
         names = "\n".join(f"experiments/{name}" for name in EXPERIMENTS)
+        sections.append(method)
         sections.append(f"```{{toctree}}\n:hidden:\n\n{names}\n```\n")
         result[folder / "experiments.md"] = "\n".join(sections)
     return result

@@ -37,6 +37,33 @@ def test_the_pages_are_those_of_the_results(pages: dict[Path, str]) -> None:
         assert written == FACE.sub("", text), "run python docs/make_experiments.py"
 
 
+def test_results_of_a_folder_are_taken_in(tmp_path: Path) -> None:
+    """The shipped results, given as those of a folder, come out as they were."""
+    script = runpy.run_path(str(DOCS / "make_experiments.py"))
+    keep = script["keep"]
+    measured = json.loads(script["MEASURED"].read_text(encoding="utf-8"))
+    kept = tmp_path / "measured.json"
+    kept.write_text("{}", encoding="utf-8")
+    keep.__globals__.update(RESULTS=tmp_path, MEASURED=kept)
+    shifts = {}
+    for name in ("mask", "costs"):
+        folder = tmp_path / f"{name}-full"
+        folder.mkdir()
+        values = {"measured": measured[name]}
+        if name == "mask":
+            path = RESULTS / "mask.json"
+            values["sweep"] = json.loads(path.read_text(encoding="utf-8"))
+            shifts[name] = values["sweep"].pop("shifted")
+        (folder / "result.json").write_text(json.dumps(values), encoding="utf-8")
+    (tmp_path / "shifts.json").write_text(json.dumps(shifts), encoding="utf-8")
+
+    keep(tmp_path, ["mask", "costs"])
+
+    taken = json.loads(kept.read_text(encoding="utf-8"))
+    assert taken == {name: measured[name] for name in ("mask", "costs")}
+    assert (tmp_path / "mask.json").read_text() == (RESULTS / "mask.json").read_text()
+
+
 def test_both_languages_have_the_same_numbers(pages: dict[Path, str]) -> None:
     """In tables and verdicts; sentences may put a number elsewhere, or leave it out."""
     for name in EXPERIMENTS:

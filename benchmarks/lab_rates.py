@@ -73,7 +73,7 @@ def outcomes(name: str, folder: Path, shift: float) -> list[str]:
         )
         warnings.filterwarnings("ignore", category=LineWarning)
         findings = with_sweep(experiment.run(bench), bench, experiment)
-    write_result(out, experiment, findings, begun, "en", bench.swept)
+    write_result(out, experiment, findings, begun, "en", bench)
     return [part.outcome for part in findings.verdict.parts]
 
 

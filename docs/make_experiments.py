@@ -1,63 +1,198 @@
-"""Write docs/experiments.md, its graphs and the results in the package from a folder of `regard lab
-NAME --full`.
+"""Write a page for each experiment of the lab and their index, in English and in Korean, from the
+results that Regard ships.
+
+With a folder of `regard lab NAME --full` as an argument, its results take the place of the shipped
+ones first.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from regard.common.atomic import write_text
-from regard.common.bilingual import Text
+from regard.common.bilingual import Language, Text, words_by
 from regard.common.errors import UsageError
-from regard.learn.lab import EXPERIMENTS
-from regard.learn.lab.findings import LABELS, OUTCOMES, Outcome, Part, Verdict
-from regard.learn.lab.verdicts import despite_shifts
+from regard.learn.lab import EXPERIMENTS, Findings
+from regard.learn.lab.bench import Bench
+from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiment_page import NARROW
+from regard.learn.lab.experiment_runs import shipped_results, with_sweep
+from regard.learn.lab.findings import LABELS, OUTCOMES, Table
+from regard.learn.lab.sweep import Sweep
+from regard.visualisation import draw_svg
+from regard.visualisation.charts import layout_chart
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "regard" / "learn" / "lab" / "results"
-COMMON = {LABELS["small"].en, LABELS["full"].en}
-"""Remarks of all experiments, which the head of the page makes."""
-HEAD = """# Claims about attention, tried
-
-`regard lab` lists the claims of [the notes](notes.md), five Korean introductions to attention that Regard set out
-to implement. `regard lab NAME` tries one of them on your machine; `--korean` writes everything in Korean, and Ctrl-C
-keeps what is done.
-
-- `--full`, as here, takes 3 to 10 minutes on two cores at rest, 12 where others share them. Each model is trained at
-  three learning rates or more (the sweep goes on while the last rate is the best, or nothing is learnt), and with three
-  seeds at its best one, which the first seed's validation score picks.
-- `--quick` took half a minute to 2.1 minutes there, and says beforehand how long it will take: it trains one seed of
-  each model at the best rate of the results below, which are part of the package, and puts it beside them.
-
-A part of a claim **holds** if every seed of one model is above every seed of the other, and their means are 1 chrF
-apart at least (0.05 nats of a loss); where a part names a bound, if every seed is beyond it. Of three against three
-seeds, chance puts all of one above all of the other once in twenty times: one or two of the parts on this page may hold
-by chance alone, and together, since some have runs in common (`attention` and `directions`; `heads`, `positions`,
-`mask` and `scaling`). A part **does not hold** if that is the other way round, or if all seeds lie within 1. Else it is
-**undecided**, as it is if the worse model was still getting better at the last rate tried, or if the outcome was
-another one with all learning rates halved, or doubled. Means stand with the lowest and the highest seed behind them.
-`dictionary` (one rate), `failures` (one seed of each field) and `costs` (no training) have rules of their own. Models
-are small and are trained for a minute on sentences of a grammar; what they show need not hold for large ones.
-
-The runs come from several machines, partly beside other work, two at once: their minutes mean little; the seconds in
-the package, by which `--quick` forecasts, were measured at rest, those of `score` beside other work.
-This page and the results in the package are written by `python docs/make_experiments.py FOLDER`.
-`python benchmarks/lab_rates.py FOLDER` makes the folder, and tries every verdict again with all learning rates halved
-and doubled ([log](log/attention.md)).
-"""
+MEASURED = DOCS / "experiments" / "measured.json"
+"""Measurements besides the scores of runs, such as curves of training and times."""
+FOLDERS: dict[Language, Path] = {"en": DOCS, "ko": DOCS / "ko"}
+COMMON = {LABELS["small"], LABELS["full"]}
+"""Remarks of all experiments, which the index makes."""
+NAMED = re.compile(r"`([\w-]+)`")
+NOTES = {
+    True: Text("notes {source}", "노트 {source}"),
+    False: Text("note {source}", "노트 {source}"),
+}
+CHANGE = Text("What would change this", "판단이 달라질 조건")
+RUNS = Text(
+    "{count} runs, {minutes:.1f} minutes of training in all, each on one thread.",
+    "{count}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나).",
+)
+MORE = Text("Numbers, graph and method", "수치와 그래프, 방법")
+BACK = Text("All experiments", "모든 실험")
 
 
-def page(results: Path, names: Sequence[str] = ()) -> str:
-    """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment
-    has no result.
+class Replay(Bench):
+    """Bench that trains nothing: its sweeps and its measurements are the recorded ones."""
 
-    `names`: the experiments to renew, all if not given; the others keep their part of the page.
+    recorded: Mapping[str, Any]
+
+    def sweep(self, _arms: Any, names: Any, *_others: Any) -> Sweep:
+        assert self.shipped is not None, "every experiment that trains ships its sweep"
+        self.digests = dict(self.shipped.recipes)
+        runs = tuple(replace(run, is_shipped=False) for run in self.shipped.runs)
+        self.swept = replace(self.shipped, names=names, runs=runs)
+        return self.swept
+
+    def data(self, _name: str = "sample") -> Path:
+        for file in ("train.ko", "test.ko", "test.en"):
+            (self.out / file).write_text("\n")
+        return self.out
+
+    def record(self, name: str, _measure: object) -> Any:
+        return self.recorded[name]
+
+
+def replayed(name: str) -> Findings:
+    """Compute the findings of an experiment from its recorded results."""
+    experiment = EXPERIMENTS[name]
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Replay(Path(folder), True, 1, 1, lambda _: None, shipped_results(name))
+        bench.recorded = measured.get(name, {})
+        return with_sweep(experiment.run(bench), bench, experiment)
+
+
+def pages() -> dict[Path, str]:
+    """Return all pages and graphs by path."""
+    findings = {name: replayed(name) for name in EXPERIMENTS}
+    result = {}
+    for language, folder in FOLDERS.items():
+        head, method = (
+            (DOCS / "experiments" / f"{part}.{language}.txt").read_text(
+                encoding="utf-8"
+            )
+            for part in ("head", "method")
+        )
+        sections = [head]
+        for name, experiment in EXPERIMENTS.items():
+            page = "\n".join(_page(experiment, findings[name], language))
+            result[folder / "experiments" / f"{name}.md"] = page
+            sections.append("\n".join(_section(experiment, findings[name], language)))
+            title = experiment.title.by(language)
+            chart = findings[name].graph.chart(title, language)
+            graph = folder.relative_to(DOCS) / "lab" / name
+            images = DOCS / "images" / graph
+            result[images.with_suffix(".svg")] = draw_svg(layout_chart(chart))
+            result[images.with_name(f"{name}-narrow.svg")] = draw_svg(
+                layout_chart(chart, NARROW)
+            )
+        names = "\n".join(f"experiments/{name}" for name in EXPERIMENTS)
+        sections.append(method)
+        sections.append(f"```{{toctree}}\n:hidden:\n\n{names}\n```\n")
+        result[folder / "experiments.md"] = "\n".join(sections)
+    return result
+
+
+def _page(
+    experiment: Experiment, findings: Findings, language: Language
+) -> Iterator[str]:
+    """Yield the lines of an experiment's page."""
+    title = experiment.title.by(language)
+    folder = "../images" if language == "en" else "../../images/ko"
+    yield f"# {title}\n\n{_claim(experiment, language)}\n"
+    yield f"{_headline(findings, language, '')}\n"
+    for number, part in enumerate(findings.verdict.parts, 1):
+        outcome = OUTCOMES[f"part_{part.outcome}"].by(language)
+        yield (
+            f"{number}. {part.claim.by(language)} **{outcome}.** {part.reason.by(language)} "
+            f"*{CHANGE.by(language)}: {part.change.by(language)}.*"
+        )
+    caption = findings.graph.caption.by(language)
+    yield f"\n![{title}: {caption}]({folder}/lab/{experiment.name}.svg)\n"
+    for table in findings.tables:
+        yield _table(table, language)
+    yield f"{experiment.method.by(language)} {_runs(experiment.name, language)}".strip()
+    yield ""
+    for remark in findings.remarks:
+        if remark not in COMMON:
+            yield f"- {_linked(remark.by(language), '')}"
+    yield f"\n[{BACK.by(language)}](../experiments.md)\n"
+
+
+def _section(
+    experiment: Experiment, findings: Findings, language: Language
+) -> Iterator[str]:
+    """Yield the lines of an experiment in the index."""
+    yield f"## {experiment.title.by(language)}\n\n{_claim(experiment, language)}\n"
+    headline = _headline(findings, language, "experiments/")
+    yield f"{headline} [{MORE.by(language)}](experiments/{experiment.name}.md)\n"
+
+
+def _claim(experiment: Experiment, language: Language) -> str:
+    option = " --korean" if language == "ko" else ""
+    notes = NOTES["," in experiment.source].fill(source=experiment.source)
+    claim = experiment.claim.by(language)
+    return f"`regard lab {experiment.name}{option}` · {claim} ({notes.by(language)})"
+
+
+def _headline(findings: Findings, language: Language, folder: str) -> str:
+    verdict = findings.verdict
+    text = verdict.text.by(language) if verdict.text else ""
+    outcome = OUTCOMES[verdict.outcome].by(language)
+    return f"**{outcome}.** {_linked(text, folder)}"
+
+
+def _linked(text: str, folder: str) -> str:
+    """Make links of the names of experiments."""
+
+    def link(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"[`{name}`]({folder}{name}.md)" if name in EXPERIMENTS else match[0]
+
+    return NAMED.sub(link, text)
+
+
+def _runs(name: str, language: Language) -> str:
+    """Return the number of runs and the minutes that they took; empty without any."""
+    sweep = shipped_results(name)
+    if sweep is None:
+        return ""
+    minutes = sum(run.seconds for run in sweep.runs) / 60
+    return RUNS.fill(count=len(sweep.runs), minutes=minutes).by(language)
+
+
+def _table(table: Table, language: Language) -> str:
+    rows = [table.columns, *table.rows]
+    lines = []
+    for row in rows:
+        cells = [words_by(cell, language).replace("|", "\\|") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.insert(1, "|---" * len(table.columns) + "|")
+    return f"{words_by(table.title, language)}:\n\n" + "\n".join(lines) + "\n"
+
+
+def keep(results: Path, names: Sequence[str] = ()) -> None:
+    """Put the results of a folder, of all experiments if none is named, in the place of the shipped
+    ones. Raises UsageError if an experiment has no result.
     """
     folders = {name: results / f"{name}-full" for name in names or EXPERIMENTS}
     missing = {
@@ -71,86 +206,22 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
     ]:
         raise UsageError(
             *causes,
-            f"{len(causes)} of {len(folders)} results are missing; the page stays as it was",
+            f"{len(causes)} of {len(folders)} results are missing; the pages stay as they were",
         )
-    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
-    earlier = {
-        part.partition("\n")[0]: f"## {part.strip()}\n"
-        for part in text.split("\n## ")[1:]
-    }
     path = results / "shifts.json"
     shifts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    parts = [HEAD]
-    (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
-    for name, experiment in EXPERIMENTS.items():
-        head = (
-            f"## {experiment.title.en}\n"
-            "\n"
-            f"`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n"
-            "\n"
-        )
-        if name not in folders:
-            parts.append(earlier.get(experiment.title.en, f"{head}No result yet.\n"))
-            continue
-        values = _result(folders[name], shifts.get(name, []))
-        shutil.copy(
-            folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg"
-        )
-        shown = "\n".join(
-            f"{number}. {part['claim']['en']} **{OUTCOMES['part_' + part['outcome']].en}.** "
-            f"{part['reason']['en']} *What would change this: {part['change']['en']}.*"
-            for number, part in enumerate(values["verdict"]["parts"], 1)
-        )
-        text = (
-            f" {values['verdict']['text']['en']}" if values["verdict"]["text"] else ""
-        )
-        parts.append(
-            head + f"**{OUTCOMES[values['outcome']].en}.**{text}\n\n{shown}\n\n"
-            f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
-            + "\n".join(_table(table) for table in values["tables"])
-            + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
-            + "".join(
-                f"\n- {remark['en']}"
-                for remark in values["remarks"]
-                if remark["en"] not in COMMON
-            )
-            + "\n"
-        )
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    for name, folder in folders.items():
+        values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         if "sweep" in values:
-            RESULTS.mkdir(exist_ok=True)
-            write_text(RESULTS / f"{name}.json", _short_json(values["sweep"]))
-    return "\n".join(parts)
-
-
-def _result(folder: Path, shifted: list[list[Outcome]]) -> dict[str, Any]:
-    """Read a result; parts that came out otherwise with all learning rates halved or doubled are
-    undecided.
-    """
-    values: dict[str, Any] = json.loads(
-        (folder / "result.json").read_text(encoding="utf-8")
-    )
-    if shifted:
-        parts = [
-            despite_shifts(
-                Part(
-                    part["outcome"],
-                    *(Text(**part[key]) for key in ("claim", "reason", "change")),
-                ),
-                outcomes,
-            )
-            for part, outcomes in zip(
-                values["verdict"]["parts"], zip(*shifted, strict=True), strict=True
-            )
-        ]
-        values["verdict"]["parts"] = [asdict(part) for part in parts]
-        values["outcome"] = Verdict(tuple(parts)).outcome
-        values["sweep"]["shifted"] = shifted
-    return values
-
-
-def _facts(values: dict[str, Any]) -> list[str]:
-    """Return what the result says of its run, without the folder that holds the models."""
-    return [fact["en"].partition("; the models are in")[0] for fact in values["facts"]]
+            sweep = values["sweep"]
+            if name in shifts:
+                sweep["shifted"] = shifts[name]
+            write_text(RESULTS / f"{name}.json", _short_json(sweep))
+        if values["measured"]:
+            measured[name] = _rounded(values["measured"])
+    text = json.dumps(measured, ensure_ascii=False, indent=1)
+    write_text(MEASURED, _short_lists(text) + "\n")
 
 
 def _short_json(sweep: dict[str, Any]) -> str:
@@ -164,37 +235,34 @@ def _short_json(sweep: dict[str, Any]) -> str:
     return f'{{{head}, "runs": [\n  {runs}\n]}}\n'
 
 
+def _short_lists(text: str) -> str:
+    """Join the lines of lists of numbers."""
+    return re.sub(
+        r"\[[\s\d.,e\[\]+-]+\]", lambda match: re.sub(r"\s+", " ", match[0]), text
+    )
+
+
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {
             key: inner if key == "rate" else _rounded(inner)
             for key, inner in value.items()
         }
-    return float(f"{value:.5g}") if isinstance(value, float) else value
-
-
-def _table(table: dict[str, Any]) -> str:
-    rows = [table["columns"], *table["rows"]]
-    lines = ["| " + " | ".join(_english(cell) for cell in row) + " |" for row in rows]
-    lines.insert(1, "|---" * len(table["columns"]) + "|")
-    return f"{_english(table['title'])}:\n\n" + "\n".join(lines) + "\n"
-
-
-def _english(cell: Any) -> str:
-    return (cell if isinstance(cell, str) else str(cell["en"])).replace("|", "\\|")
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def main() -> None:
-    """Write the page, or end with all reasons why it cannot be written."""
-    if len(sys.argv) < 2:
-        sys.exit(
-            "wanted a folder of results: python docs/make_experiments.py FOLDER [NAME …]"
-        )
-    try:
-        text = page(Path(sys.argv[1]), sys.argv[2:])
-    except UsageError as problem:
-        sys.exit(str(problem))
-    (DOCS / "experiments.md").write_text(text, encoding="utf-8")
+    """Write the pages, or end with all reasons why they cannot be written."""
+    if sys.argv[1:]:
+        try:
+            keep(Path(sys.argv[1]), sys.argv[2:])
+        except UsageError as problem:
+            sys.exit(str(problem))
+    for path, text in pages().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,13 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import facts  # noqa: E402
 import hangul  # noqa: E402
 import languages  # noqa: E402
 import live  # noqa: E402
+import living  # noqa: E402
 import llms  # noqa: E402
+import narrow_graphs  # noqa: E402
 import reference  # noqa: E402
 import search_data  # noqa: E402
 import source_archive  # noqa: E402
@@ -31,8 +34,8 @@ html_theme = "furo"
 html_title = "Regard"
 templates_path = ["templates"]
 html_static_path = ["static"]
-html_css_files = ["site.css"]
-html_js_files = ["site.js", "start.js"]
+html_css_files = ["living.css", "site.css", "figures.css"]
+html_js_files = ["site.js", "start.js", "living.js"]
 # Summaries would be fetched, which a page from disk may not.
 html_copy_source, html_show_search_summary = (
     False,
@@ -90,11 +93,14 @@ logging.getLogger("fontTools").setLevel(logging.ERROR)
 
 def setup(app: Any) -> None:
     """Add what Sphinx lacks: pages from the program, a second language, search in Korean, a
-    translator, the source.
+    translator, living figures, the source.
     """
+    app.add_directive("living", living.Living)
+    app.add_role("fact", facts.Fact())
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)
+    app.connect("source-read", narrow_graphs.add)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)
@@ -103,6 +109,7 @@ def setup(app: Any) -> None:
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
+    app.connect("build-finished", living.write)
     app.connect("build-finished", search_data.write)
     app.connect("build-finished", source_archive.write)
     app.connect("build-finished", hangul.write)

@@ -28,6 +28,8 @@ OFTEN = 5
 """Times that a term occurs in a page to be frequent there."""
 SYNONYMS = Path(__file__).parent / "synonyms.toml"
 LANGUAGE = SearchBothLanguages({})
+IN_PARTS = re.compile(r"[^\w'-]|^-")
+"""Sign or space within a word of a search, of which the index has parts alone, or nothing."""
 NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![.,]?\d)")
 BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
 
@@ -114,14 +116,16 @@ def write(app: Any, exception: Exception | None) -> None:
         whole[page] = " ".join(text for _, text in texts)
         often[page] = frequent(whole[page])
         # Their numbers are measurements.
-        if not page.startswith(("log", "reference", "experiments")):
+        if not page.startswith(("log", "reference", "experiments", "ko/experiments")):
             for number in numbers_in(f"{titles[page]} {whole[page]}"):
                 numbers.setdefault(number, []).append(page)
         path.write_text(
             f"texts[{json.dumps(page)}] = {json.dumps(texts, ensure_ascii=False)};\n",
             encoding="utf-8",
         )
-    phrases = [word for family in families() for word in family if " " in word]
+    phrases = [
+        word for family in families() for word in family if IN_PARTS.search(word)
+    ]
     holding = {
         phrase: [
             page

@@ -109,10 +109,10 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
     top = MARGIN + 14 * LINE_HEIGHT + 10
     diagram = Diagram(data)
     below = top + diagram.height + 12
-    marks = [_moved_down(mark, top) for mark in diagram.marks(step, None)]
+    marks = [moved_down(mark, top) for mark in diagram.marks(step, None)]
     if data.states is None:
         marks += [
-            _moved_down(mark, below)
+            moved_down(mark, below)
             for mark in reading_marks(data.source, data.encoder_layers[step])
         ]
     group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
@@ -138,7 +138,7 @@ def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
         paint = "ink" if title == status else "muted"
         heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, paint)
         top += HEADING_SIZE * LINE_HEIGHT + 5
-        moved = [_moved_down(mark, top) for mark in marks]
+        moved = [moved_down(mark, top) for mark in marks]
         groups.append(Group(name, (heading, *moved)))
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
@@ -200,7 +200,8 @@ def _wrapped(texts: Sequence[str], continues_word: Sequence[bool]) -> list[Slot]
     return slots
 
 
-def _moved_down(mark: Mark, by: float) -> Mark:
+def moved_down(mark: Mark, by: float) -> Mark:
+    """Return a mark further down by so many pixels."""
     if isinstance(mark, Polyline):
         return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
     return replace(mark, y=mark.y + by)

@@ -39,17 +39,37 @@ def render_steps(
     language: Language,
 ) -> str:
     """Render the page in one language; for a batch, every shape is written with its axes."""
-    terms = [term for step in steps for term in step.terms]
     template = _templates().get_template("steps.html")
     return template.render(
-        lang=language,
         title=clean(title.by(language)),
         summary=summary,
-        program=_program(terms),
-        numbers={term: number for number, term in enumerate(terms)},
-        steps=steps,
-        is_batch=is_batch,
+        **_values(steps, is_batch, language),
     )
+
+
+def render_steps_body(steps: Sequence[Step], is_batch: bool, language: Language) -> str:
+    """Render the steps without a page around them, for `steps.js`."""
+    template = _templates().get_template("steps_body.html")
+    return template.render(_values(steps, is_batch, language))
+
+
+def steps_style() -> str:
+    """Return the style sheet of the steps."""
+    return _templates().get_template("steps.css").render()
+
+
+def _values(
+    steps: Sequence[Step], is_batch: bool, language: Language
+) -> dict[str, Any]:
+    """Return the values of the template of all steps."""
+    terms = [term for step in steps for term in step.terms]
+    return {
+        "lang": language,
+        "program": _program(terms),
+        "numbers": {term: number for number, term in enumerate(terms)},
+        "steps": steps,
+        "is_batch": is_batch,
+    }
 
 
 def _program(terms: Sequence[Term]) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@
     block.previousElementSibling.append(link);
   }
   const reach = () => {
-    for (const node of document.querySelectorAll("article pre, .table-wrapper")) {
+    for (const node of document.querySelectorAll("article pre, .table-wrapper, [data-page^=\"notes/\"] p:has(> img)")) {
       if (node.scrollWidth > node.clientWidth) node.tabIndex = 0;
       else node.removeAttribute("tabindex");
     }

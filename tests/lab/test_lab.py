@@ -167,6 +167,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Experiment:
         Text("Tiny", "작은 실험"),
         Text("It runs.", "된다."),
         "000",
+        Text("S.", "다."),
         Text("A.", "가."),
         Text("B.", "나."),
         _tiny,

@@ -23,7 +23,7 @@ FILES = {
     path.name: path
     for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")
 }
-SHARED = {"title", "claim", "method", "caveats", "source"}
+SHARED = {"title", "claim", "scope", "method", "caveats", "source"}
 """Texts of every experiment that the list of experiments takes."""
 
 

@@ -72,8 +72,8 @@ def test_a_verdict_says_why_and_what_would_change_it() -> None:
         judged(HIGH, LOW, gain=6.0),
         beyond(Dots("m", (0.1, 0.45)), 0.5, CLAIM, is_above=False),
         # a single measure is not called a seed
-        beyond(Dots("time", (6.1,)), 1, CLAIM, digits=1),
-        beyond(Dots("time", (6.1,)), 7, CLAIM, is_above=False, digits=1),
+        beyond(Dots("time", (6.1,)), 1, CLAIM, digits=1, change="timed"),
+        beyond(Dots("share", (0.1,)), 0.7, CLAIM, is_above=False, change="computed"),
     ]
     said = rows("""
         A: 82.0 (80.0 … 84.0); B: 74.7 (70.0 … 79.0). Each seed of “A” is above each of “B”. \
@@ -83,8 +83,8 @@ def test_a_verdict_says_why_and_what_would_change_it() -> None:
         one seed                                    |
         | a learning rate beyond 0.008
         m: 0.28 (0.10 … 0.45). Below 0.5 in 2 of 2. | another bound: the nearest seed is at 0.45
-        time: 6.1; it holds above 1.                | a bound beyond 6.1
-        time: 6.1; it holds below 7.                |
+        time: 6.1; it holds above 1.                | another machine
+        share: 0.10; it holds below 0.7.            | no seed or learning rate
     """)
     for part, (reason, change) in zip(parts, said, strict=True):
         assert reason in part.reason.en

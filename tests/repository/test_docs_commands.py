@@ -37,7 +37,7 @@ def _lines(page: Path) -> Iterator[str]:
             yield line
 
 
-def _problem(line: str) -> str:
+def find_problem(line: str) -> str:
     """Return what is wrong with a command line; "" if it could be run, given its files."""
     command = re.split(r" [|<>] ", line)[0]
     words = shlex.split(command, comments=True)
@@ -57,7 +57,7 @@ def test_the_options_of_every_command_exist() -> None:
     problems = []
     for page in PAGES:
         for line in _lines(page):
-            if problem := _problem(line):
+            if problem := find_problem(line):
                 problems.append(f"{page.name}: {line}: {problem}")
     assert not problems
 

@@ -50,6 +50,8 @@ WISHES = {
         "3,000 sentences": "tutorials/translator",
         "atention": "attention",
         "BLEU of zzyzx": "comparison",
+        "√d": "notes/003",
+        "vanishing gradient": "notes/questions",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -59,6 +61,11 @@ WISHES = {
         "어탠션": "ko/attention",
         "개인 정보": "ko/tutorials/strings",
         "여러 PO 파일": "ko/tutorials/strings",
+        "√d": "ko/notes/003",
+        "−∞": "ko/notes/003",
+        "h̃": "ko/notes/001",
+        "기울기 소실": "ko/notes/questions",
+        "왜 tanh": "ko/notes/questions",
     },
 }
 """Searches by wish, in words that the page may not have, and the page that is among the first three
@@ -66,7 +73,7 @@ results.
 """
 NOT_FOUND = ["어션텐", "퉤퉤"]
 FIND = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
-TRIED = "index ko/index tutorials/translator ko/tutorials/translator reference/http glossary ko/glossary search-ko"
+TRIED = "index ko/index tutorials/translator ko/tutorials/translator lessons/recurrent ko/lessons/decoder ko/experiments/norm worksheet-decoder reference/http glossary ko/glossary search-ko attention ko/attention"
 
 
 class _Page(HTMLParser):
@@ -369,6 +376,19 @@ def test_the_start_page_of_a_server_loads_the_model_as_a_file(
 class _Silent(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *values: object) -> None:
         """Print nothing."""
+
+
+@pytest.mark.parametrize(
+    "name", items("worksheet worksheet-recurrent worksheet-decoder")
+)
+def test_a_worksheet_is_one_sheet_of_paper(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    for folder in ("", "ko"):
+        page.goto((site / folder / f"{name}.html").as_uri())
+        pdf = page.pdf(prefer_css_page_size=True)
+        assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1, f"{folder}/{name}"
+
+    page.close()
 
 
 @pytest.mark.parametrize("name", items(TRIED))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -74,7 +75,7 @@ class Bench:
 
     If `full`, sweeps cover learning rates and seeds, else one seed at the best rate of the
     `shipped` results. `workers` runs are trained at once, each on one thread. `swept` is the last
-    finished sweep.
+    finished sweep, `measured` what was measured besides it, as JSON values.
     """
 
     out: Path
@@ -85,6 +86,7 @@ class Bench:
     shipped: Sweep | None = None
     swept: Sweep | None = field(default=None, init=False)
     digests: dict[str, str] = field(default_factory=dict, init=False)
+    measured: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._pool = TrainingPool(self.workers, self.say)
@@ -183,6 +185,11 @@ class Bench:
             if not run.is_shipped
         ]
         return [folder for folder in folders if has_ended(folder)]
+
+    def record(self, name: str, measure: Callable[[], Any]) -> Any:
+        """Measure something besides the scores of runs, and keep it with the results."""
+        self.measured[name] = measure()
+        return self.measured[name]
 
     def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
         """Return the shipped runs of an arm; none if its settings have changed since."""

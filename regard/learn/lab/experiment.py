@@ -18,6 +18,7 @@ class Experiment:
     title: Text
     claim: Text
     source: str  # place of the claim in the notes
+    scope: Text  # the models and measures that the verdict is about
     method: Text
     caveats: Text  # limits of what the experiment can show
     run: Callable[[Bench], Findings]
@@ -28,5 +29,5 @@ def experiment_texts(name: str, *keys: str) -> Texts:
 
     `keys` are the keys that it has besides those that every experiment has.
     """
-    common = ("source", "title", "claim", "method", "caveats")
+    common = ("source", "title", "claim", "scope", "method", "caveats")
     return read_texts("regard.learn.lab.experiments", f"{name}.toml", (*common, *keys))

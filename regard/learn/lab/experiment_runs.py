@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from regard.common.atomic import write_text
-from regard.common.bilingual import Language, Text
+from regard.common.bilingual import Language, Text, join_texts
 from regard.common.errors import DataError, LineWarning, UsageError
 from regard.common.reading import file_bytes, parse_json
 from regard.common.requests import takes
@@ -96,7 +96,7 @@ def run_experiment(request: ExperimentRequest) -> Findings:
         warnings.filterwarnings("ignore", category=LineWarning)
         findings = with_sweep(experiment.run(bench), bench, experiment)
     request.say(f"done in {(time.monotonic() - started) / 60:.1f} min")
-    write_result(folder, experiment, findings, begun, request.language, bench.swept)
+    write_result(folder, experiment, findings, begun, request.language, bench)
     return findings
 
 
@@ -107,16 +107,18 @@ def shipped_results(name: str) -> Sweep | None:
 
 
 def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
-    """Add the table of the sweep, and remarks on the choice of seeds and rates and on the caveats.
+    """Add the scope of the verdict, the table of the sweep, and remarks on the choice of seeds and
+    rates and on the caveats.
 
     Parts of the claim whose outcome differed with halved or doubled learning rates become
     undecided.
     """
     remarks = (*findings.remarks, experiment.caveats)
+    texts = [text for text in (experiment.scope, findings.verdict.text) if text]
+    verdict = replace(findings.verdict, text=join_texts(texts, " "))
     if bench.swept is None:
-        return replace(findings, remarks=remarks)
+        return replace(findings, verdict=verdict, remarks=remarks)
 
-    verdict = findings.verdict
     shipped = bench.shipped
     if shipped and shipped.shifted and shipped.recipes == bench.digests:
         halved, doubled = shipped.shifted
@@ -183,10 +185,11 @@ def write_result(
     findings: Findings,
     begun: dict[str, object],
     language: Language,
-    swept: Sweep | None = None,
+    bench: Bench | None = None,
 ) -> None:
     """Write data, graph and page, the page last."""
     title = experiment.title.by(language)
+    swept = bench.swept if bench else None
     facts = _facts(folder, begun, swept)
     content: dict[str, object] = {
         "experiment": experiment.name,
@@ -198,6 +201,8 @@ def write_result(
     }
     if swept:
         content["sweep"] = swept.to_json()
+    if bench:
+        content["measured"] = bench.measured
     write_text(
         folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     )

@@ -115,17 +115,32 @@ def validation_plot(
     bench: Bench, sweep: Sweep, title: Words, score: ValidationScore
 ) -> Plot:
     """Return a plot of a validation score over updates, for the runs that were trained here."""
-    curves = []
-    for number, (arm, words) in enumerate(sweep.names.items()):
-        for folder in bench.own(arm):
-            points = tuple(
-                (float(event["update"]), value)
-                for event in of_kind(read(folder / "journal.jsonl"), "valid")
-                if (value := event.get(score)) is not None
-            )
-            if points:
-                curves.append(Curve(words, points, number))
+
+    def measure() -> dict[str, list[list[tuple[float, float]]]]:
+        return {
+            arm: [_scores_by_update(folder, score) for folder in bench.own(arm)]
+            for arm in sweep.names
+        }
+
+    by_arm = bench.record(score, measure)
+    curves = [
+        Curve(words, tuple(points), number)
+        for number, (arm, words) in enumerate(sweep.names.items())
+        for points in by_arm[arm]
+        if points
+    ]
     return Plot(title, LABELS["updates"], tuple(curves))
+
+
+def _scores_by_update(
+    folder: Path, score: ValidationScore
+) -> list[tuple[float, float]]:
+    """Return pairs of an update and a validation score of a run."""
+    return [
+        (float(event["update"]), value)
+        for event in of_kind(read(folder / "journal.jsonl"), "valid")
+        if (value := event.get(score)) is not None
+    ]
 
 
 def last_loss(folder: Path) -> float:

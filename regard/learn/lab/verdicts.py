@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from regard.common.bilingual import Text, Words
 from regard.learn.lab.findings import LABELS, OUTCOMES, Outcome, Part
@@ -74,11 +75,17 @@ def _seeds_needed(high: Dots, low: Dots) -> int:
 
 
 def beyond(
-    dots: Dots, bound: float, claim: Text, is_above: bool = True, digits: int = 2
+    dots: Dots,
+    bound: float,
+    claim: Text,
+    is_above: bool = True,
+    digits: int = 2,
+    change: Literal["", "computed", "timed"] = "",
 ) -> Part:
     """Judge the claim that a measure is above a bound, or below it.
 
-    The claim holds if all seeds agree with it, and is contradicted if none does.
+    The claim holds if all seeds agree with it, and is contradicted if none does. Without seeds,
+    `change` is the kind of the measure: "computed" or "timed".
     """
     count = sum((value > bound) == is_above for value in dots.values)
     outcome: Outcome = "undecided"
@@ -97,9 +104,8 @@ def beyond(
         "all": len(dots.values),
     }
     kind = "above" if is_above else "below"
-    if len(dots.values) < 2:
-        kind = f"one_{kind}"
-    return _part(outcome, kind, claim, values)
+    reason = f"one_{kind}" if len(dots.values) < 2 else kind
+    return _part(outcome, reason, claim, values, change or kind)
 
 
 def despite_shifts(part: Part, outcomes: Sequence[Outcome]) -> Part:
@@ -115,12 +121,18 @@ def despite_shifts(part: Part, outcomes: Sequence[Outcome]) -> Part:
 
 
 def _part(
-    outcome: Outcome, kind: str, claim: Text, values: Mapping[str, Words | float]
+    outcome: Outcome,
+    kind: str,
+    claim: Text,
+    values: Mapping[str, Words | float],
+    change: str = "",
 ) -> Part:
-    """Make a part with the reason and the possible change of this kind of outcome."""
+    """Make a part with the reason of this kind of outcome, and the change of the same kind, or of
+    another.
+    """
     reason = LABELS.table("reasons")[kind].fill(**values)
-    change = LABELS.table("changes")[kind].fill(**values)
-    return Part(outcome, claim, reason, change)
+    changes = LABELS.table("changes")[change or kind]
+    return Part(outcome, claim, reason, changes.fill(**values))
 
 
 def _variance(values: Sequence[float]) -> float:

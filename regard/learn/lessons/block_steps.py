@@ -318,7 +318,7 @@ class BlockSteps:
         text = _worded("loss", p=f"{p:.3g}", sum=f"{total:.3f}", mean=f"{mean:.3f}")
 
         token_losses = Term(
-            "loss",
+            TEXTS["labels.loss"],
             array(torch.cat([(-losses).exp(), losses], -1)),
             "B T 2",
             rows,

@@ -3,6 +3,7 @@
 "use strict";
 const explanationPage = (() => {
   const ENGLISH = {
+    ...mechanism.LABELS.en,
     role: "Attention", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All weights", weight: "attention weight",
     link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", heads: "all heads of a word", all: "all layers and heads", special: "start and end", figure: "Attention weights",
     cross: "target → source", encoder: "source → source", decoder: "target → target", attribution: "attribution", measure: "Measure", share: "share of the attribution",
@@ -11,22 +12,16 @@ const explanationPage = (() => {
     attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
     player: "Step by step: the encoder reads, the decoder writes", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
     forth: "Next step", step: "Step", speed: "Speed", more: "more", pieces: "pieces of words", attention: "Attention to the source",
-    candidates: "Candidates for the next token", output: "Output so far",
-    sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
-    startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
-    encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
+    output: "Output so far",
     scoreNote: "Bars show how far a score is below the highest: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
-    pruned: "pruned", end: "⟨end⟩", stepOf: (step, count) => `Step ${step} of ${count}: `, inLayer: (layer, head) => `Layer ${layer}, ${head === null ? "mean" : `Head ${head + 1}`}`,
-    writes: (word, p, name, weight) => `${word ? `predicts ${word}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
+    pruned: "pruned", inLayer: (layer, head) => `Layer ${layer}, ${head === null ? "mean" : `Head ${head + 1}`}`,
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
     trust: "Attention shows where the model looked, not what its output depends on.",
     agreement: (head, parts) => `How far it agrees with what the output depends on (${head}): ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
     measured: (head, parts, count) => `How far it agrees with what the output depends on (${head}, measured on ${count} other sentences when this page was made): ${parts}. (1: same order, 0: unrelated.)`,
-    reads: "attends", isRead: "is attended to", encoding: "Encoder",
-    readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
-    allRead: "all is read, and the decoder begins",
+    reads: "attends", isRead: "is attended to",
     layerReads: (layer, count) => `encoder layer ${layer} of ${count}: each word attends to the others`,
     handed: (count) => (count > 1 ? "What is handed over: the last state of each direction, all that the decoder gets of the source" : "What is handed over: the last state, one vector, all that the decoder gets of the source"),
     headsHint: "Colours are heads; a line and a square are as strong as the weight.",
@@ -38,6 +33,7 @@ const explanationPage = (() => {
     },
   };
   const KOREAN = {
+    ...mechanism.LABELS.ko,
     role: "어텐션", layer: "층", head: "헤드", row: "행", view: "보기", numbers: "모든 가중치", weight: "어텐션 가중치",
     link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", heads: "한 단어의 모든 헤드", all: "모든 층과 헤드", special: "시작과 끝", figure: "어텐션 가중치",
     cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도", measure: "측정값", share: "기여도의 비율",
@@ -46,22 +42,16 @@ const explanationPage = (() => {
     attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
     player: "한 단계씩: 인코더가 읽고 디코더가 쓰기", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
     forth: "다음 단계", step: "단계", speed: "속도", more: "더 보기", pieces: "단어 조각", attention: "원문에 대한 어텐션",
-    candidates: "다음 토큰 후보", output: "지금까지의 출력",
-    sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
-    startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
-    encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
+    output: "지금까지의 출력",
     scoreNote: "막대는 가장 높은 점수와의 차이를 나타냅니다. softmax 값은 점수의 차이에만 좌우됩니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
-    pruned: "제거", end: "⟨끝⟩", stepOf: (step, count) => `${count}단계 중 ${step}단계: `, inLayer: (layer, head) => `${layer}층(${head === null ? "헤드 평균" : `헤드 ${head + 1}`})`,
-    writes: (word, p, name, weight) => `${word ? `‘${word}’` : "문장 끝"} 예측${p && `(확률 ${p})`}${name && `, ‘${name}’에 주목(${weight})`}`,
+    pruned: "제거", inLayer: (layer, head) => `${layer}층(${head === null ? "헤드 평균" : `헤드 ${head + 1}`})`,
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
-    trust: "어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다.",
+    trust: "어텐션은 모델이 주목한 곳을 보여 줄 뿐, 출력이 무엇에 좌우되는지는 알려 주지 않습니다.",
     agreement: (head, parts) => `${head}의 어텐션과 기여도의 순위 상관: ${parts}. 1이면 순서가 같고 0이면 관계가 없습니다. 기여도는 보기에서 “기여도”를 고르면 볼 수 있습니다.`,
     measured: (head, parts, count) => `${head}의 어텐션과 기여도의 순위 상관(이 페이지를 만들 때 다른 문장 ${count}개로 잰 값): ${parts}. 1이면 순서가 같고 0이면 관계가 없습니다.`,
-    reads: "주목하는 쪽", isRead: "주목받는 쪽", encoding: "인코더",
-    readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
-    allRead: "다 읽었습니다. 이제 디코더가 시작합니다",
+    reads: "주목하는 쪽", isRead: "주목받는 쪽",
     layerReads: (layer, count) => `인코더 ${layer}층(전체 ${count}층): 단어마다 다른 단어에 주목합니다`,
     handed: (count) => (count > 1 ? "넘어가는 것: 두 방향의 마지막 상태. 디코더가 원문에 대해 받는 전부입니다" : "넘어가는 것: 마지막 상태, 벡터 하나. 디코더가 원문에 대해 받는 전부입니다"),
     headsHint: "색은 헤드이고, 선과 네모는 가중치만큼 진합니다.",
@@ -99,18 +89,10 @@ const explanationPage = (() => {
     return node;
   }
 
-  function inSvg(name, attributes, text = "") {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    if (text) node.textContent = text;
-    return node;
-  }
-
   const colours = () => palette[dark.matches ? "dark" : "light"];
-  const level = (w, ceiling) => Math.min(100, Math.max(0, Math.round((100 * w) / ceiling)));
-  const digits = (w) => (w >= 0.005 ? w.toFixed(2) : "");
-  const tokenLabel = (token) => (["</s>", "(end)"].includes(token) ? labels.end : token.trim() || "␣");
-  const percent = (p) => (p >= 0.0005 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %").replace(" %", labels === KOREAN ? "%" : " %");
+  const { digits, elided, inSvg, level } = mechanism;
+  const tokenLabel = (token) => mechanism.tokenLabel(labels, token);
+  const percent = (p) => mechanism.percent(labels, p);
 
   function tint(node, w, ceiling) {
     const index = level(w, ceiling);
@@ -282,13 +264,6 @@ const explanationPage = (() => {
     pen.fillRect(0, 0, width, height);
   }
 
-  function elided(text, limit) {
-    if (pen.measureText(text).width <= limit) return text;
-    let end = text.length;
-    while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > limit) end--;
-    return `${text.slice(0, end)}…`;
-  }
-
   function drawText(text, x, y, { align = "left", strong = false, muted = false, size = 13, turn = 0, limit = 160 } = {}) {
     pen.save();
     pen.translate(x, y);
@@ -296,7 +271,7 @@ const explanationPage = (() => {
     pen.font = `${strong ? "700 " : ""}${size}px ${FONT}`;
     pen.fillStyle = muted ? colours().muted : colours().ink;
     pen.textAlign = align;
-    pen.fillText(elided(text, limit), 0, 0);
+    pen.fillText(elided(pen.font, text, limit), 0, 0);
     pen.restore();
   }
 
@@ -650,12 +625,11 @@ const explanationPage = (() => {
 
   let current = 0, timer = null; // steps of the encoder, then one for each word of the output
   let isByPiece = false; // then one for each token
-  const goesOn = (t) => data.target_words[t] >= 0 && data.target_words[t] === data.target_words[t + 1];
-  const stops = () => [...data.steps.keys()].filter((t) => isByPiece || !t || !goesOn(t - 1)); // the first tokens
-  const endOf = (t) => { while (!isByPiece && goesOn(t)) t++; return t; };
+  const stops = () => mechanism.stops(data, isByPiece);
+  const endOf = (t) => mechanism.endOf(data, t, isByPiece);
   const now = () => stops()[current - encoding()];
-  const chosenAt = (t) => data.steps[t].candidates.find((candidate) => candidate[2]);
-  const joined = (t) => tokenLabel(data.tokens.slice(t, endOf(t) + 1).join(""));
+  const chosenAt = (t) => mechanism.chosenAt(data, t);
+  const joined = (t) => mechanism.joined({ data, labels, isByPiece }, t);
   const encoding = () => (data.states ? data.states.tokens.length : data.layers.filter(({ role }) => role === "encoder").length);
   const last = () => encoding() + stops().length - 1;
   const hasCross = () => data.layers.some(({ role }) => role === "cross");
@@ -677,7 +651,9 @@ const explanationPage = (() => {
     const isAll = Boolean(data.states?.is_all), isOneHead = hasCross() && (data.layers[crossLayer()[0]].shape[0] === 1 || crossLayer()[1] !== null);
     find("step-note").hidden = isEncoding || !(isAll || isOneHead);
     find("step-note").textContent = isAll ? labels.handed(data.states.directions) : labels.scoreNote;
-    drawMechanism(isEncoding ? current : encoding() - 1, isEncoding ? null : now());
+    const [index, head] = hasCross() ? crossLayer() : [], status = find("step-status").textContent;
+    const view = { data, labels, isByPiece, status, head, layer: data.layers[index], weightsAt: hasCross() && stepWeights, shades: colours() };
+    mechanism.draw(find("mechanism"), view, isEncoding ? current : encoding() - 1, isEncoding ? null : now());
   }
 
   const stepName = () => labels.stepOf(current + 1, last() + 1);
@@ -719,7 +695,7 @@ const explanationPage = (() => {
     brush.globalAlpha = 1;
     pen.font = `15px ${FONT}`;
     words.forEach((word, i) => {
-      const text = elided(word, room * 0.32);
+      const text = elided(pen.font, word, room * 0.32);
       writeOn(brush, text, side - 8, y(i), { align: "right", size: 15 });
       writeOn(brush, text, room - side + 8, y(i), { size: 15 });
     });
@@ -760,194 +736,6 @@ const explanationPage = (() => {
     find("step-status").textContent = stepName() + labels.writes(isEnd ? "" : joined(t), p >= 0 ? percent(p) + each : "", ...attended);
   }
 
-  // --- the player: the mechanism, one diagram that stays whole while each step lights its parts
-
-  /** The source words of the diagram, the strongest of all steps: [index, text, its tokens]; the end is −1. */
-  function sourceColumns(fit, weights, at) {
-    const { states } = data, ofTokens = states ? states.words : [];
-    const columns = data.source.map((text, s) => [s, text, ofTokens.flatMap((word, token) => (word === s ? [token] : []))]);
-    const hasEnd = states?.is_all || (hasCross() && data.steps.some((_, t) => stepWeights(t).at(-1) >= 0.005));
-    if (hasEnd) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
-    if (columns.length <= fit) return columns;
-    const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
-    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? (data.image ? weights.at(s) : Math.max(...data.steps.map((_, t) => stepWeights(t).at(s)))) : -Math.abs(i - now));
-    return columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i).sort((a, b) => a - b).map((i) => columns[i]);
-  }
-
-  /** Draw the model in step e of the encoder, or in step t of the decoder: words, states, scores, softmax, Σ, next word. */
-  function drawMechanism(e, t) {
-    const area = find("mechanism"), { states } = data, isDecoding = t !== null, cross = hasCross(), isBefore = cross && states?.order === "bahdanau";
-    const W = Math.max(340, Math.min(880, area.clientWidth - 2)), isNarrow = W < 520, GUTTER = isNarrow ? 0 : 76, RIGHT = isNarrow ? 146 : 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - (isNarrow ? 14 : 46) - GUTTER;
-    const [index, head] = cross ? crossLayer() : [], layer = data.layers[index], H = cross ? layer.shape[0] : 0;
-    const weights = cross && isDecoding ? stepWeights(t) : null;
-    const fit = Math.floor(room / (GUTTER ? 46 : 38)), columns = sourceColumns(fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
-    const wide = Math.min(96, room / columns.length), xOf = (i) => GUTTER + (i + 0.5) * wide, end = GUTTER + columns.length * wide;
-    const K = states ? states.directions : 1, shades = colours();
-    const yState = states ? 38 : 74, bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
-    const yQuery = isHead ? yScore - 12 : ySoft + 10, yOwn = cross ? yQuery - 13 : ySum - 13, yNew = isBefore ? ySum + 32 : null, yOut = (yNew ?? ySum) + 38, yNext = yOut + 34 + Math.max(...data.steps.map((each) => each.candidates.length)) * 21;
-    const svg = inSvg("svg", { width: W, height: yNext + 34, viewBox: `0 0 ${W} ${yNext + 34}`, role: "img" });
-    let group;
-    const stage = (number, isLit) => {
-      svg.append(group = inSvg("g", { class: isLit ? "lit" : "dim" }));
-      group.style.setProperty("--stage", number);
-    };
-    const text = (x, y, content, attributes = {}) => group.append(inSvg("text", { x, y, "text-anchor": "middle", ...attributes }, content));
-    const box = (x, y, width, height, kind = "") => group.append(inSvg("rect", { x, y, width, height, rx: 5, class: kind }));
-    const wire = (d, kind = "") => group.append(inSvg("path", { d, class: `wire ${kind}` }));
-    const arrow = (kind, ...points) => { // each point beside or below the one before
-      const [[x1, y1], [x, y]] = points.slice(-2), dx = 3 * Math.sign(x - x1), dy = 3 * Math.sign(y - y1);
-      wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
-      wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
-    };
-    const named = (y, content, x = 0, anchor = "start") => isNarrow || text(x, y, content, { "text-anchor": anchor, class: "name" });
-    const beside = (y, content) => named(y, content, x0 + 24, "end");
-    const fitted = (content, width) => { pen.font = `13px ${FONT}`; return elided(content, width); };
-    const stripAt = ({ numbers, largest }, x, y, width, height) => {
-      const cell = width / numbers.length;
-      numbers.forEach((value, n) => group.append(inSvg("rect", { x: x + n * cell, y, width: cell + 0.3, height, fill: shades.signed[Math.round(50 * (value / largest + 1))], stroke: "none" })));
-      group.append(inSvg("rect", { x, y, width, height, class: "frame" }));
-    };
-
-    // the encoder: words, and a state of each
-    stage(0, true);
-    const more = hidden > 0 ? ` (+${hidden})` : "";
-    named(18, label("sourceRow") + more);
-    if (isNarrow) text(end + 15, 18, more, { class: "name" });
-    columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 2), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
-    named(yState + 13, labels.stateRow);
-    if (!states) {
-      const layers = data.layers.filter(({ role }) => role === "encoder").length;
-      box(GUTTER, 34, end - GUTTER, 24, "source");
-      text((GUTTER + end) / 2, 50, fitted(layers ? labels.encoderLayers(layers) : labels.encoding, end - GUTTER - 8));
-    }
-    columns.forEach(([, , tokens], i) => {
-      const x = xOf(i), S = states ? states.tokens.length : 0, w = wide - 14;
-      stage(0, true);
-      if (!states) {
-        wire(`M${x} 24V34`);
-        arrow("", [x, 58], [x, yState]);
-        box(x - 16, yState, 32, 18, "source");
-        return;
-      }
-      arrow("", [x, 24], [x, yState - 1]);
-      for (let k = 0; k < K; k++) { // after the word's last token in this direction
-        const token = k ? tokens[0] : tokens[tokens.length - 1], isRead = isDecoding || (k ? token >= S - 1 - e : token <= e), y = yState + 17 * k;
-        stage(0, isRead);
-        if (isRead) stripAt(states.encoder(token, k), x - w / 2, y, w, 13);
-        else box(x - w / 2, y, w, 13);
-        const ends = [[x + w / 2, y + 6], [x + wide - w / 2, y + 6]];
-        if (i + 1 < columns.length) arrow("", ...(k ? ends.reverse() : ends));
-      }
-    });
-
-    // attention: scores on the wires, softmax, weights, their sum
-    if (cross) {
-      const top = weights ? Math.max(...weights) : 1, highest = weights && isHead && layer.logSum ? Math.log(top) + layer.logSum(head ?? 0, t) : 0;
-      const signed = (score) => (Math.abs(score) < 0.05 ? "0" : score.toFixed(1).replace("-", "−"));
-      stage(1, isDecoding);
-      if (isHead) named(yScore + 12, labels.scoreRow);
-      arrow("query", [x0 + 29, yQuery], [isHead ? GUTTER : end, yQuery]);
-      if (!isNarrow) text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
-      columns.forEach(([s], i) => {
-        const x = xOf(i), w = weights ? weights.at(s) : 0, score = w > 0 ? Math.log(w / top) : -Infinity;
-        stage(1, isDecoding);
-        arrow("", [x, bottom + 2], [x, isHead ? yScore - 2 : ySoft]);
-        if (isHead) {
-          const high = Math.max(1, 34 * (1 + Math.max(-6.9, score) / 6.9));
-          group.append(inSvg("rect", { x: x - 14, y: yScore + 34 - high, width: 28, height: weights ? high : 1, class: "score" }));
-          if (weights) text(x, yScore + 48, (score > -6.9 ? "" : "< ") + signed(Math.max(-6.9, score) + highest), { class: "number" });
-          wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
-        }
-        stage(2, isDecoding);
-        wire(`M${x} ${ySoft + 20}V${yWeight + 40 - 40 * w}`);
-        group.append(inSvg("rect", { x: x - 14, y: yWeight + 40 - Math.max(1, 40 * w), width: 28, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
-        text(x, yWeight + 53, digits(w), { class: "number" });
-        stage(3, isDecoding);
-        if (w < 0.005) return;
-        wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value");
-        Object.assign(group.lastChild.style, { strokeWidth: 0.6 + 6 * w, opacity: 0.2 + 0.8 * w });
-      });
-      stage(2, isDecoding);
-      box(GUTTER, ySoft, end - GUTTER, 20, "soft");
-      text((GUTTER + end) / 2, ySoft + 14, isHead ? "softmax" : fitted(labels.ofHeads(H), end - GUTTER - 8));
-      named(yWeight + 32, labels.weightRow);
-      stage(3, isDecoding);
-      group.append(inSvg("circle", { cx: end + 20, cy: ySum, r: 11, class: "sum" }));
-      text(end + 20, ySum + 5, "Σ");
-      arrow("value", [end + 31, ySum], [isBefore ? middle : middle - 11, ySum]);
-      text(Math.max(end + 40, (end + 31 + x0) / 2), ySum - 6, "c", { class: "symbol" });
-      named(ySum + 4, labels.contextRow);
-      if (weights) {
-        const parts = [...weights].map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
-        const rest = 1 - parts.reduce((sum, [w]) => sum + w, 0) >= 0.005 ? " + …" : "";
-        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(\u2068${data.source[s] ?? labels.end}\u2069)`).join(" + ")}${parts.length ? rest : "…"}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
-      }
-    } else if (states) { // the last states alone
-      stage(1, isDecoding || e === states.tokens.length - 1);
-      for (let k = 0; k < K; k++) {
-        const x = k ? xOf(0) : xOf(columns.length - 1);
-        arrow("value", [x, yState + 17 * k + 15], [x, ySum], [x0 + 29, ySum]);
-        box(x - wide / 2 + 5, yState + 17 * k - 2, wide - 10, 17, "handed");
-      }
-    }
-
-    // the decoder: the word before, its state, the next word
-    const own = (y, name, place, width = RIGHT - 40, height = 26) => {
-      const state = states && (place >= 0 ? states.decoder(place) : place === -1 && states.initial);
-      if (state) stripAt(state, x0 + 30, y, width, height);
-      else box(x0 + 30, y, width, height, "target");
-      beside(y + height - 1, name);
-      if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
-    };
-    const before = isDecoding && t > 0 ? joined(stops().findLast((stop) => stop < t)) : labels.startMark;
-    stage(0, isDecoding);
-    beside(19, labels.wordBefore);
-    box(x0 + 30, 4, RIGHT - 40, 22, "target");
-    text(middle, 19, fitted(before, RIGHT - 50));
-    if (isBefore) {
-      arrow("", [W - 10, 15], [W - 2, 15], [W - 2, yNew + 13], [W - 9, yNew + 13]);
-      own(yOwn, labels.ownBefore, isDecoding ? t - 1 : -2);
-      stage(3, isDecoding);
-      arrow("", [middle, yOwn + 26], [middle, yNew - 1]);
-      own(yNew, labels.own, isDecoding ? t : -2);
-    } else {
-      arrow("", [middle, 27], [middle, yOwn - 1]);
-      own(yOwn, labels.own, isDecoding ? t : -2);
-      if (states) { // the recurrence
-        own(yOwn - 30, labels.ownBefore, isDecoding ? t - 1 : -2, RIGHT / 2 - 26, 13);
-        arrow("", [x0 + 60, yOwn - 17], [x0 + 60, yOwn - 1]);
-      }
-      if (cross) {
-        arrow("", [middle, yOwn + 26], [middle, ySum - 11]);
-        stage(3, isDecoding);
-        group.append(inSvg("circle", { cx: middle, cy: ySum, r: 11, class: "sum" }));
-        text(middle, ySum + 5, "+");
-      }
-    }
-    stage(4, isDecoding);
-    arrow("", [middle, yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13], [middle, yOut - 1]);
-    box(x0 + 30, yOut, RIGHT - 40, 22, "target");
-    text(middle, yOut + 15, labels.outputLayer);
-    const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
-    candidates.forEach(([token, probability, isChosen], i) => {
-      const y = yOut + 30 + i * 21;
-      text(x0 + 74, y + 12, fitted(tokenLabel(token) + (isChosen && endOf(t) > t ? "-" : ""), 70), { "text-anchor": "end", class: `candidate${isChosen ? " chosen" : ""}` });
-      group.append(inSvg("rect", { x: x0 + 80, y, width: Math.max(1, probability * (RIGHT - 134)), height: 15, rx: 2, stroke: "none", fill: shades.scale[isChosen ? 70 : 30] }));
-      text(W - 8, y + 12, percent(probability), { class: "number", "text-anchor": "end" });
-    });
-    stage(5, isDecoding);
-    box(x0 + 30, yNext, RIGHT - 40, 26, "next");
-    const factors = isDecoding ? data.steps.slice(0, endOf(t) + 1).map((_, i) => chosenAt(i)?.[1]) : [];
-    if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
-      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(2));
-      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${Math.exp(-loss).toPrecision(2)}`, { "text-anchor": "start", id: "product" });
-      text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
-    }
-    text(middle, yNext + 18, isDecoding ? fitted(joined(t), RIGHT - 50) : labels.nextWord, { class: "chosen" });
-    const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);
-    svg.setAttribute("aria-label", [find("step-status").textContent, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
-    area.replaceChildren(svg);
-  }
 
   function drawTree(now) { // the search tree up to this step, in the place of the whole, so that nothing moves
     const steps = data.steps.slice(0, now + 1), WIDTH = 92, HEIGHT = 24, positions = [];
@@ -1090,7 +878,7 @@ const explanationPage = (() => {
     for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
     find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
     find("player").hidden = find("search").hidden = !data.steps.length;
-    find("by-piece").hidden = ![...data.steps.keys()].some(goesOn);
+    find("by-piece").hidden = ![...data.steps.keys()].some((t) => mechanism.goesOn(data, t));
     updateLabels();
     const [layer, head, shifted] = data.shown_head, keeps = isLive && isShown; // what the reader has chosen stays
     choose({ ...(hasAttention && !keeps ? { role: data.layers[layer].role, layer, head, shifted } : {}), fresh: hasAttention });

@@ -1,36 +1,39 @@
 // Shows one step at a time, or all; marks the row and the column that a number of a product is made of.
 "use strict";
-(() => {
-  const $ = id => document.getElementById(id);
-  const sections = [...document.querySelectorAll("#steps > section")], links = [...document.querySelectorAll("nav a")];
+function stepThrough(root, isPage, onPaint = () => {}) { // isPage: the steps are the whole page, whose address and scrolling follow them
+  const $ = id => root.querySelector(`#${id}`);
+  const sections = [...root.querySelectorAll("#steps > section")], links = [...root.querySelectorAll("nav a")];
   const steps = $("steps"), status = $("status"), all = $("all");
   let current = 0, isAll = false;
 
   const words = text => text.replace("{0}", current + 1).replace("{1}", sections.length);
   function paint() {
-    document.body.classList.toggle("one", !isAll);
+    root.classList.toggle("one", !isAll);
     sections.forEach((section, i) => { section.hidden = !isAll && i !== current; });
     links.forEach((link, i) => i === current && !isAll ? link.setAttribute("aria-current", "step") : link.removeAttribute("aria-current"));
-    if (!isAll) links[current].scrollIntoView({ block: "nearest" });
+    if (isPage && !isAll) links[current].scrollIntoView({ block: "nearest" });
     $("first").disabled = $("back").disabled = !isAll && current === 0;
     $("forth").disabled = !isAll && current === sections.length - 1;
     all.setAttribute("aria-pressed", isAll);
     status.textContent = words(isAll ? status.dataset.every : status.dataset.of) + (isAll ? "" : ": " + sections[current].querySelector("h2").textContent.replace(/^\d+\. /, ""));
     unmark();
+    onPaint(isAll ? null : sections[current]);
   }
   function go(step, isFocused) {
     current = Math.max(0, Math.min(sections.length - 1, step));
     paint();
-    history.replaceState(null, "", `#step-${current + 1}`);
+    if (isPage) {
+      history.replaceState(null, "", `#step-${current + 1}`);
+      if (!isAll && scrollY > steps.offsetTop) scrollTo(0, steps.offsetTop - 70);
+    }
     if (isAll) sections[current].scrollIntoView();
-    else if (scrollY > steps.offsetTop) scrollTo(0, steps.offsetTop - 70);
     if (isFocused) sections[current].querySelector("h2").focus({ preventScroll: true });
   }
   function toggle() {
     isAll = !isAll;
     paint();
     if (isAll) sections[current].scrollIntoView();
-    else scrollTo(0, 0);
+    else if (isPage) scrollTo(0, 0);
   }
   const fromHash = () => { const match = /^#step-(\d+)$/.exec(location.hash); return match ? match[1] - 1 : 0; };
 
@@ -39,8 +42,8 @@
   $("forth").onclick = () => go(current + 1);
   all.onclick = toggle;
   links.forEach((link, i) => { link.onclick = event => { event.preventDefault(); go(i, true); }; });
-  addEventListener("hashchange", () => go(fromHash()));
-  addEventListener("keydown", event => {
+  if (isPage) addEventListener("hashchange", () => go(fromHash()));
+  (isPage ? window : root).addEventListener("keydown", event => {
     if (event.target.closest?.("input, td.number")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     const box = event.target.closest?.(".scroll"), scrolls = box && box.scrollWidth > box.clientWidth;
@@ -52,7 +55,7 @@
   // the row and the column of a product's number: A · B (+ b) = C
   const readout = $("readout");
   function unmark() {
-    document.querySelectorAll("td.used").forEach(cell => cell.classList.remove("used"));
+    root.querySelectorAll("td.used").forEach(cell => cell.classList.remove("used"));
     readout.textContent = "";
   }
   const number = text => text.startsWith("−") ? `(${text})` : text;
@@ -81,9 +84,11 @@
 
   // numbers that can be changed: a changed one is pinned, and all that is computed from it follows
   function edit(program) {
-    const terms = readProgram(program), pins = new Map(), first = compute(terms, pins), cells = [];
+    const terms = readProgram(program), pins = new Map(), given = new Map(), first = compute(terms, pins), cells = [];
+    // `given`: numbers that the page sets itself; those that the reader sets come first
+    const allPins = () => new Map(terms.map(({ index }) => [index, new Map([...(given.get(index) ?? []), ...(pins.get(index) ?? [])])]));
     let values = first;
-    for (const table of document.querySelectorAll("table[data-term]")) {
+    for (const table of root.querySelectorAll("table[data-term]")) {
       const term = terms[table.dataset.term], columns = term.shape.at(-1), start = table.dataset.place * term.shape.at(-2) * columns;
       if (term.kind === "tokens") continue;
       [...table.tBodies[0].rows].forEach((row, r) => [...row.cells].filter(cell => cell.matches("td:not(.more)")).forEach((cell, c) => {
@@ -103,7 +108,7 @@
       return Number.isFinite(x) ? (Number(x.toFixed(3)) + 0).toFixed(Math.max(before, needed)).replace("-", "−") : plain(x);
     }
     function repaint() {
-      values = compute(terms, pins);
+      values = compute(terms, allPins());
       let count = 0;
       pins.forEach(of => { count += of.size; });
       for (const one of cells) {
@@ -117,7 +122,7 @@
         one.cell.classList.toggle("changed", !isSame);
       }
       sections.forEach((section, i) => links[i].classList.toggle("changed", Boolean(section.querySelector("td.changed"))));
-      document.body.classList.toggle("is-edited", count > 0);
+      root.classList.toggle("is-edited", Boolean(root.querySelector("td.changed")));
       $("reset").disabled = !count;
       const data = $("changes").dataset;
       $("changes").textContent = count ? (count === 1 ? data.one : data.many.replace("{0}", count)) : "";
@@ -178,13 +183,15 @@
       event.preventDefault();
     });
     $("reset").onclick = () => { pins.clear(); steps.querySelectorAll("td input").forEach(input => input.parentNode.replaceChildren()); repaint(); };
-    document.querySelectorAll(".editing").forEach(part => { part.hidden = false; });
+    root.querySelectorAll(".editing").forEach(part => { part.hidden = false; });
     repaint();
+    return { terms, given, repaint, values: () => values };
   }
-  if (steps.dataset.program) edit(JSON.parse(steps.dataset.program));
-
-  current = Math.min(sections.length - 1, Math.max(0, fromHash()));
+  setFormulas(root);
+  const editor = steps.dataset.program ? edit(JSON.parse(steps.dataset.program)) : null;
+  if (isPage) current = Math.min(sections.length - 1, Math.max(0, fromHash()));
   $("controls").hidden = $("hint").hidden = false;
   paint();
-  document.documentElement.dataset.ready = "";
-})();
+  if (isPage) document.documentElement.dataset.ready = "";
+  return { go, sections, editor };
+}

@@ -57,12 +57,14 @@ function mathOf(formula) {
   }
   return make("math", sum());
 }
-for (const line of document.querySelectorAll(".formula")) { // equations side by side, or below each other on a phone
-  let depth = 0;
-  const parts = [""];
-  for (const letter of line.dataset.formula) {
-    depth += (letter === "(") - (letter === ")");
-    if (letter === "," && !depth) parts.push(""); else parts[parts.length - 1] += letter;
+function setFormulas(root) {
+  for (const line of root.querySelectorAll(".formula")) { // equations side by side, or below each other on a phone
+    let depth = 0;
+    const parts = [""];
+    for (const letter of line.dataset.formula) {
+      depth += (letter === "(") - (letter === ")");
+      if (letter === "," && !depth) parts.push(""); else parts[parts.length - 1] += letter;
+    }
+    line.replaceChildren(...parts.flatMap((part, i) => [...(i ? [", "] : []), mathOf(part)]));
   }
-  line.replaceChildren(...parts.flatMap((part, i) => [...(i ? [", "] : []), mathOf(part)]));
 }

@@ -35,7 +35,10 @@ _TRANSFORMER = (
 def _experiment(name: str) -> Experiment:
     """Make the experiment of a module from its texts and its function `run`."""
     module = import_module(f"{__name__}.{name}")
-    texts = {key: module.TEXTS[key] for key in ("title", "claim", "method", "caveats")}
+    texts = {
+        key: module.TEXTS[key]
+        for key in ("title", "claim", "scope", "method", "caveats")
+    }
     return Experiment(
         name.replace("_", "-"),
         source=module.TEXTS["source"].en,

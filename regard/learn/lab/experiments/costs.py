@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.costs import Cost, Sizes, measure
@@ -47,8 +48,14 @@ def run(bench: Bench) -> Findings:
     """Count and measure one layer of each kind, at lengths from n / 4 to 4 n."""
     sizes = LARGE if bench.full else SMALL
     min_seconds = 0.2 if bench.full else 0.03
-    measured = measure(sizes, min_seconds=min_seconds, progress=bench.say)
-    costs = {cost.name: cost for cost in measured}
+    measured = bench.record(
+        "costs",
+        lambda: [
+            asdict(cost)
+            for cost in measure(sizes, min_seconds=min_seconds, progress=bench.say)
+        ],
+    )
+    costs = {cost.name: cost for cost in (Cost(**values) for values in measured)}
 
     attention = costs["self-attention"]
     recurrent = costs["recurrent"]
@@ -73,8 +80,8 @@ def run(bench: Bench) -> Findings:
     speed_dots = Dots(TEXTS["parts.quick_of"], (speedup,))
     memory_dots = Dots(TEXTS["parts.memory_of"], (memory_ratio,))
     parts = (
-        beyond(speed_dots, 1, TEXTS["parts.quick"], digits=1),
-        beyond(memory_dots, 1, TEXTS["parts.memory"], digits=1),
+        beyond(speed_dots, 1, TEXTS["parts.quick"], digits=1, change="timed"),
+        beyond(memory_dots, 1, TEXTS["parts.memory"], digits=1, change="computed"),
     )
     return Findings(
         Verdict(parts, text),

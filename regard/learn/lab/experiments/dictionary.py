@@ -56,14 +56,21 @@ def run(bench: Bench) -> Findings:
     recipe = {**transformer(), "tokenizer": {"size": 3000}}
     names = {"transformer": "Transformer"}
     bench.sweep({"transformer": recipe}, names, PLAN, lambda _: {})
-    tables = (_learning_table(learnt), _neighbour_table(bench.own("transformer")[0]))
+    near = bench.record("neighbours", lambda: neighbours(bench.own("transformer")[0]))
+    tables = (_learning_table(learnt), _neighbour_table(near))
 
     text = TEXTS["verdict"].fill(
         gradient=gradient, hard=hard[-1], first=soft[0], last=soft[-1], value=value
     )
     parts = (
-        beyond(_error_left("hard", hard), 0.99, TEXTS["parts.hard"]),
-        beyond(_error_left("soft", soft), 0.1, TEXTS["parts.soft"], is_above=False),
+        beyond(_error_left("hard", hard), 0.99, TEXTS["parts.hard"], change="computed"),
+        beyond(
+            _error_left("soft", soft),
+            0.1,
+            TEXTS["parts.soft"],
+            is_above=False,
+            change="computed",
+        ),
     )
     curves = []
     for name, (errors, _) in learnt.items():
@@ -93,11 +100,11 @@ def _learning_table(learnt: Mapping[str, tuple[list[float], float]]) -> Table:
     return Table(TEXTS["tables.learning"], columns, rows)
 
 
-def _neighbour_table(folder: Path) -> Table:
-    """Return the table of the nearest words of each word, by the model of a run."""
+def _neighbour_table(rows: Sequence[Sequence[str]]) -> Table:
+    """Return the table of the nearest words of each word."""
     ranks = (TEXTS["nearest"].fill(number=number) for number in range(1, NEAR + 1))
     columns = (TEXTS["columns.word"], *ranks)
-    return Table(TEXTS["tables.near"], columns, neighbours(folder))
+    return Table(TEXTS["tables.near"], columns, tuple(map(tuple, rows)))
 
 
 def learn(hard: bool) -> tuple[list[float], float]:

@@ -50,7 +50,13 @@ def run(bench: Bench) -> Findings:
     parts = (
         beyond(overlap, 0.5, TEXTS["parts.differ"], is_above=False),
         above(four, one, TEXTS["parts.helps"]),
-        beyond(cost_spread, 5.0, TEXTS["parts.cost"], is_above=False),
+        beyond(
+            cost_spread,
+            5.0,
+            TEXTS["parts.cost"],
+            is_above=False,
+            change="computed",
+        ),
     )
 
     head_sizes = {name: str(64 // count) for name, count in HEADS.items()}

@@ -72,8 +72,10 @@ def run(bench: Bench) -> Findings:
     gradient_gain = Dots(TEXTS["parts.gradient_of"], (scaled_gradient / gradient,))
     scaled, unscaled = sweep.dots("scaled_dot-64"), sweep.dots("dot-64")
     parts = (
-        beyond(variance_growth, 40, TEXTS["parts.variance"], digits=0),
-        beyond(gradient_gain, 2, TEXTS["parts.gradient"], digits=1),
+        beyond(
+            variance_growth, 40, TEXTS["parts.variance"], digits=0, change="computed"
+        ),
+        beyond(gradient_gain, 2, TEXTS["parts.gradient"], digits=1, change="computed"),
         above(scaled, unscaled, TEXTS["parts.training"]),
     )
 

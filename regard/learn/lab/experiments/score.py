@@ -40,10 +40,13 @@ def run(bench: Bench) -> Findings:
         )
         for name in NAMES
     ]
-    rounds = [
-        {kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds}
-        for _ in range(ROUNDS)
-    ]
+    rounds = bench.record(
+        "milliseconds",
+        lambda: [
+            {kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds}
+            for _ in range(ROUNDS)
+        ],
+    )
     milliseconds = {name: tuple(times[name] for times in rounds) for name in NAMES}
     cells = {name: f"{Dots('', values):2}" for name, values in milliseconds.items()}
     columns: Columns = {**QUALITY, LABELS["milliseconds"]: cells}

@@ -1,0 +1,339 @@
+"""Draw the still figures of the notes' pages: docs/images/notes/NAME.svg, and docs/images/ko/notes
+with Korean labels.
+
+`python docs/make_note_figures.py [NAME…]`. The sample and the small models that figures show are
+made in build/notes first, unless they are there; that takes half an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.cli import app
+from regard.common.bilingual import Language, words_by
+from regard.explain.explanation import explain
+from regard.learn import SoftDictionary, walkthrough_block
+from regard.models import select_device
+from regard.pipeline import load
+from regard.visualisation.colours import level
+from regard.visualisation.figure import MARGIN, Box, Group, Mark, make_figure
+from regard.visualisation.figure import Text as Line
+from regard.visualisation.fonts import measure
+from regard.visualisation.language import figures_in
+from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equations
+from regard.visualisation.player import layout_frames
+from regard.visualisation.rendering import draw_svg
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "images"
+WORK = ROOT / "build" / "notes"
+ENGLISH = "I go home"
+
+# Sizes in pixels.
+SIZE = 13.0
+CELL = 46.0  # width of a number
+WORD = 58.0  # width of a token
+ROW = 22.0
+GAP = 16.0
+WIDTH = 480.0  # an equation that is wider goes on below
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of a walkthrough of texts, by their keys; `heads`: how many heads are drawn."""
+
+    keys: tuple[str, ...]
+    texts: tuple[str, ...] = (ENGLISH,)
+    settings: tuple[tuple[str, Any], ...] = ()
+    heads: int = 1
+
+    def draw(self, language: Language) -> str:
+        """Return the steps as SVG, one below the other."""
+        block = walkthrough_block(*self.texts, **dict(self.settings))
+        steps = {step.key: step for step in block.steps}
+        numbers = {key: number for number, key in enumerate(steps, 1)}
+        marks = list[Mark]()
+        width = 0.0
+        y = MARGIN
+        for key in self.keys:
+            title = f"{numbers[key]}. {steps[key].title.by(language)}"
+            marks.append(Line(MARGIN, y + SIZE, title, 15.0))
+            y += 30.0
+            for sides in _equations(steps[key], self.heads):
+                part, right, y = _draw_equation(sides, y, language)
+                marks += part
+                width = max(width, right)
+        title = ", ".join(steps[key].title.by(language) for key in self.keys)
+        width = max(width, *(MARGIN + measure(m.text, m.size) for m in _lines(marks)))
+        texts = " → ".join(self.texts)
+        figure = make_figure(
+            width + MARGIN, y, [Group("steps", tuple(marks))], title, texts
+        )
+        return draw_svg(figure)
+
+
+Sides = Sequence[tuple[Term, NumberMatrix]]
+
+
+def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
+    return (m for m in marks if isinstance(m, Line) and m.x == MARGIN)
+
+
+def _equations(step: Step, heads: int) -> Iterator[Sides]:
+    """Yield the equations of a step, of each sentence those of the first heads."""
+    for equation in equations(step.terms):
+        label = equation.label.en
+        number = label.partition("head ")[2].partition(" ")[0]
+        if not number or int(number) <= heads:
+            yield equation.sides
+
+
+def _draw_equation(
+    sides: Sides, top: float, language: Language
+) -> tuple[list[Mark], float, float]:
+    """Draw matrices beside one another; return also the right edge and the top of what follows."""
+    marks = list[Mark]()
+    x = MARGIN
+    y = top
+    right = x
+    height = 0.0
+    for term, matrix in sides:
+        joint = term.operator
+        room = measure(joint, SIZE) + GAP if joint else 0.0
+        width, tall = _extent(term, matrix, language)
+        if x > MARGIN and x + room + width > WIDTH:
+            x = MARGIN
+            y += height
+            height = 0.0
+        middle = y + 2 * ROW + ROW * len(matrix.cells) / 2
+        marks.append(Line(x, middle + 4, joint, SIZE, "muted"))
+        marks += _draw_matrix(term, matrix, (x + room, y), language)
+        x += room + width + GAP
+        right = max(right, x)
+        height = max(height, tall)
+    return marks, right, y + height
+
+
+def _extent(
+    term: Term, matrix: NumberMatrix, language: Language
+) -> tuple[float, float]:
+    cell = WORD if term.kind == "tokens" else CELL
+    left = _label_width(matrix, language)
+    return left + cell * len(matrix.cells[0]), ROW * (len(matrix.cells) + 2) + GAP
+
+
+def _label_width(matrix: NumberMatrix, language: Language) -> float:
+    names = [words_by(name, language) for name in matrix.rows]
+    return max((measure(name, SIZE) + 8 for name in names), default=0.0)
+
+
+def _draw_matrix(
+    term: Term, matrix: NumberMatrix, corner: tuple[float, float], language: Language
+) -> Iterator[Mark]:
+    """Draw the name of a matrix, the labels of its columns and rows, and its numbers."""
+    x, y = corner
+    cell = WORD if term.kind == "tokens" else CELL
+    left = x + _label_width(matrix, language)
+    name = words_by(term.name, language)
+    label = matrix.label.by(language)
+    yield Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
+    for column, words in enumerate(matrix.columns):
+        text = words_by(words, language)
+        yield Line(left + cell * (column + 0.5), y + 34, text, 11.5, "muted", "middle")
+    for row, cells in enumerate(matrix.cells):
+        top = y + ROW * (row + 1.8)
+        if row < len(matrix.rows):
+            text = words_by(matrix.rows[row], language)
+            yield Line(left - 6, top + 15, text, SIZE, "muted", "end")
+        for column, number in enumerate(cells):
+            shade = "grid"
+            ink = "ink"
+            if term.kind == "weights":
+                depth = level(float(matrix.values[row][column]))
+                shade = f"w{depth}"
+                ink = f"v{depth}"
+            edge = left + cell * column
+            yield Box(edge + 1, top + 1, cell - 2, ROW - 2, shade)
+            if (row, column) in matrix.marked:
+                yield Box(edge, top, cell, ROW, "link", outline=2.0)
+            yield Line(edge + cell / 2, top + 15, number, 12.0, ink, "middle")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A figure that a command of `regard` draws; the runs that it names are trained first."""
+
+    line: str
+
+    def draw(self, language: Language) -> str:
+        """Return the SVG that the command writes."""
+        words = [NAMES.get(word, word) for word in shlex.split(self.line)]
+        _prepare(*words)
+        korean = ["--korean"] if language == "ko" else []
+        path = WORK / "drawn.svg"
+        app([*words, *korean, "--out", str(path)], standalone_mode=False)
+        return path.read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Scene of the player: the state of a model of `run` at one step of its translation."""
+
+    run: str
+    number: int  # of the scenes after the last word is read; negative: from the end
+
+    def draw(self, language: Language) -> str:
+        """Return the scene as SVG."""
+        _prepare(self.run)
+        translator = load(Path(self.run), select_device("cpu"))
+        with figures_in(language):
+            data = explain(translator, NAMES["TEXT"], attributions=False).data
+            frames = layout_frames(data)[data.encoding_steps :]
+            return draw_svg(frames[self.number])
+
+
+def _prepare(*words: str) -> None:
+    """Go to the folder of the runs, and train those that are named and not there."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    os.chdir(WORK)
+    for word in words:
+        if word.startswith("runs/") and not Path(word, "config.json").is_file():
+            _train(word)
+
+
+def _train(run: str) -> None:
+    """Run the commands of the page that make the sample and a run."""
+    page = (ROOT / "docs" / "notes.md").read_text(encoding="utf-8")
+    recipes = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for name, recipe in zip(("small.toml", "words.toml"), recipes, strict=True):
+        Path(name).write_text(recipe, encoding="utf-8")
+    text = re.sub(r" \\\n *", " ", page)
+    for line in re.findall(r"^    regard (.*)$", text, re.MULTILINE):
+        if line.endswith(f"--out {run}") or (
+            line.startswith("sample") and not Path("shapes").exists()
+        ):
+            app(shlex.split(line), standalone_mode=False)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Weights of a look-up in a dictionary of words; without similarities it is by equality."""
+
+    query: str
+    similarity: tuple[float, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    values: tuple[tuple[str, int], ...] = (("computer", 9), ("dog", 2), ("cat", 3))
+
+    def draw(self, _: Language) -> str:
+        """Return the bars, whose labels are the same in both languages."""
+        dictionary = SoftDictionary(dict(self.values))
+        if not self.similarity:
+            return dictionary.look_up(self.query)._repr_svg_()
+        alike = dict(zip(dictionary, self.similarity, strict=True))
+        answer = dictionary.look_up(
+            self.query, lambda key, _: alike[key], **dict(self.options)
+        )
+        return answer._repr_svg_()
+
+
+NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
+"""Short names of the pages in commands."""
+PAIR = ("나는 집에 간다", "I go home")
+TABLE = (0.1, 0.9, 0.7)
+MODEL = "show --view model --preset"
+GRID = (
+    'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
+    "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
+)
+FIGURES: dict[str, Command | Frame | Steps | Bars] = {
+    "rnn": Command(f"{MODEL} rnn"),
+    "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
+    "rnn-luong": Command(f"{MODEL} rnn-luong"),
+    "lstm": Command(
+        f"{MODEL} rnn-luong --set model.encoder.cell=lstm --set model.decoder.cell=lstm"
+    ),
+    "luong-dot": Command(f"{MODEL} luong-dot"),
+    "rnn-bahdanau": Command(f"{MODEL} rnn-bahdanau"),
+    "conv": Command(f"{MODEL} conv"),
+    "vit": Command(f"{MODEL} caption-transformer --set model.encoder.kind=vit"),
+    "transformer": Command(f"{MODEL} transformer-published"),
+    "captioner": Command(f"{MODEL} caption-rnn"),
+    "grid": Command(f"{MODEL} {GRID}"),
+    "mixed": Command(f"{MODEL} transformer-tiny --set model.decoder.kind=recurrent"),
+    "positions": Command("show --view positions --size 20 --position 20"),
+    "wave": Command("show --view positions --size 2"),
+    "warm-up": Command(
+        "show --view schedule --size 512 --warmup 4000 --updates 100000"
+    ),
+    "constant": Command(
+        "show --view schedule --schedule constant --warmup 0 --peak 0.001 --updates 20000"
+    ),
+    "dog": Bars("dog"),
+    "puppy": Bars("puppy", TABLE),
+    "puppy-softmax": Bars("puppy", TABLE, (("softmax", True),)),
+    "puppy-masked": Bars(
+        "puppy", TABLE, (("softmax", True), ("keep", [True, False, True]))
+    ),
+    "row": Bars(
+        "q",
+        (0.2, 0.1, 0.4, 0.3),
+        values=tuple((f"k{number}", number) for number in range(1, 5)),
+    ),
+    "projections": Steps(("self.Q", "self.K", "self.V"), heads=0),
+    "scores": Steps(("self.scores", "self.weights")),
+    "context": Steps(("self.context", "self.output")),
+    "unprojected": Steps(
+        ("self.scores", "self.weights"), settings=(("unprojected", True),)
+    ),
+    "sum": Steps(("sum",)),
+    "add-and-norm": Steps(("self.add", "self.norm")),
+    "feed-forward": Steps(("feedforward.hidden", "feedforward.output")),
+    "heads": Steps(("self.Q",), settings=(("size", 8), ("heads", 4)), heads=4),
+    "two-heads": Steps(("self.weights", "self.output"), heads=2),
+    "causal": Steps(("self.mask", "self.weights"), settings=(("causal", True),)),
+    "mask": Steps(("self.mask",), PAIR[:1], (("causal", True),)),
+    "batch": Steps(("self.mask", "self.weights"), settings=(("batch", ("I go",)),)),
+    "shifted": Steps(("tokens",), PAIR),
+    "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR, heads=0),
+    "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
+    "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
+    "rnn-steps": Frame("runs/rnn", 0),
+    "luong-steps": Frame("runs/luong", -1),
+    "bahdanau-steps": Frame("runs/bahdanau", 2),
+    "luong-heat-map": Command("show runs/luong TEXT"),
+    "first-heat-map": Command("show runs/first TEXT"),
+    "score-map": Command("show runs/luong TEXT --view score"),
+    "luong-curve": Command("show runs/luong --view curve"),
+    "plain-curve": Command("show runs/first --with runs/plain --view curve"),
+    "residual": Command("show runs/first TEXT --view residual"),
+    "reading": Command(
+        "show runs/first TEXT --view heads --attention encoder --word 먹고"
+    ),
+}
+
+
+def main(names: Sequence[str]) -> None:
+    """Draw the figures of these names, all if none is given; bars are the same in both languages."""
+    if unknown := [name for name in names if name not in FIGURES]:
+        sys.exit(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}")
+    for folder in (IMAGES / "notes", IMAGES / "ko" / "notes"):
+        folder.mkdir(exist_ok=True)
+    for name in names or FIGURES:
+        figure = FIGURES[name]
+        (IMAGES / "notes" / f"{name}.svg").write_text(
+            figure.draw("en"), encoding="utf-8"
+        )
+        if not isinstance(figure, Bars):
+            korean = IMAGES / "ko" / "notes" / f"{name}.svg"
+            korean.write_text(figure.draw("ko"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,81 @@
+"""Board of the sixty trainings of the lab's experiment `failures`, from its results in the
+package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import resources
+from typing import Any
+
+from regard.common.bilingual import Language
+from regard.learn.lab.experiments import failures
+from regard.visualisation.colours import level
+from regard.visualisation.figure import (
+    MARGIN,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Text,
+    make_figure,
+)
+
+LEFT, CELL, ROW = 150.0, 62.0, 30.0
+SIZE = 13.0
+STARTS = ("warm", "cold")
+
+
+def make() -> dict[str, Any]:
+    """Return the runs, and the words for norms, starts and rates."""
+    path = resources.files("regard.learn.lab").joinpath("results/failures.json")
+    results = json.loads(path.read_text(encoding="utf-8"))
+    runs = []
+    for run in results["runs"]:
+        norm, _, start = run["arm"].rpartition("-")
+        kept = {key: run[key] for key in ("rate", "seed", "valid", "seconds")}
+        runs.append({"norm": norm, "start": start, **kept})
+    scores = [run["valid"] for run in runs]
+    return {
+        "norms": {key: asdict(words) for key, words in failures.NORMS.items()},
+        "starts": {key: asdict(failures.TEXTS[key]) for key in STARTS},
+        "rates": sorted({run["rate"] for run in runs}),
+        "updates": failures.PLAN.updates,
+        "warmup": failures.PLAN.updates // 4,
+        "learns": failures.SHARE * max(scores),
+        "best": max(scores),
+        "runs": runs,
+    }
+
+
+def still(data: dict[str, Any], language: Language) -> Figure:
+    """Draw the board: a field for each training, darker for a higher chrF."""
+    title = failures.TEXTS["title"].by(language)
+    groups = []
+    top = MARGIN
+    for start in STARTS:
+        groups.append(Group(start, tuple(_fields(data, start, top, language))))
+        top += (2 + len(data["norms"])) * ROW
+    width = LEFT + CELL * len(data["rates"]) + MARGIN
+    return make_figure(width, top, groups, title, title)
+
+
+def _fields(
+    data: dict[str, Any], start: str, top: float, language: Language
+) -> Iterator[Mark]:
+    yield Text(MARGIN, top + 20, data["starts"][start][language], SIZE)
+    for column, rate in enumerate(data["rates"]):
+        x = LEFT + (column + 0.5) * CELL
+        yield Text(x, top + 20, f"{rate:g}", SIZE, "muted", "middle")
+    for row, (norm, words) in enumerate(data["norms"].items(), 1):
+        y = top + row * ROW
+        yield Text(MARGIN, y + 20, words[language], SIZE)
+        for run in data["runs"]:
+            if (run["norm"], run["start"]) == (norm, start):
+                x = LEFT + data["rates"].index(run["rate"]) * CELL
+                shade = level(run["valid"], data["best"])
+                yield Box(x, y, CELL - 2, ROW - 2, f"w{shade}")
+                text = f"{run['valid']:.1f}"
+                yield Text(x + CELL / 2, y + 20, text, SIZE, f"v{shade}", "middle")

@@ -1,0 +1,108 @@
+"""Data and still of the figure `dictionary`: the dictionary of note 001, its keys as vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from regard.common.bilingual import Language, Text
+from regard.learn import Answer, SoftDictionary
+from regard.visualisation.figure import Box, Figure, Group, Mark, Polyline, make_figure
+from regard.visualisation.figure import Text as Label
+
+ENTRIES = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
+KEYS = {"computer": (0.1, 0.9), "dog": (0.9, 0.3), "cat": (0.7, -0.5)}
+"""Vectors whose products with the query are the similarities of the note: 0.1, 0.9 and 0.7."""
+QUERY = "puppy", (1.0, 0.0)
+HINTS = Text("the query, and the keys with their values", "쿼리와 키(괄호 안은 값)")
+WEIGHTS = Text("similarity · weight", "유사도 · 가중치")
+ANSWER = Text("answer", "답")
+UNIT = 118.0
+"""Pixels of a length of 1."""
+
+
+def look_up(query: torch.Tensor, rule: str, temperature: float = 1.0) -> Answer:
+    """Look a vector up: by "equal", by "shares" of the sum, or by "softmax"."""
+    keys = torch.tensor(list(KEYS.values()), dtype=torch.float64)
+    values = torch.tensor(list(ENTRIES.values()), dtype=torch.float64)
+    dictionary = SoftDictionary(keys, values, names=list(ENTRIES))
+    if rule == "equal":
+        return dictionary.look_up(
+            query, lambda key, query: torch.equal(key, query), softmax=False
+        )
+    if rule == "shares":
+        return dictionary.look_up(query, lambda key, query: key @ query)
+    return dictionary.look_up(
+        query, lambda key, query: key @ query / temperature, softmax=True
+    )
+
+
+def make() -> dict[str, Any]:
+    """Return the dictionary, the query, and the answer of the note."""
+    name, vector = QUERY
+    answer = look_up(torch.tensor(vector, dtype=torch.float64), "shares")
+    return {
+        "names": list(ENTRIES),
+        "keys": [list(key) for key in KEYS.values()],
+        "values": list(ENTRIES.values()),
+        "query": {"name": name, "vector": list(vector)},
+        "scores": [round(float(score), 6) for score in answer.scores],
+        "weights": [round(float(weight), 6) for weight in answer.weights],
+        "answer": round(float(answer.value), 6),
+    }
+
+
+def still(data: dict[str, Any], language: Language) -> Figure:
+    """Draw the plane with the query and the keys, and beside it the weights."""
+    plane: list[Mark] = []
+    centre = (150.0, 150.0)
+    for end in ((-1.15, 0.0), (1.15, 0.0), (0.0, -1.15), (0.0, 1.15)):
+        plane.append(Polyline((centre, _pixel(end, centre)), "grid", 1))
+    rows: list[Mark] = [
+        Label(330, 44, WEIGHTS.by(language), 13, "muted"),
+    ]
+    entries = zip(data["names"], data["keys"], data["values"], strict=True)
+    for number, (name, key, value) in enumerate(entries):
+        x, y = _pixel(key, centre)
+        paint = f"s{(0, 2, 3)[number]}"
+        plane += [
+            Polyline((centre, (x, y)), paint, 1.5),
+            Polyline(_disc((x, y), 6), paint),
+            Label(x + 10, y + 5, f"{name} ({value:g})", 13, paint),
+        ]
+        weight = data["weights"][number]
+        top = 62.0 + 52 * number
+        share = f"{data['scores'][number]:.1f} · {weight:.3f}"
+        rows += [
+            Label(330, top + 12, f"{name}  {share}", 13),
+            Box(330, top + 20, 200, 12, "grid"),
+            Box(330, top + 20, 200 * weight, 12, paint),
+        ]
+    query = _pixel(data["query"]["vector"], centre)
+    plane += [
+        Polyline(_disc(query, 8), "link"),
+        Label(query[0] - 4, query[1] + 24, data["query"]["name"], 13, "ink", "middle"),
+    ]
+    terms = zip(data["weights"], data["values"], strict=True)
+    mean = " + ".join(f"{weight:.3f}·{value:g}" for weight, value in terms)
+    total = f"{ANSWER.by(language)} = {mean} = {data['answer']:.4f}"
+    rows.append(Label(18, 318, total, 14))
+    title = HINTS.by(language)
+    groups = (Group("plane", tuple(plane)), Group("weights", tuple(rows)))
+    return make_figure(580, 336, groups, title, total)
+
+
+def _pixel(point: Any, centre: tuple[float, float]) -> tuple[float, float]:
+    return centre[0] + UNIT * point[0], centre[1] - UNIT * point[1]
+
+
+def _disc(
+    centre: tuple[float, float], radius: float
+) -> tuple[tuple[float, float], ...]:
+    turns = (math.tau * step / 24 for step in range(24))
+    return tuple(
+        (centre[0] + radius * math.cos(turn), centre[1] + radius * math.sin(turn))
+        for turn in turns
+    )

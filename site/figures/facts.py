@@ -1,0 +1,106 @@
+"""Facts of trainings: what the pages state of small models, with its value in each of three
+trainings, and which of these it is true of.
+
+No fact is about a head by its number, since the number is where training happened to begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import trainings
+from figures import three_trainings
+
+import regard
+from regard.evaluation.aer import read_all
+from regard.pipeline import FolderTranslator
+
+SENTENCE = "나는 빵을 먹고 있었다"
+TRANSLATION = "I was eating bread"
+A_LITTLE = 0.1
+"""Least weight that counts as "a little"."""
+ALIGNED = {"I": "나는", "was": "있었다", "bread": "빵을"}
+"""Words of the translation, and the source word that note 000 says has most of their weight."""
+PAIRS = {
+    "build": ("didn't", "build", "house", "yesterday"),
+    "she": ("Minji", "cries,"),
+    "eat": ("I", "eat", "tonight"),
+}
+"""Words of the sentences of `three-trainings`, and words that a head may attend to most."""
+
+
+def make() -> dict[str, Any]:
+    """Return the facts by name."""
+    return {**_of_heads(), **_of_translations()}
+
+
+def fact(
+    values: Sequence[float], holds: Sequence[bool], digits: int = 2, unit: str = ""
+) -> dict[str, Any]:
+    """Return the values of a statement in all trainings, and which trainings it is true of."""
+    return {
+        "values": [round(float(value), digits) for value in values],
+        "holds": [bool(one) for one in holds],
+        "digits": digits,
+        "unit": unit,
+    }
+
+
+def _of_heads() -> dict[str, Any]:
+    """Return facts WORD-reads-WORD: some head of the second layer of the encoder attends most to
+    the word, and the largest weight of such heads; and WORD-misses-WORD: none does, and the
+    largest weight of a head.
+    """
+    facts = {}
+    for sentence in three_trainings.make()["sentences"]:
+        words = sentence["words"]
+        word = words[sentence["word"]]
+        for other in PAIRS[word]:
+            place = words.index(other)
+            values, holds = [], []
+            for layers in sentence["weights"]:
+                heads = np.array(layers[three_trainings.LAYER])[:, sentence["word"]]
+                reading = heads[heads.argmax(1) == place]
+                values.append((reading if len(reading) else heads)[:, place].max())
+                holds.append(len(reading) > 0)
+            plain = other.strip(",").replace("'", "")
+            facts[f"{word}-reads-{plain}"] = fact(values, holds)
+            facts[f"{word}-misses-{plain}"] = fact(values, [not one for one in holds])
+    return facts
+
+
+def _of_translations() -> dict[str, Any]:
+    """Return facts of how the words of the notes' sentence are aligned: the mean of the heads of
+    the last layer.
+    """
+    rows = [_weights(translator) for translator in _translators("first")]
+    facts = {}
+    for word, other in ALIGNED.items():
+        values = [weights[word][other] for weights in rows]
+        holds = [
+            max(weights[word], key=weights[word].__getitem__) == other
+            for weights in rows
+        ]
+        facts[f"{word.lower()}-aligned"] = fact(values, holds)
+    for name, word, other in (("eating", "was", "먹고"), ("subject", "was", "나는")):
+        values = [weights[word][other] for weights in rows]
+        facts[f"was-little-{name}"] = fact(values, [w >= A_LITTLE for w in values])
+        facts[f"was-hardly-{name}"] = fact(values, [w < A_LITTLE for w in values])
+    return facts
+
+
+def _weights(translator: FolderTranslator) -> dict[str, dict[str, float]]:
+    """Return the weight of each source word for each word of the translation, which is forced."""
+    (readings,) = read_all(translator, [SENTENCE], [TRANSLATION])
+    matrix = readings.words(readings.layers("cross")[-1]).weights
+    sources = SENTENCE.split()
+    return {
+        word: dict(zip(sources, map(float, row), strict=True))
+        for word, row in zip(TRANSLATION.split(), matrix, strict=True)
+    }
+
+
+def _translators(recipe: str) -> list[FolderTranslator]:
+    return [regard.load(trainings.trained(recipe, seed)) for seed in trainings.SEEDS]

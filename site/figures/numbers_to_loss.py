@@ -1,0 +1,163 @@
+"""Data and still of the figure `numbers-to-loss`: a small decoder from its tokens to the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from regard.common.bilingual import Language, Text
+from regard.learn import BlockWalkthrough, walkthrough_block
+from regard.learn.lessons.random_weights import random_tenths
+from regard.visualisation.figure import (
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Polyline,
+    arrow,
+    make_figure,
+)
+from regard.visualisation.figure import Text as Label
+from regard.visualisation.steps_page import render_steps_body
+
+SOURCE = "나는 집에 간다"
+TARGET = "I go home"
+SIZE = 4
+NORMS = ("post", "pre")
+LABELS = {
+    "source": Text("encoder", "인코더"),
+    "input": Text("embedding + position", "임베딩 + 위치"),
+    "self": Text("masked self-attention", "마스크 셀프 어텐션"),
+    "cross": Text("cross-attention", "크로스 어텐션"),
+    "feedforward": Text("feed-forward", "피드포워드"),
+    "add": Text("add", "더하기"),
+    "add & norm": Text("add & norm", "더하고 정규화"),
+    "norm": Text("layer norm", "층 정규화"),
+    "logits": Text("linear", "출력층"),
+    "probabilities": Text("softmax", "소프트맥스"),
+    "loss": Text("loss", "손실"),
+}
+SUBLAYERS = {"self", "cross", "feedforward"}
+TITLE = Text("A decoder, from its tokens to the loss", "토큰에서 손실까지, 디코더")
+COLUMNS = (
+    (Text("token read → right token", "읽는 토큰 → 정답"), 310, "start"),
+    (Text("p", "p"), 500, "end"),
+    (Text("−ln p", "−ln p"), 570, "end"),
+)
+TOTAL = Text("mean", "평균")
+
+
+def block(norm: str) -> BlockWalkthrough:
+    """Walk through the decoder with the layer norm after the sublayers (post) or before (pre)."""
+    return walkthrough_block(SOURCE, TARGET, size=SIZE, heads=1, norm=norm)
+
+
+def stage_of(key: str) -> str:
+    """Return the part of the diagram that a step belongs to."""
+    part, _, step = key.rpartition(".")
+    if step in ("add", "norm"):
+        return step
+    if part == "prediction":
+        return step
+    return part or ("source" if step == "source" else "input")
+
+
+def stages(keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the parts of the diagram from the bottom up: a label, the keys of the steps, and the
+    number of parts that a residual connection goes around.
+    """
+    parts: list[dict[str, Any]] = []
+    is_post = keys[keys.index("self.add") + 1] == "self.norm"
+    for name, group in groupby(keys, stage_of):
+        if is_post and name == "norm" and parts[-1]["name"] == "add":
+            parts[-1]["keys"] += group
+            parts[-1] |= _label("add & norm")
+            continue
+        around = 0
+        if name == "add":
+            around = 1 if is_post else 2
+        parts.append({"keys": list(group), "around": around} | _label(name))
+    return parts
+
+
+def _label(name: str) -> dict[str, str]:
+    label = LABELS[name]
+    return {"name": name, "en": label.en, "ko": label.ko}
+
+
+def make() -> dict[str, Any]:
+    """Return the steps of both decoders as HTML, their diagrams, and the embeddings of all
+    tokens.
+    """
+    norms = {}
+    for norm in NORMS:
+        walk = block(norm)
+        norms[norm] = {
+            "stages": stages([step.key for step in walk.steps]),
+            "html": {
+                language: render_steps_body(walk.steps, False, language)
+                for language in ("en", "ko")
+            },
+        }
+    term = block("post")["prediction.probabilities"].terms[-1]
+    losses = block("post")["prediction.loss"]
+    rows = losses.terms[0].values[0].tolist()
+    embeddings = {
+        name: [round(x, 1) for x in random_tenths((SIZE,), 0, name).tolist()]
+        for name in term.columns[0]
+    }
+    return {
+        "read": ["<s>", *TARGET.split()],
+        "right": [*TARGET.split(), "</s>"],
+        "embeddings": embeddings,
+        "losses": [[round(x, 6) for x in row] for row in rows],
+        "mean": round(float(losses.terms[-1].values[0, 0, 2]), 6),
+        "norms": norms,
+    }
+
+
+def still(data: dict[str, Any], language: Language) -> Figure:
+    """Draw the diagram, and beside it the loss of each token."""
+    diagram: list[Mark] = []
+    parts = [
+        part for part in data["norms"]["post"]["stages"] if part["name"] != "source"
+    ]
+    height = 40.0 + 38 * len(parts)
+    tops = [height - 48 - 38 * number for number in range(len(parts))]
+    for number, (part, top) in enumerate(zip(parts, tops, strict=True)):
+        diagram += [
+            Box(80, top, 180, 28, "w30" if part["name"] in SUBLAYERS else "grid"),
+            Label(170, top + 19, part[language], 13, "ink", "middle"),
+        ]
+        if number:
+            diagram += arrow((170, tops[number - 1]), (170, top + 28), "ink")
+        if part["name"] == "cross":
+            diagram += [
+                Box(10, top, 54, 28, "w8"),
+                Label(37, top + 19, LABELS["source"].by(language), 12, "ink", "middle"),
+                *arrow((64, top + 14), (80, top + 14), "ink"),
+            ]
+        if part["around"]:
+            below = tops[number - part["around"] - 1]
+            corner = ((260, below + 8), (276, below + 8), (276, top + 18))
+            diagram.append(Polyline(corner, "muted", 1))
+            diagram += arrow((276, top + 18), (260, top + 18), "muted")
+    rows: list[Mark] = [
+        Label(x, 60, text.by(language), 13, "muted", anchor)
+        for text, x, anchor in COLUMNS
+    ]
+    tokens = zip(data["read"], data["right"], data["losses"], strict=True)
+    for number, (read, right, (probability, loss)) in enumerate(tokens):
+        y = 90.0 + 26 * number
+        rows.append(Label(310, y, f"{read} → {right}", 14))
+        for x, value in ((500, probability), (570, loss)):
+            rows.append(Label(x, y, f"{value:.3f}", 14, "ink", "end"))
+    total = f"{TOTAL.by(language)}: {data['mean']:.3f}"
+    y = 100.0 + 26 * len(data["read"])
+    rows += [
+        Label(310, y, TOTAL.by(language), 14),
+        Label(570, y, f"{data['mean']:.3f}", 14, "ink", "end"),
+    ]
+    groups = (Group("diagram", tuple(diagram)), Group("loss", tuple(rows)))
+    return make_figure(620, height, groups, TITLE.by(language), total)

@@ -1,0 +1,175 @@
+// Two recurrent models that translate what is typed, in this page: one hands over its last states alone, one attends to all of them.
+import { explanationData } from "../../regard/visualisation/assets/explanation_data.js";
+import { mechanism } from "../../regard/visualisation/assets/mechanism.js";
+import { element, shadeOf } from "./parts.js";
+
+const WORDS = {
+  en: {
+    type: "Type a Korean sentence", loading: "Loading the models …", reference: "Reference: ", play: "Play", pause: "Pause", back: "Step back", forth: "Step forward", step: "Step",
+    without: "Without attention: one vector for the whole sentence", with: "With attention: another context for each word",
+    empty: "Type a sentence, or choose one above.", wrong: "A word that the reference lacks is underlined.",
+    unknown: (words) => `The models have never read: ${words}. A word-level model has no other way to read it.`,
+    long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: (most) => `The figure draws one sentence, of up to ${most} words.`,
+  },
+  ko: {
+    type: "한국어 문장을 입력하세요", loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
+    without: "어텐션 없음: 문장 전체가 벡터 하나", with: "어텐션 있음: 단어마다 다른 컨텍스트",
+    empty: "문장을 입력하거나 위에서 고르세요.", wrong: "정답에 없는 단어에는 밑줄이 있습니다.",
+    unknown: (words) => `모델이 배우지 않은 단어가 있습니다: ${words}. 단어 단위 모델은 이런 단어를 읽을 수 없습니다.`,
+    long: (most) => `모델은 ${most}단어까지의 문장으로 학습했습니다.`, parts: (most) => `그림은 ${most}단어까지의 한 문장만 그립니다.`,
+  },
+};
+const NAMES = ["without", "with"];
+const STEP_MS = 700, IDLE_MS = 900, UNKNOWN = "<unk>", MOST_CHARACTERS = 200, LONG = 20; // LONG: characters of a word that a message repeats
+const { LABELS } = mechanism;
+
+/** Colours of a diagram by the page's variables, so that they follow its theme: weights, and signed numbers around 50. */
+const shaded = (kind, n) => `var(--${kind}${5 * Math.round(n / 5)})`;
+const SHADES = {
+  scale: Array.from({ length: 101 }, (_, n) => shaded("w", n)),
+  signed: Array.from({ length: 101 }, (_, n) => shaded(n < 50 ? "n" : "p", Math.abs(2 * n - 100))),
+};
+
+const script = (url) => new Promise((done, failed) => {
+  document.head.append(Object.assign(document.createElement("script"), { src: url, onload: done, onerror: () => failed(new Error(url)) }));
+});
+
+const isDisk = globalThis.location?.protocol === "file:"; // where nothing can be fetched, and scripts hold files as text
+
+async function fetched(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: ${response.status}`);
+  return response;
+}
+
+const unpacked = (blob) => new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+const unpackedText = (text) => unpacked(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]));
+
+/** Load the library and its WebAssembly, which the start page has as well. */
+async function library(folder) {
+  await Promise.all([window.regard || script(new URL("regard.js", folder)), isDisk && script(new URL("files.js", folder))]);
+  return WebAssembly.compile(await (isDisk ? unpackedText(window.regardFiles["regard.wasm"]) : (await fetched(new URL("regard.wasm", folder))).arrayBuffer()));
+}
+
+/** Load the runtime files of both models. */
+async function models(folder) {
+  if (isDisk) await script(new URL("two-models.files.js", folder));
+  return Promise.all(NAMES.map(async (name) => {
+    const file = `two-models.${name}.gz`;
+    return isDisk ? unpackedText(window.livingFiles[file]) : unpacked(await (await fetched(new URL(file, folder))).blob());
+  }));
+}
+
+export async function draw(root, data, language) {
+  const words = WORDS[language];
+  const message = element("p", { role: "status", class: "note" }, words.loading);
+  const input = element("input", { type: "text", lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
+  const chips = data.examples.map(({ text }) => element("button", { type: "button", lang: "ko", click: () => { input.value = text; typed(); } }, text));
+  const reference = element("p", { class: "reference", lang: "en" });
+  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), source: element("p", { class: "source", lang: "ko" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
+  const panes = sides.map(({ name, output, source, diagram, status }) => element("section", { "aria-label": words[name] }, element("p", { class: "which" }, words[name]), output, source, diagram, status));
+  const range = element("input", { type: "range", min: 0, value: 0, "aria-label": words.step, input: () => { stop(); go(Number(range.value)); } });
+  const player = element("button", { type: "button", class: "play", click: () => (timer ? stop() : play()) }, words.play);
+  const steps = element("div", { class: "steps" },
+    element("button", { type: "button", "aria-label": words.back, click: () => { stop(); go(current - 1); } }, "◀"), player,
+    element("button", { type: "button", "aria-label": words.forth, click: () => { stop(); go(current + 1); } }, "▶"), range);
+  root.append(element("label", { class: "typing" }, words.type, input), element("div", { class: "chips" }, ...chips), message, reference, steps, element("div", { class: "pair" }, ...panes));
+  let current = 0, timer = null, idle = null;
+
+  const { folder } = root.dataset, [wasm, files] = await Promise.all([library(new URL("../translator/", folder)), models(folder)]);
+  await Promise.all(sides.map(async (side, number) => { side.translator = await window.regard.load({ model: files[number], wasm }); }));
+  input.value = data.examples[0].text;
+  translate();
+  go(readSteps() + 2);
+  new ResizeObserver(() => go(current)).observe(panes[0]);
+
+  function typed() {
+    stop();
+    clearTimeout(idle);
+    translate();
+    go(readSteps() - 1);
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) idle = setTimeout(play, IDLE_MS);
+  }
+
+  function translate() {
+    const text = input.value.trim();
+    const example = data.examples.find((one) => one.text === text);
+    const known = example && new Set(example.reference.split(" "));
+    reference.textContent = example ? words.reference + example.reference : "";
+    for (const side of sides) {
+      const [translation] = text ? side.translator.translate(text, { beam: 1, nbest: 1, attention: "cross", states: true, trace: true }) : [];
+      side.data = translation ? explanationData.explanation(translation, translation, { languages: ["ko", "en"] }) : null;
+      const output = translation ? translation.text.split(" ") : [];
+      side.output.replaceChildren(...output.flatMap((word) => [known && !known.has(word) ? element("mark", {}, word) : word, " "]));
+      side.tokens = translation?.sourceTokens ?? [];
+    }
+    message.textContent = remark(text, example);
+  }
+
+  function remark(text, example) {
+    if (!text) return words.empty;
+    if (!sides.every((side) => side.data)) return words.parts(data.longest);
+    const typedWords = text.split(/\s+/), unread = typedWords.filter((_, place) => sides[0].tokens[place] === UNKNOWN);
+    if (unread.length) return words.unknown(unread.map((word) => (word.length > LONG ? `${word.slice(0, LONG)}…` : word)).join(", "));
+    if (typedWords.length > data.longest) return words.long(data.longest);
+    return example ? words.wrong : "";
+  }
+
+  function readSteps() { return sides[0].data ? sides[0].data.states.tokens.length : 0; }
+  function lastStep() { return Math.max(0, ...sides.map((side) => (side.data ? readSteps() + side.data.steps.length - 1 : 0))); }
+
+  function go(step) {
+    current = Math.max(0, Math.min(lastStep(), step));
+    range.max = lastStep();
+    range.value = current;
+    range.setAttribute("aria-valuetext", `${current + 1} / ${lastStep() + 1}`);
+    for (const side of sides) show(side, current, language);
+  }
+
+  function play() {
+    if (current === lastStep()) go(0);
+    player.textContent = words.pause;
+    timer = setInterval(() => (current === lastStep() ? stop() : go(current + 1)), STEP_MS);
+  }
+
+  function stop() {
+    clearInterval(timer);
+    clearTimeout(idle);
+    timer = null;
+    player.textContent = words.play;
+  }
+}
+
+/** Draw a step of one model: tokens that are read, then tokens that are written; a model that is done keeps its last step. */
+function show({ data, source, diagram, status }, step, language) {
+  if (!data) {
+    for (const part of [source, diagram, status]) part.replaceChildren();
+    return;
+  }
+  const labels = LABELS[language], S = data.states.tokens.length, t = step < S ? null : Math.min(step - S, data.steps.length - 1), e = Math.min(step, S - 1);
+  const layer = data.layers.find(({ role }) => role === "cross");
+  const weightsAt = layer && ((row) => Array.from({ length: layer.shape[2] + 1 }, (_, column) => layer.get(0, row, column)));
+  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true, isOfStep: true };
+  status.textContent = view.status = describe(view, e, t);
+  source.replaceChildren(...attended(view, e, t));
+  mechanism.draw(diagram, view, e, t);
+}
+
+/** All words of the source, of which the diagram may draw only some: those that are being read, and later the weights of the step. */
+function attended({ data, weightsAt }, e, t) {
+  const { words, tokens } = data.states, read = t === null ? [words[e], words[tokens.length - 1 - e]] : [], weights = t === null ? [] : weightsAt?.(t) ?? [];
+  return data.source.flatMap((word, place) => [element("span", { class: [shadeOf(weights[place] ?? 0), read.includes(place) ? "read" : ""].join(" ").trim() }, word), " "]);
+}
+
+/** Return a sentence on a step. */
+function describe(view, e, t) {
+  const { data, labels, weightsAt } = view;
+  if (t === null) {
+    const { tokens } = data.states, S = tokens.length, names = tokens.map((token) => mechanism.tokenLabel(labels, token));
+    return e === S - 1 ? labels.allRead : labels.readsToken(names[e], names[S - 1 - e]);
+  }
+  const isEnd = t === data.steps.length - 1, weights = weightsAt?.(t) ?? [], best = weights.indexOf(Math.max(...weights));
+  const chosen = mechanism.chosenAt(data, t);
+  const attended = weightsAt ? [data.source[best] ?? labels.end, weights[best].toFixed(2)] : [""];
+  return labels.writes(isEnd ? "" : mechanism.joined(view, t), chosen ? mechanism.percent(labels, chosen[1]) : "", ...attended);
+}

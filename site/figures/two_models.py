@@ -1,0 +1,90 @@
+"""Two recurrent models, one without attention and one with it: runtime files of whole words, and
+sentences to try.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import trainings
+
+import regard
+from regard.common.bilingual import Language, Text
+from regard.explain.explanation import explain
+from regard.interchange.runtime import export
+from regard.visualisation.figure import MARGIN, Figure, Group, make_figure
+from regard.visualisation.figure import Text as Label
+from regard.visualisation.language import figures_in
+from regard.visualisation.mechanism import WIDTH, WORD, Diagram
+from regard.visualisation.player import moved_down
+
+SIDES = {"without": "without-attention", "with": "with-attention"}
+"""The recipe of each model."""
+NAMES = {
+    "without": Text("without attention", "어텐션 없음"),
+    "with": Text("with attention", "어텐션 있음"),
+}
+LENGTHS = (4, 7, 10, 14)
+"""Words of the sentences to try, which are the first of such lengths among the test sentences."""
+TITLE = Text("Two models write a word", "두 모델이 단어 하나를 쓰는 과정")
+SIZE = 15.0
+STEP = 1
+"""The step of the decoder that the drawing shows."""
+
+
+def make() -> dict[str, Any]:
+    """Return test sentences with their translations."""
+    return {
+        "longest": trainings.RECIPES["with-attention"][1]["data.max_length"],
+        "examples": [_example(length) for length in LENGTHS],
+    }
+
+
+def files() -> dict[str, bytes]:
+    """Return both runtime files, packed."""
+    return {f"{side}.gz": _runtime_file(recipe) for side, recipe in SIDES.items()}
+
+
+def _runtime_file(recipe: str) -> bytes:
+    folder = trainings.trained(recipe, trainings.SEEDS[0])
+    with TemporaryDirectory() as temporary:
+        file = Path(temporary) / "model.regard"
+        export(folder, file, embeddings="packed")
+        return gzip.compress(file.read_bytes(), 9, mtime=0)
+
+
+def _example(length: int) -> dict[str, str]:
+    folder = trainings.sample()
+    sources, references = (
+        (folder / f"test.{code}").read_text(encoding="utf-8").splitlines()
+        for code in ("ko", "en")
+    )
+    pairs = zip(sources, references, strict=True)
+    text, reference = next(pair for pair in pairs if len(pair[0].split()) == length)
+    return {"text": text, "reference": reference}
+
+
+def still(data: dict[str, Any], language: Language) -> Figure:
+    """Draw how both models write a word of the first sentence, one above the other."""
+    with figures_in(language):
+        groups = []
+        top = MARGIN
+        for side, recipe in SIDES.items():
+            folder = trainings.trained(recipe, trainings.SEEDS[0])
+            explained = explain(
+                regard.load(folder), data["examples"][0]["text"], attributions=False
+            )
+            diagram = Diagram(explained.data)
+            title = f"{NAMES[side].by(language)}: {explained.translation.text}"
+            marks = diagram.marks(explained.data.encoding_steps - 1, STEP, WORD)
+            heading = Label(MARGIN, top + SIZE, title, SIZE)
+            top += 2 * SIZE
+            groups.append(
+                Group(side, (heading, *(moved_down(mark, top) for mark in marks)))
+            )
+            top += diagram.height + MARGIN
+    title = TITLE.by(language)
+    return make_figure(WIDTH, top, groups, title, title)

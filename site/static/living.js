@@ -1,0 +1,44 @@
+// Loads each living figure when it comes near the view; if it cannot be drawn, its still stays, with a sentence.
+(() => {
+  const figures = document.querySelectorAll("figure.living");
+  if (!figures.length) return;
+  window.livingFigures = {}; // each script enters itself here
+  const folder = new URL("figures/", document.currentScript.src), loads = {};
+  const language = document.documentElement.lang === "ko" ? "ko" : "en";
+  const NEAR = "600px";
+  const FAILED = {
+    en: "This browser cannot move the figure; it shows a still of it.",
+    ko: "이 브라우저에서는 그림을 움직일 수 없어 한 장면만 보여 줍니다.",
+  };
+
+  const load = (name) => (loads[name] ??= new Promise((done, failed) => {
+    const onload = () => (window.livingFigures[name] ? done(window.livingFigures[name]) : failed(new Error(name)));
+    const node = Object.assign(document.createElement("script"), { src: new URL(`${name}.js`, folder), onload, onerror: () => failed(new Error(name)) });
+    document.head.append(node);
+  }));
+
+  async function enliven(figure) {
+    const element = Object.assign(document.createElement("div"), { className: "alive" });
+    element.dataset.folder = folder;
+    try {
+      const { draw, data } = await load(figure.dataset.figure);
+      figure.querySelector("figcaption").before(element);
+      await draw(element, data, language);
+      figure.dataset.alive = "";
+    } catch (error) {
+      element.remove();
+      const note = Object.assign(document.createElement("p"), { className: "note", textContent: `${FAILED[language]} (${error.message})` });
+      figure.querySelector("figcaption").before(note);
+      figure.dataset.failed = error.message;
+    }
+  }
+
+  const observer = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      observer.unobserve(target);
+      enliven(target);
+    }
+  }, { rootMargin: NEAR });
+  for (const figure of figures) observer.observe(figure);
+})();

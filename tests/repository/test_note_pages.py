@@ -1,0 +1,103 @@
+"""Pages of the notes: their exercises can be solved, and are not solved already; their commands
+could be run, and nearly all of their items have a figure in place.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from repository.pages import DOCS, english, read
+from repository.test_docs_blocks import blocks
+from repository.test_docs_commands import find_problem
+
+ENGLISH = sorted((DOCS / "notes").glob("00?.md"))
+KOREAN = [DOCS / "ko" / "notes" / page.name for page in ENGLISH]
+COMMAND = re.compile(r"^`(regard .*)`$", re.MULTILINE)
+SECTION = re.compile(r"^## \d+\. .*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+FIGURE = re.compile(r"^(?:!\[|```\{living\})", re.MULTILINE)
+QUOTATION = re.compile(r"^> .", re.MULTILINE)
+
+
+def exercises(page: Path) -> Iterator[tuple[str, str]]:
+    """Return the skeleton and the solution of each exercise of a page."""
+    code = [
+        block
+        for _, block, mark in blocks(read(page))
+        if mark.endswith(Path(__file__).name)
+    ]
+    return zip(code[::2], code[1::2], strict=True)
+
+
+def checks(skeleton: str, solution: str) -> ast.Module:
+    """Return a skeleton without the functions that are in the solution."""
+    solved = {getattr(node, "name", None) for node in ast.parse(solution).body}
+    tree = ast.parse(skeleton)
+    tree.body = [node for node in tree.body if getattr(node, "name", 0) not in solved]
+    return tree
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
+def test_solutions_pass_the_checks_that_skeletons_fail(page: Path) -> None:
+    pairs = list(exercises(page))
+    assert len(pairs) == 3
+    for skeleton, solution in pairs:
+        with pytest.raises((AssertionError, TypeError)):
+            exec(skeleton, {})
+        names: dict[str, object] = {}
+        exec(solution, names)
+        exec(compile(checks(skeleton, solution), page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("page", [*ENGLISH, *KOREAN], ids=str)
+def test_the_commands_of_a_page_could_be_run(page: Path) -> None:
+    commands = COMMAND.findall(read(page))
+    assert commands
+    assert [problem for command in commands if (problem := find_problem(command))] == []
+
+
+@pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
+def test_both_languages_have_the_same_commands_and_figures(page: Path) -> None:
+    original = read(english(page))
+    commands = [line.replace(" --korean", "") for line in COMMAND.findall(read(page))]
+    assert COMMAND.findall(original) == commands
+    figures = re.compile(r"([\w-]+)\.svg\)$|^```\{living\} (\S+)", re.MULTILINE)
+    assert figures.findall(original) == figures.findall(read(page))
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
+def test_verdicts_are_those_of_the_experiments(page: Path) -> None:
+    for name, verdict in re.findall(
+        r"^\*\*Experiment `([\w-]+)`: (.*?)\*\*", read(page), re.MULTILINE
+    ):
+        assert f"**{verdict}**" in read(DOCS / "experiments" / f"{name}.md"), name
+
+
+def test_items_have_their_figure_in_place() -> None:
+    """An item is a quotation of a note, a section has those that one figure shows."""
+    shown = 0
+    for page in KOREAN:
+        for section in SECTION.findall(read(page)):
+            shown += bool(FIGURE.search(section)) * len(QUOTATION.findall(section))
+    assert shown >= 120
+
+
+def test_each_drawing_is_shown_and_up_to_date() -> None:
+    """The font aside, which depends on a package; drawings of trained models are not made again."""
+    script = runpy.run_path(str(DOCS / "make_note_figures.py"))
+    pages = [*DOCS.glob("notes/*.md"), *DOCS.glob("ko/notes/*.md")]
+    used = {
+        name
+        for page in pages
+        for name in re.findall(r"/notes/([\w-]+)\.svg", read(page))
+    }
+    assert used == set(script["FIGURES"])
+    font = re.compile(r"@font-face\{[^}]*\}")
+    for name in ("dog", "scores", "batch", "mask"):
+        figure = script["FIGURES"][name]
+        drawn = font.sub("", figure.draw("en"))
+        assert drawn == font.sub("", read(DOCS / "images" / "notes" / f"{name}.svg"))

@@ -1,0 +1,446 @@
+"""Living figures in a browser: by mouse, touch and keyboard, with bad input, printed, and without
+scripts.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from helpers.browser import assert_accessible_and_narrow
+from repository.pages import DOCS, ROOT
+
+from regard.runtime import native
+from regard.runtime.module_script import module_script
+
+living = pytest.importorskip(
+    "living", reason="Sphinx is not installed: pip install '.[site]'"
+)
+from figures import dictionary  # noqa: E402
+
+pytestmark = pytest.mark.system
+ALIVE = "figure[data-alive]"
+STYLES = ("site.css", "figures.css")
+SENTENCE = "One sentence about the figure."
+BAD = ["NaN", "Infinity", "-inf", "1e999", "9" * 1000, "1,5", "x", "0x10", "−"]
+PHONE = {
+    "viewport": {"width": 400, "height": 800},
+    "has_touch": True,
+    "color_scheme": "dark",
+}
+PAGE = """<!doctype html><html lang="{language}" style="color-scheme: light dark"><head><meta charset="utf-8"><title>Figure</title>
+<meta name="viewport" content="width=device-width">
+<style>{style}</style></head>
+<body><main><h1>Figure</h1>
+{figure}<p>{sentence}</p></figcaption></figure></main>
+<script src="_static/living.js"></script></body></html>"""
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what a site loads for its figures."""
+    folder = tmp_path_factory.mktemp("figures")
+    static = folder / "_static"
+    static.mkdir()
+    for name in (*STYLES, "living.js"):
+        shutil.copy(ROOT / "site" / "static" / name, static)
+    builder = SimpleNamespace(name="html")
+    living.write(SimpleNamespace(builder=builder, outdir=folder), None)
+    write_library(static / "translator")
+    return folder
+
+
+def write_library(folder: Path) -> None:
+    """Write the library as `live.write` does, without the model of the start page."""
+    try:
+        wasm = native.wasm_file().read_bytes()
+    except RuntimeError as problem:
+        pytest.skip(str(problem))
+    folder.mkdir()
+    script = f"window.regard = (() => {{ {module_script()}\nreturn {{ load }}; }})();"
+    (folder / "regard.js").write_text(script, encoding="utf-8")
+    packed = base64.b64encode(gzip.compress(wasm)).decode("ascii")
+    files = f'window.regardFiles = {{"regard.wasm": "{packed}"}};'
+    (folder / "files.js").write_text(files, encoding="utf-8")
+
+
+@pytest.fixture
+def open_figure(open_page: Open, folder: Path) -> Open:
+    """Return a function that opens a page with one figure; axe cannot read styles from disk."""
+    sheets = [folder / "_static" / name for name in ("living.css", *STYLES)]
+    style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+    def open_one(
+        name: str, language: Any = "en", wait: str = ALIVE, **options: Any
+    ) -> Any:
+        path = folder / f"{name}.{language}.html"
+        opening = living.opening_of(name, language, "", SENTENCE)
+        text = PAGE.format(
+            language=language,
+            style=style,
+            figure=opening,
+            sentence=SENTENCE,
+        )
+        path.write_text(text, encoding="utf-8")
+        return open_page(path, wait=wait, **options)
+
+    return open_one
+
+
+def test_every_figure_of_the_documentation_exists() -> None:
+    """In both languages, with its data."""
+    for path in DOCS.glob("**/*.md"):
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"^`{3,}\{living\} *(\S+)", text, re.MULTILINE):
+            assert name in living.names(), f"{path.name}: {name}"
+    for name in living.names():
+        assert (living.FIGURES / "data" / f"{name}.json").is_file(), name
+        for language in ("en", "ko"):
+            still = living.FIGURES / "stills" / f"{name}.{language}.svg"
+            assert still.is_file(), f"python site/make_figures.py {name}"
+
+
+@pytest.mark.parametrize("name", living.names())
+def test_a_figure_is_accessible_on_a_phone_and_wide(
+    open_figure: Open, axe: str, name: str
+) -> None:
+    for language in ("en", "ko"):
+        for scheme in ("light", "dark"):
+            page = open_figure(name, language, color_scheme=scheme)
+
+            assert not page.locator(".still").is_visible()
+            assert page.locator(".alive").inner_text().strip()
+            assert_accessible_and_narrow(page, axe)
+
+
+@pytest.mark.parametrize("name", living.names())
+def test_print_shows_the_still(open_figure: Open, name: str) -> None:
+    page = open_figure(name, **PHONE)
+    page.emulate_media(media="print")
+
+    assert page.locator(".still").is_visible()
+    assert page.evaluate("document.querySelector('.still').naturalWidth") > 100
+    assert not page.locator(".alive").is_visible()
+    assert page.locator("figcaption").is_visible()
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_without_scripts_there_is_a_still_and_a_sentence(
+    open_figure: Open, language: str
+) -> None:
+    page = open_figure("scale", language, wait="figure", java_script_enabled=False)
+
+    assert page.locator(".still").is_visible()
+    assert page.locator(".still").get_attribute("alt") == SENTENCE
+    assert "JavaScript" in page.locator("noscript").inner_text()
+    assert page.locator("figcaption").inner_text() == SENTENCE
+
+
+def test_a_figure_that_cannot_be_drawn_says_so(open_figure: Open, folder: Path) -> None:
+    """If its script is missing, and if it fails."""
+    (folder / "_static" / "figures" / "broken.js").write_text(
+        "livingFigures.broken = { draw() { throw new Error('no SIMD'); } };", "utf-8"
+    )
+    for name, reason in (("missing", "missing"), ("broken", "no SIMD")):
+        page = open_figure(name, wait="figure[data-failed]")
+
+        assert reason in page.locator(".note").last.inner_text()
+        assert page.locator("figcaption").inner_text() == SENTENCE
+        assert page.locator(".alive").count() == 0
+
+
+# --- board
+
+
+def test_a_field_of_the_board_opens_its_training(open_figure: Open) -> None:
+    """By mouse, by arrow keys and by touch."""
+    page = open_figure("board")
+    facts = page.locator(".facts")
+    page.get_by_role(
+        "button", name="no norm, with warm-up, learning rate 0.008"
+    ).click()
+    assert "27.8" in facts.inner_text()
+    assert "warm-up of 60 updates" in facts.inner_text()
+
+    page.keyboard.press("ArrowRight")
+    assert "0.016" in facts.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert "layer norm before" in facts.inner_text()
+    assert "full rate from the first update" in facts.inner_text()
+    pressed = page.locator("table.board [aria-pressed=true]")
+    assert pressed.count() == 1
+    assert pressed.evaluate("node => node === document.activeElement")
+
+    phone = open_figure("board", "ko", **PHONE)
+    phone.locator("table.board button").first.tap()
+    assert "4.5" in phone.locator(".facts").inner_text()
+
+
+# --- three trainings
+
+
+def test_three_trainings_follow_what_is_chosen(open_figure: Open) -> None:
+    """By keyboard and by touch: another sentence, word and layer, and heads lined up."""
+    page = open_figure("three-trainings")
+    caption = page.locator("table.heads caption")
+    status = page.locator(".alive > p[role=status]")
+    assert "“build”" in caption.inner_text()
+
+    page.locator(".choice input:checked").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "“she”" in caption.inner_text()
+    assert page.locator("table.heads tbody tr").count() == 8
+
+    before = page.locator("table.heads thead tr").last.inner_text()
+    page.get_by_role("checkbox").check()
+    assert "training 2: " in status.inner_text()
+    assert page.locator("table.heads thead tr").last.inner_text() != before
+
+    phone = open_figure("three-trainings", "ko", **PHONE)
+    phone.get_by_text("yesterday").first.tap()
+    assert "‘yesterday’" in phone.locator("table.heads caption").inner_text()
+
+
+# --- two models
+
+
+def test_two_models_translate_what_is_typed_and_show_each_step(
+    open_figure: Open,
+) -> None:
+    page = open_figure("two-models", reduced_motion="reduce")
+    outputs = page.locator(".pair .output")
+    field = page.get_by_label("Type a Korean sentence")
+    field.fill("나는 빵을 먹고 있었다")
+    assert outputs.all_inner_texts() == ["I was eating bread"] * 2
+    # The end of the sentence, and from the end its first word.
+    assert page.locator(".source .read").all_inner_texts() == ["나는"] * 2
+
+    slider = page.get_by_label("Step", exact=True)
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    notes = page.locator(".pair .note")
+    assert ["predicts I" in note for note in notes.all_inner_texts()] == [True, True]
+    assert "attends to 나는" in notes.last.inner_text()
+    assert "attends" not in notes.first.inner_text()
+    assert page.locator(".mechanism .candidate.chosen").all_inner_texts() == ["I", "I"]
+
+    page.get_by_role("button", name="Step forward").click()
+    assert "predicts was" in notes.last.inner_text()
+
+
+def test_two_models_play_and_take_an_example_by_touch(open_figure: Open) -> None:
+    page = open_figure("two-models", "ko", **PHONE)
+    page.locator(".chips button").last.tap()
+    page.locator(".pair mark").first.wait_for()
+    assert "정답: " in page.locator(".reference").inner_text()
+
+    slider = page.get_by_label("단계", exact=True)
+    slider.fill("0")
+    page.get_by_role("button", name="재생").tap()
+    moved = (
+        "node => new Promise(done => setInterval(() => node.value > 1 && done(), 50))"
+    )
+    slider.evaluate(moved)
+    page.get_by_role("button", name="멈춤").tap()
+
+
+@pytest.mark.parametrize("text", ["", "   ", "xyz 123", "🙂", "나는 " * 60, "가" * 300])
+def test_two_models_say_what_they_cannot_read(open_figure: Open, text: str) -> None:
+    page = open_figure("two-models", reduced_motion="reduce")
+    page.get_by_label("Type a Korean sentence").fill(text)
+
+    assert page.locator(".alive > p[role=status]").inner_text().strip()
+    assert page.locator("figure.living").get_attribute("data-failed") is None
+
+
+# --- dictionary
+
+
+def query_of(page: Any) -> list[float]:
+    fields = page.locator(".position input")
+    return [float(fields.nth(axis).input_value().replace("−", "-")) for axis in (0, 1)]
+
+
+def assert_answered(page: Any, rule: str, temperature: float = 1.0) -> list[float]:
+    """Compare the answer that is shown with that of Python; return the query."""
+    query = query_of(page)
+    vector = torch.tensor(query, dtype=torch.float64)
+    expected = float(dictionary.look_up(vector, rule, temperature).value)
+    shown = page.locator(".answer").inner_text().rsplit("= ", 1)[-1]
+
+    assert float(shown.replace("−", "-")) == pytest.approx(expected, abs=1e-4)
+
+    return query
+
+
+def test_the_query_moves_by_mouse_and_keyboard(open_figure: Open) -> None:
+    page = open_figure("dictionary")
+
+    assert assert_answered(page, "shares") == [1, 0]
+    assert "2.8235" in page.locator(".answer").inner_text()
+
+    handle = page.locator(".handle")
+    handle.focus()
+    for key in ("ArrowUp", "ArrowUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert assert_answered(page, "shares") == [0.95, 0.1]
+
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 60, y - 40, steps=4)
+    page.mouse.up()
+    moved = assert_answered(page, "shares")
+    assert moved[0] < 0.7
+    assert moved[1] > 0.3
+
+    page.get_by_label("softmax").check()
+    page.locator(".slider input[type=text]").fill("0.5")
+    assert_answered(page, "softmax", 0.5)
+
+    page.get_by_label("equality").check()
+    assert "KeyError" in page.locator(".answer").inner_text()
+    assert "none" in page.locator(".gradient-note").inner_text()
+
+    page.get_by_label("puppy x").fill("0.9")
+    page.get_by_label("puppy y").fill("0.3")
+    assert_answered(page, "equal")
+
+    page.get_by_role("button", name="As in the note").click()
+    assert query_of(page) == [1, 0]
+
+
+def test_the_query_moves_by_touch(open_figure: Open) -> None:
+    page = open_figure("dictionary", "ko", **PHONE)
+    handle = page.locator(".handle")
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    scrolled = page.evaluate("scrollY")
+    touch = page.context.new_cdp_session(page)
+    moves = [("touchStart", 0), *(("touchMove", step) for step in (5, 20, 40, 60))]
+    for kind, step in moves:
+        points = [{"x": x - step, "y": y + step}]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    # Chromium passes moves on with its next frames.
+    page.wait_for_function("document.querySelector('.position input').value < 0.7")
+    page.get_by_label("소프트맥스").check()
+    moved = assert_answered(page, "softmax")
+
+    assert moved[0] < 0.8
+    assert moved[1] < -0.2
+    assert page.evaluate("scrollY") == scrolled
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_bad_numbers_get_a_sentence(open_figure: Open, language: str) -> None:
+    for name in ("dictionary", "scale"):
+        page = open_figure(name, language)
+        field = page.locator("input[type=text]:visible").first
+        before = page.locator("table.measures").inner_text()
+        for text in BAD:
+            field.fill(text)
+            wrong = page.locator(".wrong:visible")
+
+            assert re.search("Type a number from|까지의 수", wrong.inner_text()), text
+            assert page.locator("table.measures").inner_text() == before
+
+        field.blur()
+        assert page.locator(".wrong:visible").count() == 0
+        assert re.fullmatch(r"[\d.−]+", field.input_value())
+
+
+# --- scale
+
+
+def test_the_dimension_moves_by_keyboard_and_the_divisor_by_mouse(
+    open_figure: Open,
+) -> None:
+    page = open_figure("scale")
+    weights = page.locator("table.measures tbody tr td:nth-of-type(2)")
+    largest = lambda: max(map(float, weights.all_inner_texts()))  # noqa: E731
+
+    assert largest() > 0.99
+
+    page.get_by_label("√d").check()
+    assert largest() < 0.7
+    page.get_by_label("d", exact=True).check()
+    assert largest() < 0.25
+
+    slider = page.get_by_role("slider", name="dimension d")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert page.locator("input[type=text]").input_value() == "2"
+    page.locator("input[type=text]").fill("100")
+    assert page.locator("input[type=range]").get_attribute("aria-valuetext") == "100"
+
+    before = weights.all_inner_texts()
+    page.get_by_role("button", name="Other random vectors").click()
+    assert weights.all_inner_texts() != before
+
+
+# --- numbers to the loss
+
+
+def test_the_switches_and_the_diagram_of_the_decoder(open_figure: Open) -> None:
+    page = open_figure("numbers-to-loss")
+    note = page.locator(".answer")
+    title = page.locator("section:visible h2")
+
+    assert note.inner_text().startswith("Loss: 2.210 a token. As when")
+    assert "Cross-entropy" in title.inner_text()
+
+    page.get_by_role("button", name="masked self-attention").focus()
+    page.keyboard.press("Enter")
+    assert "6. Queries" in title.inner_text()
+    assert (
+        page.locator(".stage[aria-current=step]").text_content()
+        == "masked self-attention"
+    )
+    page.keyboard.press("ArrowRight")
+    assert "6. Queries" in title.inner_text(), "keys act inside of the numbers only"
+
+    losses = {note.inner_text().split(" ")[1]}
+    for name in ("Mask", "Teacher forcing", "÷ √d"):
+        page.get_by_role("checkbox", name=name).uncheck()
+        losses.add(note.inner_text().split(" ")[1])
+    page.get_by_label("before").check()
+    losses.add(note.inner_text().split(" ")[1])
+
+    assert len(losses) == 5
+    assert "Without the mask" in note.inner_text()
+    assert "(at first 2.299)" in note.inner_text()
+    assert page.locator(".stage.changed").count() > 5
+
+
+def test_a_number_that_is_typed_changes_the_loss(open_figure: Open) -> None:
+    page = open_figure("numbers-to-loss", "ko", **PHONE)
+    note = page.locator(".answer")
+    before = note.inner_text()
+    page.locator(".side summary").tap()
+    page.get_by_role("button", name="임베딩 + 위치").tap()
+    page.locator("#forth").tap()
+    cell = page.locator("section:visible td.number").nth(1)
+    cell.tap()
+    for text in ("NaN", "9" * 1000):
+        page.locator("td input").fill(text)
+        page.keyboard.press("Enter")
+        assert "같은 수를 쓰세요" in page.locator("td small").inner_text()
+
+    page.locator("td input").fill("-2.5")
+    page.keyboard.press("Enter")
+    assert "처음에는 2.210" in note.inner_text()
+
+    page.locator("#reset").tap()
+    assert note.inner_text() == before

@@ -1,0 +1,204 @@
+"""The numbers that living figures compute in JavaScript, beside those of Python."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from regard.attention import SCORES
+from regard.data.vocabulary import BOS, EOS
+from regard.learn.lessons.random_weights import WordVocabulary, small_model
+from regard.models import Batch
+from regard.requests.walkthrough_request import SmallSettings
+from regard.runtime.module_script import bundle
+
+figures = pytest.importorskip("make_figures", reason="the modules of the site")
+from figures import dictionary, numbers_to_loss, scale  # noqa: E402
+
+FIGURES = Path(numbers_to_loss.__file__).parent
+FACE = re.compile(r"@font-face \{[^}]*\}")
+TOLERANCE = 1e-4
+# Node has no documents; only formulas need one.
+START = """
+globalThis.DOMParser = class { parseFromString() { return { querySelector: () => ({}) }; } };
+"""
+END = """
+const questions = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify(questions.map(answer)));
+"""
+
+
+def data_of(name: str) -> Any:
+    return json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def answers(
+    node: str, folder: Path, name: str, answer: str, questions: list[Any]
+) -> list[Any]:
+    """Return what a function of a figure answers in node."""
+    script = folder / f"{name}.cjs"
+    code = bundle(FIGURES / f"{name}.js")
+    script.write_text(f"{START}{code}\nconst answer = {answer};\n{END}", "utf-8")
+    done = subprocess.run(
+        [node, str(script)],
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    results: list[Any] = json.loads(done.stdout)
+    return results
+
+
+@pytest.mark.parametrize("name", ["dictionary", "scale", "numbers-to-loss"])
+def test_data_and_stills_are_those_of_the_command(name: str, tmp_path: Path) -> None:
+    """Their font aside, which depends on the version of the package that subsets it."""
+    command = f"run python site/make_figures.py {name}"
+    written = [FIGURES / "data" / f"{name}.json", *FIGURES.glob(f"stills/{name}.*")]
+    before = {path: path.read_text(encoding="utf-8") for path in written}
+    figures.write(name, tmp_path)
+    for path, text in before.items():
+        made = (tmp_path / path.relative_to(FIGURES)).read_text(encoding="utf-8")
+        assert FACE.sub("", made) == FACE.sub("", text), command
+
+
+def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) -> None:
+    """Weights, answer and gradient, by every rule; and the same refusals."""
+    points = [-1.25, -0.6, -0.05, 0.3, 1.0]
+    keys = [list(key) for key in dictionary.KEYS.values()]
+    queries = [*map(list, itertools.product(points, points)), *keys, [0, 0]]
+    questions = []
+    for query, rule in itertools.product(queries, ("equal", "shares", "softmax")):
+        for temperature in (0.05, 1, 20) if rule == "softmax" else (1,):
+            questions.append([query, rule, temperature])
+    answer = "([query, rule, temperature]) => lookUp(DATA, query, rule, temperature)"
+    answer = answer.replace("DATA", json.dumps(data_of("dictionary")))
+    refused = 0
+    for question, given in zip(
+        questions, answers(node, tmp_path, "dictionary", answer, questions), strict=True
+    ):
+        vector, rule, temperature = question
+        query = torch.tensor(vector, dtype=torch.float64, requires_grad=True)
+        if given.get("problem") in {"negative", "noKey"}:
+            refused += 1
+            products = query @ torch.tensor(keys, dtype=torch.float64).T
+            assert rule != "softmax"
+            assert (rule == "shares") == (given["problem"] == "negative")
+            assert (vector in keys) is False or rule == "shares"
+            assert rule == "equal" or products.min() < 0
+            continue
+        expected = dictionary.look_up(query, rule, temperature)
+        np.testing.assert_allclose(given["weights"], expected.weights, atol=TOLERANCE)
+        value = expected.value.detach().item()
+        assert given["answer"] == pytest.approx(value, abs=TOLERANCE)
+        if rule != "equal" and "problem" not in given:
+            expected.value.backward()
+            np.testing.assert_allclose(
+                given["gradient"], query.grad, rtol=TOLERANCE, atol=TOLERANCE
+            )
+    assert 0 < refused < len(questions)
+
+
+def test_the_scores_are_those_of_the_dot_product(node: str, tmp_path: Path) -> None:
+    vectors = data_of("scale")["vectors"]
+    sizes = [2, 3, 10, 64, 511, 512]
+    draws = range(len(vectors))
+    questions = [*map(list, itertools.product(draws, sizes, scale.POWERS))]
+    answer = f"([draw, d, divisor]) => attend({json.dumps(vectors)}[draw], d, divisor)"
+    for question, given in zip(
+        questions, answers(node, tmp_path, "scale", answer, questions), strict=True
+    ):
+        draw, size, divisor = question
+        query, *keys = torch.tensor(vectors[draw], dtype=torch.float64)[:, :size]
+        expected = torch.stack(keys) @ query / size ** scale.POWERS[divisor]
+        expected.requires_grad_()
+        weights = expected.softmax(0)
+        jacobian = torch.autograd.functional.jacobian(lambda x: x.softmax(0), expected)
+        for name, values in (
+            ("scores", expected),
+            ("weights", weights),
+            ("slopes", jacobian.diagonal()),
+        ):
+            np.testing.assert_allclose(
+                given[name], values.detach(), atol=TOLERANCE, err_msg=f"{question}"
+            )
+
+
+SWITCHES = ("hasMask", "isForced", "isScaled")
+SETTINGS = """({ program, columns, state }) => {
+  const terms = readProgram(program), { given, read } = settings(terms, DATA, columns, state);
+  const values = compute(terms, given);
+  const last = (name) => values[terms.findLast((term) => term.name === name).index].numbers;
+  return { read, probabilities: last("P"), loss: last("whole sentence") };
+}"""
+
+
+def decoder_answer(norm: str, state: dict[str, bool]) -> tuple[list[str], torch.Tensor]:
+    """Run the model itself, changed as the switches say; return the tokens that it reads, and their
+    log-probabilities.
+    """
+    source = WordVocabulary([numbers_to_loss.SOURCE])
+    target = WordVocabulary([numbers_to_loss.TARGET])
+    settings = SmallSettings(size=numbers_to_loss.SIZE, heads=1, norm=norm)  # type: ignore[arg-type]
+    model = small_model(settings, source, target)
+    (layer,) = model.decoder.layers
+    batch = Batch.of([source.encode(numbers_to_loss.SOURCE)])
+    layer.causal = state["hasMask"]
+    if not state["isScaled"]:
+        for attention in (layer.self_attention, layer.cross_attention):
+            attention.score = SCORES["dot"](1, numbers_to_loss.SIZE)
+    read = [BOS, *target.encode(numbers_to_loss.TARGET)]
+    words = [EOS, *read[1:]]
+    for position in range(len(read)):
+        logits = model.project(model(batch, torch.tensor([read])))[0]
+        if not state["isForced"] and position + 1 < len(read):
+            best = max(words, key=lambda word: float(logits[position, word]))
+            read[position + 1] = best
+    return target.tokens(read), logits.log_softmax(-1)
+
+
+@torch.no_grad()
+def test_the_decoder_computes_what_the_model_does(node: str, tmp_path: Path) -> None:
+    """With every setting of the switches."""
+    data = data_of("numbers-to-loss")
+    questions = []
+    for norm in numbers_to_loss.NORMS:
+        (program,) = re.findall(
+            "data-program='([^']*)'", data["norms"][norm]["html"]["en"]
+        )
+        term = numbers_to_loss.block(norm)["prediction.probabilities"].terms[-1]
+        for state in itertools.product((True, False), repeat=len(SWITCHES)):
+            questions.append(
+                {
+                    "norm": norm,
+                    "program": json.loads(html.unescape(program)),
+                    "columns": list(term.columns[0]),
+                    "state": dict(zip(SWITCHES, state, strict=True)),
+                }
+            )
+    small = {"read": data["read"], "embeddings": data["embeddings"]}
+    answer = SETTINGS.replace("DATA", json.dumps(small))
+    results = answers(node, tmp_path, "numbers-to-loss", answer, questions)
+    names = WordVocabulary([numbers_to_loss.TARGET]).names
+    losses = set()
+    for question, given in zip(questions, results, strict=True):
+        read, expected = decoder_answer(question["norm"], question["state"])
+        assert given["read"] == read
+        order = [names.index(name) for name in question["columns"]]
+        actual = np.reshape(given["probabilities"], (len(read), -1))
+        np.testing.assert_allclose(actual, expected[:, order].exp(), atol=TOLERANCE)
+        right = [names.index(name) for name in data["right"]]
+        mean = -expected[range(len(read)), right].mean()
+        assert given["loss"][2] == pytest.approx(float(mean), abs=TOLERANCE)
+        losses.add(round(float(mean), 3))
+    assert len(losses) > 8, "the switches change the loss"

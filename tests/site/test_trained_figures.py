@@ -1,0 +1,198 @@
+"""What pages and figures say of trainings, beside the weights and results that it is taken from."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.pipeline import RuntimeTranslator
+from regard.runtime.module_script import bundle
+
+facts = pytest.importorskip("facts", reason="the modules of the site")
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "site" / "figures"
+PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+ROLE = re.compile(r"\{fact\}`([^`]+)`")
+BY_NUMBER = re.compile(
+    r"(?i)\bheads? \d[^|.:]*attends?\b|헤드 ?\d[^|.:]*주목|헤드 ?\d[^|.:]*봅니다"
+)
+"""A statement on what the head of a number attends to."""
+TOLERANCE = 1e-4
+
+
+def data_of(name: str) -> Any:
+    return json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_pages_state_what_holds_in_two_of_three_trainings_at_least() -> None:
+    stated = {
+        name
+        for page in PAGES
+        for name in ROLE.findall(page.read_text(encoding="utf-8"))
+    }
+    known = facts.known()
+
+    assert stated, "no page states a fact of trainings"
+    assert stated <= known.keys()
+    assert [name for name in stated if sum(known[name]["holds"]) < 2] == []
+
+
+def test_both_languages_state_the_same_facts() -> None:
+    for page in PAGES:
+        other = ROOT / "docs" / "ko" / page.relative_to(ROOT / "docs")
+        if not other.is_file():
+            continue
+        texts = [path.read_text(encoding="utf-8") for path in (page, other)]
+        english, korean = (ROLE.findall(text) for text in texts)
+
+        assert sorted(english) == sorted(korean), page
+
+
+def test_no_page_says_what_the_head_of_a_number_attends_to() -> None:
+    for page in PAGES:
+        if "log" in page.parts or "lesson" in page.name:
+            continue  # what one run did; heads of weights that the lesson shows
+        stated = BY_NUMBER.findall(page.read_text(encoding="utf-8"))
+
+        assert stated == [], page
+
+
+def test_facts_of_heads_are_those_of_the_figure() -> None:
+    """Counted by hand from the weights of `three-trainings`."""
+    shown = data_of("three-trainings")
+    weights_of = {
+        sentence["words"][sentence["word"]]: sentence for sentence in shown["sentences"]
+    }
+    names = [name for name in facts.known() if re.search("-(reads|misses)-", name)]
+
+    assert names
+    for name in names:
+        word, kind, other = name.split("-")
+        sentence = weights_of[word]
+        plain = [re.sub(r"[^\w]", "", text) for text in sentence["words"]]
+        place = plain.index(other)
+        holds, values = [], []
+        for training in sentence["weights"]:
+            rows = [head[sentence["word"]] for head in training[shown["layer"]]]
+            reading = [row[place] for row in rows if max(row) == row[place]]
+            holds.append(bool(reading) == (kind == "reads"))
+            values.append(max(reading or [row[place] for row in rows]))
+
+        assert facts.known()[name]["holds"] == holds, name
+        assert np.allclose(facts.known()[name]["values"], values, atol=0.006), name
+
+
+@pytest.mark.parametrize(
+    ("holds", "english", "korean"),
+    [
+        (
+            (True, True, True),
+            "0.40 % to 0.60 %, in 3 of 3 trainings",
+            "0.40 %~0.60 %, 세 번의 학습 모두",
+        ),
+        (
+            (False, True, True),
+            "0.40 % to 0.60 %, in 2 of 3 trainings",
+            "0.40 %~0.60 %, 세 번의 학습 중 두 번",
+        ),
+    ],
+)
+def test_a_fact_is_written_with_its_trainings(
+    holds: tuple[bool, ...], english: str, korean: str
+) -> None:
+    fact = {"values": [0.5, 0.4, 0.6], "holds": holds, "digits": 2, "unit": " %"}
+
+    assert facts.written(fact, "en") == english
+    assert facts.written(fact, "ko") == korean
+
+
+def answers(node: str, folder: Path, name: str, answer: str) -> Any:
+    """Return what an expression on the data of a figure is in node."""
+    script = folder / f"{name}.cjs"
+    data = (FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8")
+    code = f"{bundle(FIGURES / f'{name}.js')}\nconst data = {data};\n"
+    script.write_text(f"{code}console.log(JSON.stringify({answer}));", "utf-8")
+    done = subprocess.run(
+        [node, str(script)], capture_output=True, text=True, check=True, timeout=120
+    )
+    return json.loads(done.stdout)
+
+
+def test_heads_are_counted_and_lined_up_as_by_hand(node: str, tmp_path: Path) -> None:
+    expression = """data.sentences.flatMap(({ weights, words }) => [0, 1].map((layer) => ({
+      counts: words.map((_, word) => agreement(weights, layer, word)),
+      order: alike(weights[1][layer], weights[0][layer]),
+    })))"""
+    results = iter(answers(node, tmp_path, "three-trainings", expression))
+    for sentence in data_of("three-trainings")["sentences"]:
+        weights = np.array(sentence["weights"])  # training, layer, head, word, word
+        for layer in (0, 1):
+            result = next(results)
+            largest = weights[:, layer].argmax(-1)
+            for word, counts in enumerate(result["counts"]):
+                expected = [
+                    sum(place in training for training in largest[:, :, word])
+                    for place in range(weights.shape[-1])
+                ]
+                assert counts == expected
+
+            first, second = weights[0, layer], weights[1, layer]
+            distances = {
+                order: np.abs(first - second[list(order)]).sum()
+                for order in itertools.permutations(range(len(first)))
+            }
+            assert distances[tuple(result["order"])] == pytest.approx(
+                min(distances.values()), abs=TOLERANCE
+            )
+
+
+def test_the_board_has_each_run_of_the_lab() -> None:
+    path = ROOT / "regard" / "learn" / "lab" / "results" / "failures.json"
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    board = data_of("board")
+    shown = {
+        (f"{run['norm']}-{run['start']}", run["rate"]): (run["valid"], run["seconds"])
+        for run in board["runs"]
+    }
+
+    assert len(shown) == len(runs) == 60
+    assert shown == {
+        (run["arm"], run["rate"]): (run["valid"], run["seconds"]) for run in runs
+    }
+    assert board["learns"] == max(run["valid"] for run in runs) / 2
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RuntimeTranslator]:
+    """Return the two models of the figure."""
+    folder = tmp_path_factory.mktemp("models")
+    translators = {}
+    for name in ("without", "with"):
+        packed = FIGURES / "data" / f"two-models.{name}.gz"
+        file = folder / f"{name}.regard"
+        file.write_bytes(gzip.decompress(packed.read_bytes()))
+        translators[name] = RuntimeTranslator(file, threads=1)
+    return translators
+
+
+def test_with_attention_more_words_of_long_sentences_arrive(
+    models: dict[str, RuntimeTranslator],
+) -> None:
+    """That is what the figure is there to show, in its own examples."""
+    arrived = dict.fromkeys(models, 0)
+    for example in data_of("two-models")["examples"]:
+        reference = set(example["reference"].split())
+        for name, translator in models.items():
+            (translation,) = translator.translate([example["text"]])
+            arrived[name] += len(reference & set(translation.text.split()))
+
+    assert arrived["with"] > arrived["without"]

@@ -2,7 +2,8 @@
 
 For each module `figures/NAME.py` (with _ for -): `make()` returns the data, which are written to
 `figures/data/NAME.json`; `still(data, language)`, if there is one, returns the drawing, a `Figure`
-or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`.
+or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`. `fill(data)`, if there is one, adds
+what is made anew with each site.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ def write(name: str, folder: Path = FIGURES) -> None:
     for language in LANGUAGES:
         drawing = _svg(maker.still(data, language))
         _write(folder / "stills" / f"{name}.{language}.svg", drawing)
+
+
+def filled(name: str) -> Any:
+    """Return the data of a figure as its script gets them."""
+    data = json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
+    maker = importlib.import_module(makers()[name])
+    return maker.fill(data) if hasattr(maker, "fill") else data
 
 
 def _write(path: Path, text: str) -> None:

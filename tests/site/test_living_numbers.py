@@ -170,7 +170,7 @@ def decoder_answer(norm: str, state: dict[str, bool]) -> tuple[list[str], torch.
 @torch.no_grad()
 def test_the_decoder_computes_what_the_model_does(node: str, tmp_path: Path) -> None:
     """With every setting of the switches."""
-    data = data_of("numbers-to-loss")
+    data = figures.filled("numbers-to-loss")
     questions = []
     for norm in numbers_to_loss.NORMS:
         (program,) = re.findall(

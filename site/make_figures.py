@@ -2,8 +2,7 @@
 
 For each module `figures/NAME.py` (with _ for -): `make()` returns the data, which are written to
 `figures/data/NAME.json`; `still(data, language)`, if there is one, returns the drawing, a `Figure`
-or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`. `fill(data)`, if there is one, adds
-what is made anew with each site.
+or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,9 @@ def write(name: str, folder: Path = FIGURES) -> None:
 
 
 def filled(name: str) -> Any:
-    """Return the data of a figure as its script gets them."""
+    """Return the data of a figure as its script gets them: `fill(data)` of the module, if there is
+    one, adds what is made anew with each site.
+    """
     data = json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
     maker = importlib.import_module(makers()[name])
     return maker.fill(data) if hasattr(maker, "fill") else data

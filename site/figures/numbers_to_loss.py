@@ -40,8 +40,10 @@ LABELS = {
 }
 SUBLAYERS = {"self", "cross", "feedforward"}
 TITLE = Text("A decoder, from its tokens to the loss", "토큰에서 손실까지, 디코더")
-COLUMNS = Text(
-    "token read → right token · probability · loss", "읽는 토큰 → 정답 · 확률 · 손실"
+COLUMNS = (
+    (Text("token read → right token", "읽는 토큰 → 정답"), 310, "start"),
+    (Text("p", "p"), 500, "end"),
+    (Text("−ln p", "−ln p"), 570, "end"),
 )
 TOTAL = Text("mean", "평균")
 
@@ -85,19 +87,11 @@ def _label(name: str) -> dict[str, str]:
 
 
 def make() -> dict[str, Any]:
-    """Return the steps of both decoders as HTML, their diagrams, and the embeddings of all
-    tokens.
-    """
+    """Return the diagrams of both decoders, the loss, and the embeddings of all tokens."""
     norms = {}
     for norm in NORMS:
-        walk = block(norm)
-        norms[norm] = {
-            "stages": stages([step.key for step in walk.steps]),
-            "html": {
-                language: render_steps_body(walk.steps, False, language)
-                for language in ("en", "ko")
-            },
-        }
+        keys = [step.key for step in block(norm).steps]
+        norms[norm] = {"stages": stages(keys)}
     term = block("post")["prediction.probabilities"].terms[-1]
     losses = block("post")["prediction.loss"]
     rows = losses.terms[0].values[0].tolist()
@@ -113,6 +107,17 @@ def make() -> dict[str, Any]:
         "mean": round(float(losses.terms[-1].values[0, 0, 2]), 6),
         "norms": norms,
     }
+
+
+def fill(data: dict[str, Any]) -> dict[str, Any]:
+    """Add the steps of both decoders as HTML, which follow the templates of `regard`."""
+    for norm, parts in data["norms"].items():
+        steps = block(norm).steps
+        parts["html"] = {
+            language: render_steps_body(steps, False, language)
+            for language in ("en", "ko")
+        }
+    return data
 
 
 def still(data: dict[str, Any], language: Language) -> Figure:
@@ -141,12 +146,21 @@ def still(data: dict[str, Any], language: Language) -> Figure:
             corner = ((260, below + 8), (276, below + 8), (276, top + 18))
             diagram.append(Polyline(corner, "muted", 1))
             diagram += arrow((276, top + 18), (260, top + 18), "muted")
-    rows: list[Mark] = [Label(310, 60, COLUMNS.by(language), 13, "muted")]
+    rows: list[Mark] = [
+        Label(x, 60, text.by(language), 13, "muted", anchor)
+        for text, x, anchor in COLUMNS
+    ]
     tokens = zip(data["read"], data["right"], data["losses"], strict=True)
     for number, (read, right, (probability, loss)) in enumerate(tokens):
-        line = f"{read} → {right}    {probability:.3f}    {loss:.3f}"
-        rows.append(Label(310, 90.0 + 26 * number, line, 14))
+        y = 90.0 + 26 * number
+        rows.append(Label(310, y, f"{read} → {right}", 14))
+        for x, value in ((500, probability), (570, loss)):
+            rows.append(Label(x, y, f"{value:.3f}", 14, "ink", "end"))
     total = f"{TOTAL.by(language)}: {data['mean']:.3f}"
-    rows.append(Label(310, 100.0 + 26 * len(data["read"]), total, 14))
+    y = 100.0 + 26 * len(data["read"])
+    rows += [
+        Label(310, y, TOTAL.by(language), 14),
+        Label(570, y, f"{data['mean']:.3f}", 14, "ink", "end"),
+    ]
     groups = (Group("diagram", tuple(diagram)), Group("loss", tuple(rows)))
     return make_figure(620, height, groups, TITLE.by(language), total)

@@ -66,7 +66,7 @@ results.
 """
 NOT_FOUND = ["어션텐", "퉤퉤"]
 FIND = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
-TRIED = "index ko/index tutorials/translator ko/tutorials/translator reference/http glossary ko/glossary search-ko"
+TRIED = "index ko/index attention ko/attention tutorials/translator ko/tutorials/translator reference/http glossary ko/glossary search-ko"
 
 
 class _Page(HTMLParser):

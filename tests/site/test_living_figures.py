@@ -68,7 +68,7 @@ def write_library(folder: Path) -> None:
     folder.mkdir()
     script = f"window.regard = (() => {{ {module_script()}\nreturn {{ load }}; }})();"
     (folder / "regard.js").write_text(script, encoding="utf-8")
-    packed = base64.b64encode(gzip.compress(wasm)).decode("ascii")
+    packed = base64.b64encode(gzip.compress(wasm, mtime=0)).decode("ascii")
     files = f'window.regardFiles = {{"regard.wasm": "{packed}"}};'
     (folder / "files.js").write_text(files, encoding="utf-8")
 

@@ -80,7 +80,8 @@ def run(*arguments: object, given: str = "", **options: Any) -> str:
     )
     if done.returncode:
         raise SystemExit(f"{arguments[:4]} failed: {done.stderr[-2000:]}")
-    return done.stdout
+    printed: str = done.stdout
+    return printed
 
 
 def by_python(texts: Sequence[str], model: Path) -> Outputs:

@@ -170,14 +170,6 @@ def _names(line: str) -> list[Span]:
     return [Span(*match.span(), NAME) for match in matches]
 
 
-def is_message(line: str) -> bool:
-    """Return whether a line has a message with branches, by its own dialect or by the finder."""
-    branches = syntax(line, get_dialect(dialect_of(line, AUTO)))
-    return any(divides for _, _, divides in branches) or any(
-        span.kind == "message" for span in find_spans(line)
-    )
-
-
 def _message_spans(line: str, rules: Dialect) -> Iterator[CodeSpan]:
     """Yield the syntax of a message with branches or arguments."""
     for start, end, divides in syntax(line, rules):

@@ -549,12 +549,18 @@ def _outside_spans(ends: Iterable[int], plain: str) -> Sequence[int]:
     if not may_have_spans(plain):
         return [*ends]
     # Imported late, since most texts have no code.
-    from regard.text.contracts import code_spans, is_message
+    from regard.contracts.dialects import get_dialect
+    from regard.contracts.messages import syntax
+    from regard.contracts.recognise import recognise
+    from regard.contracts.spans import scan
 
-    if is_message(plain):
+    spans = find_spans(plain)
+    rules = get_dialect(recognise([plain]))
+    has_branches = any(divides for _, _, divides in syntax(plain, rules))
+    if has_branches or any(span.kind == "message" for span in spans):
         return ()
-    spans = [code.span for code in code_spans(plain)]
-    return _outside(ends, [(span.start, span.end) for span in spans])
+    outside = _outside(ends, [(span.start, span.end) for span in spans])
+    return _outside(outside, [(span.start, span.end) for span in scan(plain, rules)])
 
 
 def _outside(ends: Iterable[int], ranges: Sequence[tuple[int, int]]) -> list[int]:

@@ -18,6 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import make_figures
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -115,7 +116,7 @@ def script(name: str) -> str:
     """Return a figure as a script, with all that it imports and its data: a page that is opened
     from disk can load no modules and no JSON.
     """
-    data = (FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8")
+    data = json.dumps(make_figures.filled(name), ensure_ascii=False)
     return (
         f"(() => {{\n{bundle(FIGURES / f'{name}.js')}\n"
         f'window.livingFigures["{name}"] = {{ draw, data: {data} }};\n}})();\n'

@@ -44,6 +44,15 @@ def write(name: str, folder: Path = FIGURES) -> None:
         _write(folder / "stills" / f"{name}.{language}.svg", drawing)
 
 
+def filled(name: str) -> Any:
+    """Return the data of a figure as its script gets them: `fill(data)` of the module, if there is
+    one, adds what is made anew with each site.
+    """
+    data = json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
+    maker = importlib.import_module(makers()[name])
+    return maker.fill(data) if hasattr(maker, "fill") else data
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 sum, decoder state, and output.
 
 The layout is the same in all frames of the player; whatever a step has not computed yet is pale.
-explanation_page.js draws the same diagram.
+assets/mechanism.js draws the same diagram.
 """
 
 from __future__ import annotations

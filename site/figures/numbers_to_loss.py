@@ -87,19 +87,11 @@ def _label(name: str) -> dict[str, str]:
 
 
 def make() -> dict[str, Any]:
-    """Return the steps of both decoders as HTML, their diagrams, and the embeddings of all
-    tokens.
-    """
+    """Return the diagrams of both decoders, the loss, and the embeddings of all tokens."""
     norms = {}
     for norm in NORMS:
-        walk = block(norm)
-        norms[norm] = {
-            "stages": stages([step.key for step in walk.steps]),
-            "html": {
-                language: render_steps_body(walk.steps, False, language)
-                for language in ("en", "ko")
-            },
-        }
+        keys = [step.key for step in block(norm).steps]
+        norms[norm] = {"stages": stages(keys)}
     term = block("post")["prediction.probabilities"].terms[-1]
     losses = block("post")["prediction.loss"]
     rows = losses.terms[0].values[0].tolist()
@@ -115,6 +107,17 @@ def make() -> dict[str, Any]:
         "mean": round(float(losses.terms[-1].values[0, 0, 2]), 6),
         "norms": norms,
     }
+
+
+def fill(data: dict[str, Any]) -> dict[str, Any]:
+    """Add the steps of both decoders as HTML, which follow the templates of `regard`."""
+    for norm, parts in data["norms"].items():
+        steps = block(norm).steps
+        parts["html"] = {
+            language: render_steps_body(steps, False, language)
+            for language in ("en", "ko")
+        }
+    return data
 
 
 def still(data: dict[str, Any], language: Language) -> Figure:

@@ -65,7 +65,7 @@ const newId = (name) => `${name}-${(ids += 1)}`;
 export function numberField(label, { least = -LARGEST, most = LARGEST, digits = 2 }, value, onChange, language) {
   const short = (number) => String(Number(number.toFixed(digits)));
   const id = newId("wrong"), wrong = element("small", { class: "wrong", role: "alert", id });
-  const field = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false", "aria-label": label, "aria-describedby": id, input: typed, blur: () => { if (wrong.textContent) show(value); } });
+  const field = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false", "aria-label": label, "aria-describedby": id, input: typed, blur: () => show(value) });
   function show(number) {
     value = number;
     field.value = short(number).replace("-", "−");
@@ -77,7 +77,7 @@ export function numberField(label, { least = -LARGEST, most = LARGEST, digits = 
   }
   function typed() {
     try {
-      value = readNumber(field.value, least, most);
+      value = Number(readNumber(field.value, least, most).toFixed(digits));
       accept();
       onChange(value);
     } catch {

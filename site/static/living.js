@@ -12,8 +12,9 @@
   };
 
   const load = (name) => (loads[name] ??= new Promise((done, failed) => {
-    const onload = () => (window.livingFigures[name] ? done(window.livingFigures[name]) : failed(new Error(name)));
-    const node = Object.assign(document.createElement("script"), { src: new URL(`${name}.js`, folder), onload, onerror: () => failed(new Error(name)) });
+    const fail = () => failed(new Error(`${name}.js`));
+    const onload = () => (window.livingFigures[name] ? done(window.livingFigures[name]) : fail());
+    const node = Object.assign(document.createElement("script"), { src: new URL(`${name}.js`, folder), onload, onerror: fail });
     document.head.append(node);
   }));
 

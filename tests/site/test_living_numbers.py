@@ -94,7 +94,7 @@ def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) ->
             products = query @ torch.tensor(keys, dtype=torch.float64).T
             assert rule != "softmax"
             assert (rule == "shares") == (given["problem"] == "negative")
-            assert (vector in keys) is False or rule == "shares"
+            assert rule == "shares" or vector not in keys
             assert rule == "equal" or products.min() < 0
             continue
         expected = dictionary.look_up(query, rule, temperature)
@@ -170,7 +170,7 @@ def decoder_answer(norm: str, state: dict[str, bool]) -> tuple[list[str], torch.
 @torch.no_grad()
 def test_the_decoder_computes_what_the_model_does(node: str, tmp_path: Path) -> None:
     """With every setting of the switches."""
-    data = data_of("numbers-to-loss")
+    data = figures.filled("numbers-to-loss")
     questions = []
     for norm in numbers_to_loss.NORMS:
         (program,) = re.findall(

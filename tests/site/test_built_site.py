@@ -73,7 +73,7 @@ results.
 """
 NOT_FOUND = ["어션텐", "퉤퉤"]
 FIND = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
-TRIED = "index ko/index tutorials/translator ko/tutorials/translator lessons/recurrent ko/lessons/decoder ko/experiments/norm worksheet-decoder reference/http glossary ko/glossary search-ko attention ko/attention"
+TRIED = "index ko/index tutorials/translator ko/tutorials/translator lessons/recurrent ko/lessons/decoder ko/experiments/norm worksheet-decoder reference/http glossary ko/glossary search-ko attention ko/attention ko/notes ko/notes/003 notes/001 ko/notes/questions"
 
 
 class _Page(HTMLParser):

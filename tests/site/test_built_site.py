@@ -19,7 +19,7 @@ from helpers.text_table import items
 
 # The generator takes most of a minute.
 pytestmark = [pytest.mark.system, pytest.mark.slow]
-LARGEST = 1_000_000
+LARGEST = 2_000_000
 # Made by the program; tested in tests/js, tests/lessons.
 OWN = {
     "translator.html",

@@ -62,7 +62,7 @@ WISHES = {
         "개인 정보": "ko/tutorials/strings",
         "여러 PO 파일": "ko/tutorials/strings",
         "√d": "ko/notes/003",
-        "−∞": "ko/notes/003",
+        "−∞": "ko/attention",
         "h̃": "ko/notes/001",
         "기울기 소실": "ko/notes/questions",
         "왜 tanh": "ko/notes/questions",

@@ -206,7 +206,7 @@ def test_three_trainings_follow_what_is_chosen(open_figure: Open) -> None:
     assert page.locator("table.heads thead tr").last.inner_text() != before
 
     phone = open_figure("three-trainings", "ko", **PHONE)
-    phone.get_by_text("yesterday").first.tap()
+    phone.get_by_label("yesterday", exact=True).tap()
     assert "‘yesterday’" in phone.locator("table.heads caption").inner_text()
 
 
@@ -231,7 +231,7 @@ def test_two_models_translate_what_is_typed_and_show_each_step(
     assert ["predicts I" in note for note in notes.all_inner_texts()] == [True, True]
     assert "attends to 나는" in notes.last.inner_text()
     assert "attends" not in notes.first.inner_text()
-    assert page.locator(".mechanism .candidate.chosen").all_inner_texts() == ["I", "I"]
+    assert page.locator(".mechanism .candidate.chosen").all_text_contents() == ["I"] * 2
 
     page.get_by_role("button", name="Step forward").click()
     assert "predicts was" in notes.last.inner_text()

@@ -60,7 +60,7 @@ def answers(
     return results
 
 
-@pytest.mark.parametrize("name", ["dictionary", "scale", "numbers-to-loss"])
+@pytest.mark.parametrize("name", ["board", "dictionary", "scale", "numbers-to-loss"])
 def test_data_and_stills_are_those_of_the_command(name: str, tmp_path: Path) -> None:
     """Their font aside, which depends on the version of the package that subsets it."""
     command = f"run python site/make_figures.py {name}"

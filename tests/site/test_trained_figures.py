@@ -196,3 +196,43 @@ def test_with_attention_more_words_of_long_sentences_arrive(
             arrived[name] += len(reference & set(translation.text.split()))
 
     assert arrived["with"] > arrived["without"]
+
+
+READ = """
+import {{ readFileSync }} from "node:fs";
+import {{ load }} from {module};
+const translator = await load({{ model: readFileSync({model}), wasm: readFileSync({wasm}) }});
+const [{{ text, attention: [layer] }}] = translator.translate({text}, {{ beam: 1, attention: "cross" }});
+console.log(JSON.stringify({{ text, weights: [...layer.weights] }}));
+"""
+
+
+def test_the_weights_in_the_page_are_those_of_python(
+    node: str, wasm: Path, tmp_path: Path, models: dict[str, RuntimeTranslator]
+) -> None:
+    module = ROOT / "regard" / "runtime" / "js" / "regard.js"
+    model = tmp_path / "model.regard"
+    packed = FIGURES / "data" / "two-models.with.gz"
+    model.write_bytes(gzip.decompress(packed.read_bytes()))
+    script = tmp_path / "read.mjs"
+    for example in data_of("two-models")["examples"]:
+        values = {
+            "module": module.as_uri(),
+            "model": str(model),
+            "wasm": str(wasm),
+            "text": example["text"],
+        }
+        quoted = {name: json.dumps(value) for name, value in values.items()}
+        script.write_text(READ.format(**quoted), encoding="utf-8")
+        done = subprocess.run(
+            [node, str(script)], capture_output=True, text=True, check=True, timeout=120
+        )
+        shown = json.loads(done.stdout)
+        (translation,) = models["with"].translate(
+            [example["text"]], beam=1, readings=True
+        )
+        assert translation.readings is not None
+        (weights,) = translation.readings.weights.values()
+
+        assert shown["text"] == translation.text
+        assert np.allclose(shown["weights"], weights.ravel(), atol=TOLERANCE)

@@ -27,8 +27,8 @@ def write(app: Any, exception: Exception | None) -> None:
             for node in app.env.get_doctree(start).findall(addnodes.toctree):
                 lines = [
                     _line(app, page)
-                    for _, page in node["entries"]
-                    if page in app.env.found_docs
+                    for _, first in node["entries"]
+                    for page in _with_pages_below(app, first)
                 ]
                 if lines:
                     parts.append(
@@ -45,6 +45,12 @@ def write(app: Any, exception: Exception | None) -> None:
         (Path(app.outdir) / "_static" / "summaries.js").write_text(
             script, encoding="utf-8"
         )
+
+
+def _with_pages_below(app: Any, page: str) -> list[str]:
+    """Return a page and those that it lists itself; none if it is not a page of the site."""
+    below = app.env.toctree_includes.get(page, [])
+    return [page, *below] if page in app.env.found_docs else []
 
 
 def summarise(app: Any, doctree: nodes.document) -> None:

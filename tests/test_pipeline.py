@@ -85,10 +85,9 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
         "123!",
         f"{SENTENCES[1]}.",
     ]
-    alone = translator.translate(sentences, alignments=has_alignments, **options)
-    (line,) = translator.translate(
-        " ".join(sentences), alignments=has_alignments, **options
-    )
+    options = {"alignments": has_alignments, "keep": False, **options}
+    alone = translator.translate(sentences, **options)
+    (line,) = translator.translate(" ".join(sentences), **options)
     words = 0
     targets = 0
     links = []

@@ -185,6 +185,7 @@ def values() -> dict[str, Any]:
         "SHOWN": contracts.SHOWN,
         "BREAKING": sorted(faults._BREAKING),
         "GLUED": sorted(codes._GLUED),
+        "SCRIPTS": casing.SCRIPTS,
         "TITLE_WORDS": casing.TITLE_WORDS,
         "TITLE_SHARE": casing.TITLE_SHARE,
         "LONGEST_WORD": letter_case.LONGEST_WORD,
@@ -291,6 +292,10 @@ def contracts_module() -> str:
     from regard.contracts.dialects import table
 
     judged = {key: value for key, value in table().items() if key not in NOT_JUDGED}
+    judged["dialects"] = {
+        name: {key: value for key, value in entry.items() if key != "example"}
+        for name, entry in judged["dialects"].items()
+    }
     compact = json.dumps(judged, ensure_ascii=False, separators=(",", ":"))
     return (
         "// Spans of strings of programs, of regard/contracts/dialects.json. "

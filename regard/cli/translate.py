@@ -104,18 +104,18 @@ def translate(command: TranslateCommand) -> None:
     is_page = callable(lines)
     output_format = OutputFormat(command.format == "jsonl", command.nbest)
     form = lines if callable(lines) else output_format
+    of_lines = {
+        "nbest": command.nbest,
+        "alignments": command.alignments,
+        "max_characters": command.max_characters,
+    }
     arguments = {
+        **({} if is_page else of_lines),
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
         "particles": command.particles,
         **command.settings,
     }
-    if not is_page:
-        arguments |= {
-            "nbest": command.nbest,
-            "alignments": command.alignments,
-            "max_characters": command.max_characters,
-        }
     translate_chunk = ChunkTranslator(
         lines.name,
         form,

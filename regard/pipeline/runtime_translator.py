@@ -333,6 +333,7 @@ class LibraryDecoder(Decoder):
         self._options = options
         self._constraints = constraints
         self._trust = trust
+        self._quality = trust.quality
         self._wanted = wanted
         self._reads_each = False
         options.attention = ALL_ATTENTION if wanted.readings else NO_ATTENTION
@@ -386,7 +387,9 @@ class LibraryDecoder(Decoder):
                 text,
                 score,
                 self._doubts.is_doubtful(source, score, self._trust.threshold),
-                self._trust.probability(source, text, score),
+                None
+                if self._quality is None
+                else self._quality.probability(source, text, score),
             )
             for source, text, score, *_ in line.parts
         )

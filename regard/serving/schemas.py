@@ -63,7 +63,8 @@ class TranslateRequest(SearchRequest, _TextParameters):
     )
     particles: Particles = Field(
         "both",
-        description="Korean particles after placeholders: both forms, or as the model writes them",
+        description="Korean particles after placeholders: both forms, as in {name}을(를), or as "
+        "the model writes them",
     )
     stream: bool = False
 

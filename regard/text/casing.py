@@ -34,6 +34,18 @@ _OTHER_SCRIPT = lazy_pattern(
     "\U00010000-\U0001efff\U00020000-\U0003ffff]+"
 )
 """Letters and signs of a word in another script than the Latin one."""
+SCRIPTS = (
+    ("\u0370", "\u03ff", "αο"),
+    ("\u0400", "\u052f", "ао"),
+    ("\u0590", "\u05ff", "הי"),
+    ("\u0600", "\u06ff", "ال"),
+    ("\u0900", "\u097f", "कर"),
+    ("\u0e00", "\u0e7f", "าน"),
+    ("\u3040", "\u30ff", "のン"),
+    ("\u3400", "\u9fff", "的一人"),
+    ("\uac00", "\ud7a3", "이다는"),
+)
+"""First and last letter of scripts, and frequent letters, which a model of such text knows."""
 _CACHED = 10_000
 """Maximum number of words in the cache of known spellings."""
 
@@ -91,6 +103,12 @@ def _with_special(tokens: Sequence[str], restored: Sequence[str]) -> list[str]:
     ]
 
 
+def _has_letters_outside(line: str, spans: Sequence[Span]) -> bool:
+    for span in reversed(spans):
+        line = line[: span.start] + line[span.end :]
+    return any(map(str.isalpha, line))
+
+
 class CaseReader:
     """Converter of lines to known letters, by the case rules of the model's languages.
 
@@ -101,7 +119,8 @@ class CaseReader:
         self.encode = encode
         self.languages = languages
         self._known_words = dict[str, str]()
-        self._foreign_letters = dict[str, bool]()
+        # Characters that are no letters of other scripts, and letters of known ones.
+        self._readable = set(map(chr, range(0x250)))
 
     @cached_property
     def source(self) -> LetterCase:
@@ -114,25 +133,35 @@ class CaseReader:
         return letter_case(self.languages[1])
 
     def foreign_words(self, line: str) -> list[Span]:
-        """Return the words, joined by spaces, in letters of which the model knows none.
+        """Return the words, joined by spaces, in letters of which the model knows none; none if
+        the line has no other words, since then it is of another language.
 
         Latin and most accents are not looked at. A letter is unknown if it is read as its bytes.
         """
+        if self._readable.issuperset(line):
+            return []
+        new = set(nfc(line)).difference(self._readable)
+        self._readable.update(letter for letter in new if not self._is_foreign(letter))
         spans = list[Span]()
         for match in _OTHER_SCRIPT.finditer(line):
-            if not all(map(self._is_foreign, nfc(match[0]))):
+            if not self._readable.isdisjoint(nfc(match[0])):
                 continue
             start, end = match.span()
             if spans and line[spans[-1].end : start] == " ":
                 start = spans.pop().start
             spans.append(Span(start, end, "foreign"))
-        return spans
+        return spans if _has_letters_outside(line, spans) else []
 
     def _is_foreign(self, letter: str) -> bool:
-        if letter not in self._foreign_letters:
-            # Known letters take one token, or two with that of the space before the word.
-            self._foreign_letters[letter] = len(self.encode(letter)) > 2
-        return self._foreign_letters[letter]
+        """Return whether a letter is unknown, and so are the usual ones of its script."""
+        if not _OTHER_SCRIPT.match(letter):
+            return False
+        scripts = (usual for first, last, usual in SCRIPTS if first <= letter <= last)
+        return not any(map(self._is_known, (letter, *next(scripts, ""))))
+
+    def _is_known(self, letter: str) -> bool:
+        # Known letters take one token, or two with that of the space before the word.
+        return len(self.encode(letter)) <= 2
 
     def read(self, line: str) -> KnownCase:
         """Convert each word of a line in capitals, or of a title, to known letters.

@@ -197,19 +197,16 @@ def joint_path(paths: Sequence[LinePath]) -> Path[list[Translation]]:
     results = dict[int, Translation]()
     pending = dict[int, LineRequest]()
 
-    def advance(number: int, translations: Sequence[Translation] | None) -> None:
-        try:
-            pending[number] = paths[number].send(translations)
-        except StopIteration as stop:
-            results[number] = stop.value
-
-    for number in range(len(paths)):
-        advance(number, None)
-    while pending:
-        requests = _take_requests(pending)
-        decoded = yield from _decoded(requests)
-        for number in requests:
-            advance(number, decoded.get(number))
+    answers = dict[int, Sequence[Translation] | None].fromkeys(range(len(paths)))
+    while answers:
+        for number, translations in answers.items():
+            try:
+                pending[number] = paths[number].send(translations)
+            except StopIteration as stop:
+                results[number] = stop.value
+        requests = _take_requests(pending) if pending else {}
+        decoded = (yield from _decoded(requests)) if requests else {}
+        answers = {number: decoded.get(number) for number in requests}
     return [results[number] for number in range(len(paths))]
 
 
@@ -327,13 +324,15 @@ class Outcome(NamedTuple):
 
 def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
     """Translate one line; it may be changed if it `is_free` of constraints."""
-    may_change = bool(rules.keep) and is_free
-    if may_change and (rules.user_patterns or not _is_plain(line, rules.reader)):
+    is_plain = rules.keep is True and _is_plain(line, rules.reader)
+    if is_free and rules.keep and not is_plain:
         return (yield from _protected_path(line, rules))
     decoded = yield LineRequest((line,), rules.links)
     assert decoded, "the first try has translations"
     (result,) = decoded
-    return marked(line, result, rules, may_change)
+    if is_plain and not result.repetition and not may_have_spans(result.text):
+        return result
+    return marked(line, result, rules, is_free and bool(rules.keep))
 
 
 def _protected_path(line: str, rules: PathRules) -> LinePath:

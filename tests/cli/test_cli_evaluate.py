@@ -171,9 +171,8 @@ def test_lines_unlike_those_of_training_are_warned_of(
     write_lines("mixed", ["나는 집에 간다", "我们今天去公园吧"])
     done = regard(f"{evaluate} --source mixed --reference mixed")
     assert "mixed, line 2: most characters were never seen in training" in done.err
-    # With a code a message is read whole.
-    message = ">>deu<< {n, plural, one {나는 간다} other {너는 간다}}"
-    write_lines("messages", ["나는 간다", message, message])
+    long = "나는 집에 " * 30
+    write_lines("messages", ["나는 간다", long, long])
     done = regard(f"{evaluate} --source messages --reference messages")
     counted = "messages: 2 of 3 lines have a translation with a warning, such as line 2"
     assert done.warnings == [f"{counted}; regard translate prints all"]

@@ -317,14 +317,15 @@ def test_a_patch_is_noticed_though_nobody_was_given_the_model(
     assert engine.describe() == "C library, float32"
 
 
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 def test_another_model_in_place_of_the_first_is_decoded() -> None:
     folder = family(packed_families()[0])
     translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
-    (before,) = translator.translate("w1 w2 w3", max_length=4)
+    (before,) = translator.translate("w1 w2 w3", keep=False, max_length=4)
     other = copy.deepcopy(folder.model)
     other.decoder.output.bias.data[7] += 30
     translator.model = other
-    (after,) = translator.translate("w1 w2 w3", max_length=4)
+    (after,) = translator.translate("w1 w2 w3", keep=False, max_length=4)
 
     assert after.text != before.text
     assert translator.model is other

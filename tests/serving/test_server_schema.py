@@ -47,7 +47,7 @@ BODIES = {
     """,
     "/v1/translate": """
         alignments attention beam deadline_ms format length_penalty log_probs max_length model
-        nbest no_repeat_ngram scores source split stream target text
+        nbest no_repeat_ngram particles scores source split stream target text
     """,
     "/v1/caption": "attention beam deadline_ms image model nbest",
     "/v1/explain": "deadline_ms model nbest packed prefix source target text trace",
@@ -143,7 +143,7 @@ def test_options_in_bodies_are_described_once() -> None:
             assert bounds.get("maximum") == most, (path, name)
             compared.add(name)
 
-    shared = "alignments beam length_penalty max_length nbest no_repeat_ngram"
+    shared = "alignments beam length_penalty max_length nbest no_repeat_ngram particles"
     assert compared == {*shared.split()}
 
 

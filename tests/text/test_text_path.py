@@ -69,7 +69,8 @@ def test_each_span_is_there_once(translators: list[Translator]) -> None:
         for line, translation in zip(LINES, translator.translate(LINES), strict=True):
             faults = breaches(line, translation.text)
             assert not any(fault.breaks_programs for fault in faults)
-            assert translation.broken or not faults
+            lost = [fault for fault in faults if fault.kind == "lost"]
+            assert translation.broken or not lost
             assert translation.text == translation.text.strip()
             assert bool(translation.parts) == bool(line)
 

@@ -1,7 +1,7 @@
 // Upper and lower case by the rules of a language, and lines in capitals and titles read in the letters that a model knows.
-import { firstOf, isCased, isUpper, lengthOf } from "./characters.js";
+import { firstOf, hasLetters, isCased, isUpper, lengthOf } from "./characters.js";
 import {
-  GREEK_DROPPED, LETTER_CASES, LONGEST_WORD, PARTED_SYLLABLES, PATTERNS, TITLE_LETTERS, TITLE_SHARE, TITLE_WORDS,
+  GREEK_DROPPED, LETTER_CASES, LONGEST_WORD, PARTED_SYLLABLES, PATTERNS, SCRIPTS, TITLE_LETTERS, TITLE_SHARE, TITLE_WORDS,
 } from "./text_tables.js";
 
 const [TONOS, DIALYTIKA] = ["\u0301", "\u0308"];
@@ -181,13 +181,21 @@ export class CaseReader {
       const start = last && line.slice(last.end, index) === " " ? spans.pop().start : index;
       spans.push({ start, end, kind: "foreign", text: line.slice(start, end) });
     }
-    return spans;
+    const others = spans.reduceRight((text, { start, end }) => text.slice(0, start) + text.slice(end), line);
+    return hasLetters(others) ? spans : []; // a line without other words is of another language
   }
 
-  /** Return whether a letter is read as its bytes: others take one token, or two with that of the space before the word. */
+  /** Return whether a letter is unknown, and so are the usual ones of its script. */
   #isForeign(letter) {
-    if (!this.#foreignLetters.has(letter)) this.#foreignLetters.set(letter, this.encode(letter).length > 2);
+    if (!this.#foreignLetters.has(letter)) {
+      const [, , usual = ""] = SCRIPTS.find(([first, last]) => first <= letter && letter <= last) ?? [];
+      this.#foreignLetters.set(letter, ![letter, ...usual].some((one) => this.#isKnown(one)));
+    }
     return this.#foreignLetters.get(letter);
+  }
+
+  #isKnown(letter) {
+    return this.encode(letter).length <= 2; // one token, or two with that of the space before the word
   }
 
   /** Return a word in the letters that make the fewest tokens; a name by the rules of most languages if that takes two less. */

@@ -49,6 +49,7 @@ export const JOINED_CODE = ["escape", "number", "percent", "symbol", "unit"];
 export const SHOWN = 3;
 export const BREAKING = ["branch", "malformed", "unpaired"];
 export const GLUED = ["address", "block", "code", "command", "date", "emoji", "entity", "identifier", "link", "mail", "marker", "math", "path", "phone", "placeholder", "tag", "version"];
+export const SCRIPTS = [["\u0370", "\u03ff", "\u03b1\u03bf"], ["\u0400", "\u052f", "\u0430\u043e"], ["\u0590", "\u05ff", "\u05d4\u05d9"], ["\u0600", "\u06ff", "\u0627\u0644"], ["\u0900", "\u097f", "\u0915\u0930"], ["\u0e00", "\u0e7f", "\u0e32\u0e19"], ["\u3040", "\u30ff", "\u306e\u30f3"], ["\u3400", "\u9fff", "\u7684\u4e00\u4eba"], ["\uac00", "\ud7a3", "\uc774\ub2e4\ub294"]];
 export const TITLE_WORDS = 4;
 export const TITLE_SHARE = 0.75;
 export const LONGEST_WORD = 40;

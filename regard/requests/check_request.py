@@ -9,7 +9,6 @@ from pydantic.dataclasses import dataclass
 
 from regard.common.errors import UsageError
 from regard.common.requests import COMMAND, Option
-from regard.data.checking.suspects import KINDS
 from regard.data.text import MAX_LINE
 from regard.requests.shared_fields import Device
 
@@ -21,6 +20,9 @@ class CheckCommand:
     def __post_init__(self) -> None:
         if self.reverse is not None and self.model is None:
             raise UsageError("`reverse=`: only with `model=`; give both")
+        # Imported late, since all commands import this module.
+        from regard.data.checking.suspects import KINDS
+
         unknown = [kind for kind in self.only if kind not in KINDS]
         UsageError.raise_all(
             f"`only=`: wanted one of {', '.join(KINDS)}, got {kind!r}"

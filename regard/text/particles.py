@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Literal, get_args
 
 from regard.common.arguments import describe
 from regard.common.errors import UsageError
+from regard.common.lazy import lazy_pattern
 
 Particles = Literal["both", "as-is"]
 """Ways to write the particles after placeholders: in both forms, or as the model writes them."""
@@ -56,7 +56,7 @@ def _form(form: str) -> str:
     return rf"{form}(?=(?:{''.join(endings)})?(?!\w))"
 
 
-_PARTICLE = re.compile(
+_PARTICLE = lazy_pattern(
     rf"(?P<quote>[\"'”’»」』]?)(?P<form>{'|'.join(map(_form, PARTICLES))})"
     rf"(?![(/](?:{'|'.join(PARTICLES)})(?!\w))"
 )

@@ -6,20 +6,10 @@ import json
 from pathlib import Path
 
 from command import Command
+from helpers.calibrated_model import calibrated
 from helpers.small_models import SENTENCES, folder
 
 from regard.evaluation.quality_fit import LEAST
-from regard.model_folder import load_settings, write_settings
-from regard.text.quality import Quality
-
-QUALITY = Quality((0.5, 1.5, 0.25, -0.75), (60.0, 10.0, 1.0, 2.0), 300, 0.5)
-
-
-def calibrated(path: Path) -> Path:
-    """Return a small model with a calibration."""
-    model = folder(path)
-    write_settings(model, load_settings(model).with_values(quality=QUALITY))
-    return model
 
 
 def test_lines_below_a_quality_stand_as_they_were(

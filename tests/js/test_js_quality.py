@@ -5,23 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.small_models import SENTENCES, folder
+from helpers.calibrated_model import calibrated
+from helpers.small_models import SENTENCES
 from js.test_module import run
 
 import regard
 from regard.common.errors import ModelFolderError
 from regard.interchange.runtime import export
-from regard.model_folder import load_settings, write_settings
-from regard.text.quality import Quality
-
-QUALITY = Quality((0.5, 1.5, 0.25, -0.75), (60.0, 10.0, 1.0, 2.0), 300, 0.5)
-
-
-def calibrated(path: Path) -> Path:
-    """Return a small model with a calibration."""
-    model = folder(path)
-    write_settings(model, load_settings(model).with_values(quality=QUALITY))
-    return model
 
 
 def test_folder_file_and_node_tell_the_same(

@@ -93,10 +93,18 @@ class TranslateCommand:
     input: Annotated[
         Literal["auto", "text", "jsonl", "html", "xml"],
         Option(
-            "Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as "
-            "FILE is."
+            "Plain lines; one JSON object per line: text, prefix, terms, forbid; a document of "
+            "some format; auto: as FILE is."
         ),
     ] = "auto"
+    retranslate: Annotated[
+        bool,
+        Option("Translate what has a translation in a document again."),
+    ] = False
+    attributes: Annotated[
+        bool,
+        Option("Translate alt, title and the like of HTML, too."),
+    ] = False
     stream: Annotated[
         bool,
         Option("Print words as they are decoded; greedy, or with --sample."),

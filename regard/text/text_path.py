@@ -54,6 +54,8 @@ Links = tuple[tuple[int, int], ...] | None
 """Pairs of a source word and a target word; None if they were not asked for."""
 AUTO, QUOTING = "auto", "messageformat"
 """Dialect that each line speaks for by itself, and the one in which every apostrophe quotes."""
+ALL = slice(None)
+"""Bounds of all lines of a text."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")

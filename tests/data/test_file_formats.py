@@ -11,7 +11,7 @@ import pytest
 from helpers.text_table import items, lines
 
 from regard.common.errors import DataError
-from regard.data.file_formats import input_kind
+from regard.data.text_kinds import input_kind
 from regard.data.text import read_lines
 
 HTML = "<!DOCTYPE html>\n<html><body>"

@@ -26,6 +26,9 @@ from regard.requests.shared_fields import (
     with_seed,
 )
 
+InputKind = Literal["auto", "text", "jsonl", "html", "xml"]
+"""Kinds of input: lines, and the formats of documents."""
+
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)
 class TranslateCommand:
@@ -91,7 +94,7 @@ class TranslateCommand:
     ] = False
     with_: With = ()
     input: Annotated[
-        Literal["auto", "text", "jsonl", "html", "xml"],
+        InputKind,
         Option(
             "Plain lines; one JSON object per line: text, prefix, terms, forbid; a document of "
             "some format; auto: as FILE is."

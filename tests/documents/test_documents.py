@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import get_args
 
 import pytest
 from helpers.hostile_models import MODELS, RULES, Model, translate_document
 
 from regard.common.errors import DataError, UsageError
+from regard.data.text_kinds import KINDS, LINES
 from regard.documents import FORMATS, Document, DocumentText
 from regard.documents.document import Edit, EditedText, Slot, apply_edits, replaced
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.formats import read_document
+from regard.requests.translate_request import InputKind
 from regard.text.text_path import joint_path, run_path
 from regard.text.translation import Translation
 
@@ -138,3 +141,9 @@ def test_unknown_formats_are_refused_by_name() -> None:
     ) as caught:
         read("Plain text.\n", "a.txt")
     assert all(name in str(caught.value) for name in FORMATS)
+
+
+def test_the_command_knows_every_format() -> None:
+    kinds = {*get_args(InputKind)} - {"auto", *LINES}
+    assert kinds == set(FORMATS)
+    assert set(FORMATS) <= set(KINDS)

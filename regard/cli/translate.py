@@ -55,8 +55,6 @@ NOT_STREAMED = (
 """Options that `--stream` does not support."""
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """Search options that need whole translations, and so do not support `--stream`."""
-NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".docx")
-"""Ends of the names of files that are read by office programs, and are no text."""
 CONDITIONS = (
     "refuse_below",
     "retranslate",
@@ -98,7 +96,6 @@ def translate(command: TranslateCommand) -> None:
     kept = list(options.kept_patterns(command.keep, command.no_keep))
     file = "/dev/stdin" if command.file == "-" else table_path(command.file)
     options.check_output(command.output, file, *command.runs)
-    _check_format(command.output)
 
     find_kind = cache(partial(find_input, command))
     model = open_model(command, find_kind)
@@ -176,15 +173,6 @@ def _conclude(command: TranslateCommand, broken: int, qualities: QualityReport) 
         strings = counted(broken, "string")
         say(f"{strings} would break or be too long; the warnings say why")
         raise typer.Exit(1)
-
-
-def _check_format(output: Path | None) -> None:
-    """Raise UsageError for an output that is named like a file of an office program."""
-    if output is not None and output.suffix.lower() in NOT_WRITTEN:
-        raise UsageError(
-            f"--output {output}: translations are written as text, a line for each, and a "
-            f"{output.suffix} is none; write .txt or .csv"
-        )
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NOT_FOR_DOCUMENTS = ("nbest", "alignments", "format", "cluster", "stream")
 """Options that the translation of a document does not support."""
+NOT_TEXT = (".xlsx", ".xls", ".ods", ".docx", ".odt")
+"""Ends of the names of files that are read by office programs, and are no text."""
 LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that limit the lines of the input, which are checked before the translation."""
 
@@ -49,7 +51,10 @@ def find_input(command: TranslateCommand) -> str:
         from regard.documents import FORMATS
 
         kind = input_kind(data_path(file), (*LINES, *FORMATS))
-    if kind not in LINES:
+    if kind in LINES:
+        _check_output_of_lines(command.output)
+    else:
+        _check_output_of_document(command, kind)
         flags = given_flags(command, NOT_FOR_DOCUMENTS)
         if flags:
             why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
@@ -58,6 +63,34 @@ def find_input(command: TranslateCommand) -> str:
                 "every line as it stands"
             )
     return kind
+
+
+def _check_output_of_lines(output: Path | None) -> None:
+    """Raise UsageError for an output that is named like a file of an office program."""
+    if output is not None and output.suffix.lower() in NOT_TEXT:
+        raise UsageError(
+            f"--output {output}: translations are written as text, a line for each, and a "
+            f"{output.suffix} is none; write .txt or .csv"
+        )
+
+
+def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
+    """Raise UsageError for a document that is no text without a file to write, and for one that
+    would be named like another kind.
+    """
+    from regard.documents import FORMATS
+
+    output = command.output
+    suffix = Path(command.file).suffix
+    if output is None and FORMATS[kind].is_binary:
+        raise UsageError(
+            f"{command.file}: the document is no text to print; give --output NAME{suffix}"
+        )
+    if output is not None and FORMATS[kind].is_binary and output.suffix != suffix:
+        raise UsageError(
+            f"--output {output}: {command.file} is {kind.upper()}, and stays so; give it a name in "
+            f"{suffix}"
+        )
 
 
 def read_input(

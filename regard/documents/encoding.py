@@ -59,6 +59,6 @@ def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, len(mark) + problem.start) + 1
         raise DataError(
-            f"{name}, line {line}: not {encoding} (byte {problem.object[problem.start]:#04x}); "
-            "save it as UTF-8"
+            f"{name}: line {line} is not {encoding.upper()} (byte "
+            f"{problem.object[problem.start]:#04x}); save the file as UTF-8"
         ) from None

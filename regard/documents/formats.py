@@ -81,6 +81,8 @@ def read_bytes(path: str | Path) -> bytes:
     except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise DataError(f"{path}: cannot be read ({reason})") from None
+    if not data:
+        raise DataError(f"{path}: the file is empty")
     if len(data) > MAX_BYTES:
         raise DataError(
             f"{path}: has more than {MAX_BYTES >> 20} MB, and a document is in memory; divide it"

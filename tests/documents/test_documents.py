@@ -127,7 +127,7 @@ def test_encodings_come_back(data: bytes, text: str) -> None:
 
 
 def test_wrong_encodings_are_said_with_the_line() -> None:
-    with pytest.raises(DataError, match=r"a\.po, line 2: not utf-8 \(byte 0xff\)"):
+    with pytest.raises(DataError, match=r"a\.po: line 2 is not UTF-8 \(byte 0xff\)"):
         decode_file(b"a\n\xff", "a.po")
     with pytest.raises(DataError, match="'klingon', which is no known encoding"):
         decode_file(b"a", "a.po", "klingon")

@@ -14,6 +14,7 @@ from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
 from regard.text.markup.document import MarkupDocument
+from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import (
     Layout,
     TranslatedText,
@@ -41,6 +42,11 @@ class DocumentOptions:
     retranslate: bool = False
     attributes: bool = False
     column: str = ""
+
+    @property
+    def markup(self) -> MarkupOptions:
+        """The options of marked-up text."""
+        return MarkupOptions(sentences=self.sentences, mark_spans=self.mark_spans)
 
 
 @dataclass(frozen=True)

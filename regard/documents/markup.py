@@ -9,7 +9,6 @@ from regard.common.errors import DataError
 from regard.documents.document import Document, DocumentOptions, DocumentText
 from regard.documents.encoding import decode_file
 from regard.text.markup.document import parse_markup
-from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Kind
 from regard.text.text_format import TranslatedText
 
@@ -32,10 +31,7 @@ class Page(Document):
             raise DataError(
                 f"{name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
             )
-        markup_options = MarkupOptions(
-            sentences=options.sentences, mark_spans=options.mark_spans
-        )
-        markup = parse_markup(self._source.text, kind, markup_options)
+        markup = parse_markup(self._source.text, kind, options.markup)
         super().__init__([DocumentText(self._source.text, "", markup=markup)])
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:

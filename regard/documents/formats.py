@@ -14,6 +14,7 @@ from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
 from regard.documents.markup import Page
 from regard.documents.subtitles import read_subtitles
+from regard.documents.table_file import read_table
 from regard.text.markup.tags import Kind
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
@@ -39,6 +40,7 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
+    "table": DocumentFormat(read_table),
     "srt": DocumentFormat(read_subtitles),
     "vtt": DocumentFormat(partial(read_subtitles, is_vtt=True)),
 }

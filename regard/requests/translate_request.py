@@ -26,7 +26,7 @@ from regard.requests.shared_fields import (
     with_seed,
 )
 
-InputKind = Literal["auto", "text", "jsonl", "html", "xml", "srt", "vtt"]
+InputKind = Literal["auto", "text", "jsonl", "html", "xml", "srt", "vtt", "table"]
 """Kinds of input: lines, and the formats of documents."""
 
 

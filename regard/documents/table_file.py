@@ -88,7 +88,8 @@ def _column(table: Table, name: str, wanted: str) -> int:
     columns = describe_columns(table.rows) if table.rows else "no rows"
     if not wanted:
         raise DataError(
-            f"{name}: is a table (`column=` translates one of its columns); there are {columns}"
+            f"{name}: is a table (`column=` translates one of its columns, and `input=table` "
+            f"besides writes the whole table); there are {columns}"
         )
     raise DataError(f"{name}: has no column {wanted!r}; there are {columns}")
 

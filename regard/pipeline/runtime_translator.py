@@ -244,7 +244,7 @@ class RuntimeTranslator(Translator):
 
     @cached_property
     def _usual_trust(self) -> Trust:
-        """How far translations of the usual search are trusted."""
+        """Trust in the translations of the usual search."""
         return trust_of(self.model.card)
 
     @cached_property

@@ -240,6 +240,11 @@ class RuntimeTranslator(Translator):
             or options.sample != defaults.sample
         ):
             return Trust()
+        return self._usual_trust
+
+    @cached_property
+    def _usual_trust(self) -> Trust:
+        """Trust in the translations of the usual search."""
         return trust_of(self.model.card)
 
     @cached_property
@@ -424,7 +429,7 @@ class LibraryDecoder(Decoder):
             hypothesis.links,
             readings,
             nbest,
-            next(iter(hypothesis.repetitions), None),
+            hypothesis.repetitions[0] if hypothesis.repetitions else None,
             parts,
             doubtful,
             hypothesis.is_complete,

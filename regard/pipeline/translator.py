@@ -174,9 +174,10 @@ class Translator(ABC):
             check_limit(max_characters, wanted, search.get("sample"))
             decoded = Wanted(search.get("beam") or self.search.beam)
         decoder = self._decoder(len(lines), decoded, constraints, search)
-        keep = checked_keep(keep, wanted, decoder.free)
+        free = decoder.free
+        keep = checked_keep(keep, wanted, free)
         rules = self._rules(wanted, keep, dialect, particles)
-        path = lines_path(lines, rules, decoder.free)
+        path = lines_path(lines, rules, free)
         if max_characters is not None:
             path = limited_path(path, lines, rules, max_characters)
         return TranslationCall(path, decoder)

@@ -396,9 +396,9 @@ def best_try(
     best = yield from translate(first, is_retry=False)
     assert best is not None, "the first try has translations"
     previous = first
-    for attempt in further(best):
-        if not any(best.faults):
-            break
+    attempts = iter(further(best))
+    # An attempt is made ready only if it is needed.
+    while any(best.faults) and (attempt := next(attempts, None)):
         if attempt != previous:  # else the result would be the same
             outcome = yield from translate(attempt, is_retry=True)
             if outcome is None:

@@ -4,11 +4,13 @@ alignments and errors.
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,20 +36,28 @@ LINES = [
 STREAMED = [*SENTENCES[:2], "OPEN THE FILE", "나는 {a} %s", "<b>집</b> {a}"]
 
 
-def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
-    command = [node, str(HERE / "translate.mjs"), str(wasm), str(model)]
-    done = subprocess.run(
-        command,
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+@cache
+def _started(node: str, wasm: Path) -> subprocess.Popen[str]:
+    """Start the process that answers all requests, until the tests end."""
+    command = [node, str(HERE / "translate.mjs"), str(wasm)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+    atexit.register(process.communicate)
+    return process
 
-    assert done.returncode == 0, done.stderr
 
-    result: dict[str, Any] = json.loads(done.stdout)
+def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
+    """Return the answer of the JavaScript module to a request."""
+    process = _started(node, wasm)
+    assert process.stdin
+    assert process.stdout
+    print(json.dumps({**request, "model": str(model)}), file=process.stdin, flush=True)
+    line = process.stdout.readline()
+    assert line, "node has ended; stderr says why"
+
+    result: dict[str, Any] = json.loads(line)
+    assert "failure" not in result, result["failure"]
     return result
 
 

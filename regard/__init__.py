@@ -15,6 +15,7 @@ from regard.common.lazy import lazy_names
 from regard.common.version import __version__
 
 if TYPE_CHECKING:
+    from regard import documents
     from regard.attention.recorder import watch
     from regard.comparison import Comparison, compare
     from regard.explain.publication import Publication, publish
@@ -35,6 +36,7 @@ __all__ = [
     "Translator",
     "__version__",
     "compare",
+    "documents",
     "load",
     "presets",
     "publish",
@@ -47,6 +49,7 @@ _MODULES = {
     "common.errors": ("RegardError",),
     "common.version": ("__version__",),
     "comparison": ("Comparison", "compare"),
+    "documents": (),
     "explain.publication": ("Publication", "publish"),
     "pipeline": ("Caption", "Captioner", "Translator"),
     "pipeline.model_loading": ("load",),

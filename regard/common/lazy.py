@@ -44,10 +44,13 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package with the names that each module defines.
 
-    A module whose name begins with `regard.` belongs to another package.
+    A module whose name begins with `regard.` belongs to another package; one without names is a
+    name itself.
     """
     modules = {
-        name: module for module, module_names in names.items() for name in module_names
+        name: module
+        for module, module_names in names.items()
+        for name in module_names or (module,)
     }
 
     def get(name: str) -> Any:
@@ -56,6 +59,8 @@ def lazy_names(
                 f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(modules))}"
             )
         module = modules[name]
+        if not names[module]:
+            return import_module(f"{package}.{module}")
         if not module.startswith("regard."):
             module = f"{package}.{module}"
         return getattr(import_module(module), name)

@@ -4,9 +4,11 @@ translations in their place.
 `formats` recognises a file and reads it. A `Document` has `texts`, whose lines a translator
 decodes, and renders the translations: the original with only its texts replaced.
 
+    translator.translate_document("ko.po", "en.po")
+
     document = regard.documents.open("ko.po")
     translations = translator.begin_document(document).run()
-    Path("translated.po").write_bytes(document.render(translations))
+    Path("en.po").write_bytes(document.render(translations))
 """
 
 from __future__ import annotations

@@ -112,9 +112,11 @@ class Document(ABC):
         """Return the text that a line, counted from 0, is a part of."""
         return self.texts[bisect_right(self._ends, index)]
 
-    def paths(self, rules: PathRules, bounds: slice = ALL) -> list[LinePath]:
+    def paths(
+        self, rules: PathRules, bounds: slice = ALL, code: str = ""
+    ) -> list[LinePath]:
         """Return the paths of the lines within some bounds; the dialect of `rules`, unless it is
-        `auto`, is that of all texts.
+        `auto`, is that of all texts. `code`: that of the target language, if the model needs one.
         """
         start, stop, _ = bounds.indices(len(self.lines))
         paths = list[LinePath]()
@@ -126,6 +128,7 @@ class Document(ABC):
             paths += text.layout.paths(
                 own if rules.dialect == AUTO else rules,
                 slice(start - begin, stop - begin),
+                code,
             )
             start = self._ends[index]
             index += 1
@@ -136,14 +139,16 @@ class Document(ABC):
 
         Raises UsageError unless each line has one.
         """
+        return self.write(self.joined(translations))
+
+    def joined(self, translations: Sequence[Translation]) -> list[TranslatedText]:
+        """Return the translation of each text. Raises UsageError unless each line has one."""
         check_count(translations, self.lines)
         rest = iter(translations)
-        return self.write(
-            [
-                joined_text(text.layout, tuple(islice(rest, len(text.layout.lines))))
-                for text in self.texts
-            ]
-        )
+        return [
+            joined_text(text.layout, tuple(islice(rest, len(text.layout.lines))))
+            for text in self.texts
+        ]
 
     @abstractmethod
     def write(self, translations: Sequence[TranslatedText]) -> bytes:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from regard.common.arguments import FLAG, problems_of_types
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from regard.data.languages import Languages
     from regard.documents import Document
+    from regard.pipeline.document_translation import DocumentTranslation
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
     from regard.text.text_format import TextFormat, TranslatedText
@@ -182,7 +184,67 @@ class Translator(ABC):
             path = limited_path(path, lines, rules, max_characters)
         return TranslationCall(path, decoder)
 
-    def begin_document(
+    def translate_document(  # noqa: PLR0913 - all by keyword
+        self,
+        document: str | FilePath | Document,
+        output: str | FilePath | None = None,
+        *,
+        retranslate: bool = False,
+        attributes: bool = False,
+        column: str = "",
+        constraints: Constraints = NO_CONSTRAINTS,
+        keep: Keep = True,
+        dialect: str = "auto",
+        particles: Particles = "both",
+        max_characters: int | None = None,
+        **search: Unpack[SearchOptions],
+    ) -> DocumentTranslation:
+        """Translate a file, or a document that was opened, and write the same document with its
+        texts translated to `output`, whole or not at all.
+
+        - `retranslate`: texts that have a translation are translated again; else they stay.
+        - `attributes`: attributes that people read are translated, such as `alt` and `title`.
+        - `column`: that of a table, by its name, language or number.
+
+        The other options are those of `translate`. Raises UsageError for a file of no known format
+        and for the options, and DataError for files that cannot be read or written.
+        """
+        # Imported late, since plain lines need no documents.
+        from regard.documents import Document
+        from regard.documents.formats import open as open_document
+        from regard.pipeline.document_translation import (
+            check_output,
+            reading_options,
+            translate_document,
+            write_output,
+        )
+
+        if output is not None:
+            check_output(FilePath(output))
+        if not isinstance(document, Document):
+            options = reading_options(
+                self,
+                constraints == NO_CONSTRAINTS and keep is not False,
+                retranslate=retranslate,
+                attributes=attributes,
+                column=column,
+            )
+            document = open_document(document, options=options)
+        translated = translate_document(
+            self,
+            document,
+            constraints=constraints,
+            keep=keep,
+            dialect=dialect,
+            particles=particles,
+            max_characters=max_characters,
+            **search,
+        )
+        if output is not None:
+            write_output(FilePath(output), translated.data)
+        return translated
+
+    def begin_document(  # noqa: PLR0913 - those of `translate`
         self,
         document: Document,
         constraints: Constraints = NO_CONSTRAINTS,
@@ -190,10 +252,11 @@ class Translator(ABC):
         dialect: str = "auto",
         particles: Particles = "both",
         bounds: slice = ALL,
+        code: str = "",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
         """Begin to translate the lines of a document, or those within some bounds; the options are
-        those of `translate`.
+        those of `translate`. `code`: that of the target language, if the model needs one.
 
         With constraints nothing is translated again.
         """
@@ -201,7 +264,7 @@ class Translator(ABC):
         keep = keep if is_free else False
         rules = self._rules(BEST_TEXT, keep, dialect, particles)
         rules = self._with_links(rules)
-        paths = document.paths(rules, bounds)
+        paths = document.paths(rules, bounds, code)
         decoder = self._decoder(len(paths), rules.wanted, constraints, search)
         return TranslationCall(joint_path(paths), decoder)
 

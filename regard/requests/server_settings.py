@@ -55,6 +55,17 @@ class ServerSettings(Settings):
     """Texts of a request."""
     body_limit: int = Field(10_000_000, ge=1_000, le=COUNT)
     """Bytes of a request's body. No more than this is read."""
+    document_limit: Annotated[
+        int, Option("Most bytes of a document to translate; 0: none is taken.")
+    ] = Field(10_000_000, ge=0, le=COUNT)
+    document_seconds: Annotated[
+        float,
+        Option("Seconds a document may take, and for which its translation is kept."),
+    ] = Field(3600.0, gt=0, le=604_800)
+    document_count: int = Field(20, ge=1, le=COUNT)
+    """Documents of each client that wait or are kept."""
+    document_space: int = Field(200_000_000, ge=1_000, le=COUNT)
+    """Bytes of all documents that wait or are kept, which are in memory."""
     deadline: Annotated[
         float,
         Option(

@@ -22,6 +22,7 @@ from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.crash_table import CallTable
 from regard.serving.deepl import deepl
+from regard.serving.documents import Documents
 from regard.serving.endpoints import own_endpoints
 from regard.serving.fair_starts import FairStarts
 from regard.serving.http_errors import HttpError, error_response
@@ -70,7 +71,8 @@ def create_app(
     )
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(service) if settings.metrics else None
-    server = Server(service, settings, limits, keys, metrics, calls)
+    documents = Documents(settings)
+    server = Server(service, settings, limits, documents, keys, metrics, calls)
     app = DescribedApp(
         title="Regard",
         description=DESCRIPTION,

@@ -23,6 +23,7 @@ from starlette.responses import Response
 
 from regard.requests.server_settings import ServerSettings
 from regard.serving.crash_table import DIGEST_BYTES, CallTable
+from regard.serving.documents import Documents
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.language_pairs import LanguagePairs
@@ -67,6 +68,7 @@ class Server:
     service: Models
     settings: ServerSettings
     limits: Limits
+    documents: Documents
     keys: KeyFile | None = None
     metrics: Metrics | None = None
     calls: CallTable | None = None
@@ -111,12 +113,21 @@ class Server:
         """
         settings = self.settings
         scope = request.scope
-        body = await read_body(request, settings.body_limit, settings.deadline)
+        most_bytes = settings.body_limit
+        if kind.IS_DOCUMENT:
+            most_bytes = settings.document_limit
+            if not most_bytes:
+                raise HttpError(403, "this server takes no documents")
+        body = await read_body(request, most_bytes, settings.deadline)
         values = await request_values(request, body, kind, settings.batch_limit)
         client = self.client(request, values)
         parameters = {name: value for name, value in values.items() if name not in KEYS}
 
-        content = b"\0".join((scope["path"].encode(), scope["query_string"], body))
+        hashed = [scope["path"].encode(), scope["query_string"], body]
+        files = [value for value in values.values() if isinstance(value, bytes)]
+        if files:  # the boundary of a form is another each time
+            hashed[-1:] = files
+        content = b"\0".join(hashed)
         digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
         return client, parameters, digest
 
@@ -128,6 +139,8 @@ class Server:
         parameters = parse(kind, values)
 
         seconds = self.settings.deadline
+        if kind.IS_DOCUMENT:
+            seconds = self.settings.document_seconds
         deadline_ms = getattr(parameters, "deadline_ms", None) or _milliseconds(
             request.headers.get(DEADLINE_HEADER)
         )

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
 from fastapi import APIRouter
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
 from regard.serving.calls import Call, CallRoutes, Server
+from regard.serving.document_calls import (
+    begin_document,
+    document_response,
+    start_document,
+)
+from regard.serving.documents import KeptDocument
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
 from regard.serving.language_pairs import AUTO
-from regard.serving.openapi import answers, example
-from regard.serving.request_bodies import Parameters, Texts, excerpt, listed, parse
+from regard.serving.openapi import ERRORS, FILE, answers, body, example, path_parameter
+from regard.serving.request_bodies import (
+    MULTIPART,
+    DocumentParameters,
+    Parameters,
+    Texts,
+    excerpt,
+    listed,
+    parse,
+)
 from regard.serving.service import OWN_SEARCH, Answer
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import TextFormat
@@ -26,6 +42,8 @@ VARIANTS = {"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")}
 """Targets that DeepL's clients take only with a region; one model serves both."""
 _MOST_TAG_CHARACTERS = 10_000
 """Maximum number of characters of all tags of a parameter together."""
+_STATUS_SECONDS = 1.0
+"""Seconds for which an answer about a document waits until it is done: clients ask every five."""
 _REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
 
 
@@ -58,37 +76,60 @@ def _number_as_text(value: Any) -> Any:
 Tags = Annotated[list[str], pydantic.BeforeValidator(_tags)]
 
 
-class TranslateParameters(Parameters):
+class _WantedTranslation(Parameters):
+    """The languages of a translation, and what it is to be like."""
+
+    target_lang: str
+    source_lang: str = ""
+    formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = (
+        "default"
+    )
+    glossary_id: str = ""
+    glossary_ids: Tags = pydantic.Field(default_factory=list)
+    style_id: Any = None
+    translation_memory_id: Any = None
+    custom_instructions: Any = None
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The codes of source and target."""
+        return self.source_lang or AUTO, self.target_lang
+
+
+class TranslateParameters(_WantedTranslation):
     """Parameters of /v2/translate; `text` is repeated in a form, and a list in JSON."""
 
     model_config = example(
         text=["나는 빵을 먹는다."], source_lang="KO", target_lang="EN-GB"
     )
     text: Texts
-    target_lang: str
-    source_lang: str = ""
     context: str = ""
     show_billed_characters: bool = False
     split_sentences: Annotated[
         Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_number_as_text)
     ] = "1"
     preserve_formatting: bool = False
-    formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = (
-        "default"
-    )
     model_type: Literal[
         "quality_optimized", "latency_optimized", "prefer_quality_optimized"
     ] = "latency_optimized"
-    glossary_id: str = ""
-    glossary_ids: Tags = pydantic.Field(default_factory=list)
     tag_handling: Literal["", "html", "xml"] = ""
     outline_detection: bool = True
     ignore_tags: Tags = pydantic.Field(default_factory=list)
     splitting_tags: Tags = pydantic.Field(default_factory=list)
     non_splitting_tags: Tags = pydantic.Field(default_factory=list)
-    style_id: Any = None
-    translation_memory_id: Any = None
-    custom_instructions: Any = None
+
+
+class UploadParameters(_WantedTranslation, DocumentParameters):
+    """Parameters of /v2/document. `filename`: unless the form names the file."""
+
+    filename: str = ""
+    output_format: str = ""
+
+
+class DocumentKey(Parameters):
+    """The key of a document, which its upload was answered with."""
+
+    document_key: str
 
 
 class LanguagesParameters(Parameters):
@@ -109,6 +150,22 @@ class DeeplAnswer(Answer, frozen=True):
     """The translations, in order."""
 
     translations: Sequence[DeeplTranslation]
+
+
+class DocumentHandle(Answer, frozen=True):
+    """The id and the key of a document, which are needed to fetch it."""
+
+    document_id: str
+    document_key: str
+
+
+class DocumentStatus(Answer, frozen=True):
+    """The status of a document; its characters once it is done, and the reason if it failed."""
+
+    document_id: str
+    status: Literal["queued", "translating", "done", "error"]
+    billed_characters: int | None = None
+    error_message: str | None = None
 
 
 class DeeplLanguage(Answer, frozen=True):
@@ -169,6 +226,8 @@ def deepl(server: Server) -> APIRouter:
         operation_id="deepl_languages_by_post",
     )(languages)
 
+    _add_documents(router, server)
+
     @router.get("/v2/usage", responses=answers(Usage) | errors)
     async def usage(request: Request) -> Response:
         """Report the characters that this client has had translated since the server was
@@ -211,6 +270,68 @@ def deepl(server: Server) -> APIRouter:
     return router
 
 
+def _add_documents(router: APIRouter, server: Server) -> None:
+    """Add the endpoints of documents: upload, status and result."""
+    errors = answers(DeeplError, *ERRORS[:-1], 404)
+    CallRoutes(server, router).add(
+        "/v2/document",
+        upload_document,
+        UploadParameters,
+        answers(DocumentHandle) | errors,
+        MULTIPART,
+    )
+
+    async def kept(request: Request) -> KeptDocument:
+        """Return the document that a request is about."""
+        client, values, _ = await server.read(request, DocumentKey)
+        key = parse(DocumentKey, values).document_key
+        return server.documents.get(request.path_params["id"], client, key)
+
+    extra = body(DocumentKey) | path_parameter("id")
+
+    @router.post(
+        "/v2/document/{id}",
+        responses=answers(DocumentStatus) | errors,
+        openapi_extra=extra,
+    )
+    async def document_status(request: Request) -> Response:
+        """Say how far a document is; the answer waits for a moment if it is not done."""
+        document = await kept(request)
+        if document.task is not None:
+            await asyncio.wait([document.task], timeout=_STATUS_SECONDS)
+        status = document.status
+        billed = document.characters if status == "done" else None
+        return json_response(
+            DocumentStatus(document.id, status, billed, document.problem or None)
+        )
+
+    @router.post(
+        "/v2/document/{id}/result", responses=FILE | errors, openapi_extra=extra
+    )
+    async def document_result(request: Request) -> Response:
+        """Send a translated document, once; it is kept no longer."""
+        document = await kept(request)
+        end = BackgroundTask(server.documents.remove, document.id)
+        return document_response(document, end)
+
+
+async def upload_document(call: Call[UploadParameters]) -> Any:
+    """Take a document to be translated. Its status says when it is done."""
+    parameters = call.parameters
+    _check_offered(parameters)
+    _, _, suffix = (parameters.filename or parameters.file.name).rpartition(".")
+    if parameters.output_format not in ("", suffix.lower()):
+        raise bad_request(
+            f"`output_format`: wanted {excerpt(suffix)}, as that of the document, got "
+            f"{excerpt(parameters.output_format)}; leave it out"
+        )
+    document, work = await begin_document(
+        call, parameters.languages, parameters.filename
+    )
+    start_document(call, document, work)
+    return DocumentHandle(document.id, document.key)
+
+
 async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if
     keys are used.
@@ -218,9 +339,8 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     parameters = call.parameters
     texts = listed(parameters.text)
     _check_offered(parameters)
-    languages = (parameters.source_lang or AUTO, parameters.target_lang)
     results = await call.translate(
-        texts, languages, OWN_SEARCH, _text_format(parameters)
+        texts, parameters.languages, OWN_SEARCH, _text_format(parameters)
     )
 
     translations = []
@@ -231,7 +351,7 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     return DeeplAnswer(translations)
 
 
-def _check_offered(parameters: TranslateParameters) -> None:
+def _check_offered(parameters: _WantedTranslation) -> None:
     """Raise HttpError if parameters require what no model here offers; mere preferences are
     ignored.
     """

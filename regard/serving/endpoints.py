@@ -16,15 +16,9 @@ from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_pairs import Choice, LanguagePairs, select_models
 from regard.serving.models import Models
-from regard.serving.openapi import ERRORS, Problem, answers
+from regard.serving.openapi import ERRORS, Problem, answers, path_parameter
 from regard.serving.request_bodies import JSON, MULTIPART, excerpt, listed
 from regard.serving.server_sent_events import EVENTS, stream_translations
-
-_NAME = {
-    "parameters": [
-        {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    ]
-}
 
 
 def own_endpoints(server: Server) -> APIRouter:
@@ -148,7 +142,9 @@ def _add_models(router: APIRouter, server: Server) -> None:
 
     responses = answers(schemas.ModelInfo) | answers(Problem, 404, 403, 408, 413)
 
-    @router.get("/models/{name}", responses=responses, openapi_extra=_NAME)
+    @router.get(
+        "/models/{name}", responses=responses, openapi_extra=path_parameter("name")
+    )
     async def model(request: Request) -> Response:
         """Return one model, with its model card."""
         server.client(request, {})

@@ -13,11 +13,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from regard.serving.calls import Call, CallRoutes, Server
+from regard.serving.document_calls import (
+    begin_document,
+    document_response,
+    suffixes,
+)
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
 from regard.serving.language_pairs import AUTO
-from regard.serving.openapi import ERRORS, answers, example
-from regard.serving.request_bodies import Parameters, Texts, listed
+from regard.serving.openapi import ERRORS, FILE, answers, example, path_parameter
+from regard.serving.request_bodies import (
+    MULTIPART,
+    DocumentParameters,
+    Parameters,
+    Texts,
+    listed,
+)
 from regard.serving.service import Answer, SearchRequest, ServedText
 from regard.text.text_format import TextFormat
 
@@ -39,6 +50,14 @@ class TranslateParameters(Parameters):
     target: str
     format: Literal["text", "html"] = "text"
     alternatives: int = pydantic.Field(0, ge=0, le=MOST_ALTERNATIVES)
+    api_key: str = ""  # for OpenAPI: `Server.read` takes it out
+
+
+class FileParameters(DocumentParameters):
+    """Parameters of /translate_file."""
+
+    source: str = AUTO
+    target: str
     api_key: str = ""  # for OpenAPI: `Server.read` takes it out
 
 
@@ -67,6 +86,12 @@ class LibreAnswer(Answer, frozen=True, rename="camel"):
     alternatives: Sequence[str | Sequence[str]] | None = None
 
 
+class FileAnswer(Answer, frozen=True, rename="camel"):
+    """The address of a translated file."""
+
+    translated_file_url: str
+
+
 class Language(Answer, frozen=True):
     """A language, and those it can be translated to."""
 
@@ -87,14 +112,9 @@ def libretranslate(server: Server) -> APIRouter:
         ]
         return json_response(language_list)
 
-    async def not_offered(request: Request) -> Response:
-        """Refuse a function that is not offered: translation of files, and suggestions of better
-        translations.
-        """
-        function = "suggesting translations"
-        if request.url.path == "/translate_file":
-            function = "translation of files"
-        raise HttpError(403, f"{function} is not offered by this server")
+    async def not_offered() -> Response:
+        """Refuse suggestions of better translations, which are not offered."""
+        raise HttpError(403, "suggesting translations is not offered by this server")
 
     add = CallRoutes(server, router).add
     errors = answers(LibreError, *ERRORS)
@@ -107,8 +127,24 @@ def libretranslate(server: Server) -> APIRouter:
     router.post(
         "/languages", responses=listed_languages, operation_id="languages_by_post"
     )(languages)
-    for path in ("/translate_file", "/suggest"):
-        router.post(path, responses=answers(LibreError, 403))(not_offered)
+    router.post("/suggest", responses=answers(LibreError, 403))(not_offered)
+    add(
+        "/translate_file",
+        translate_file,
+        FileParameters,
+        answers(FileAnswer) | errors,
+        MULTIPART,
+    )
+
+    @router.get(
+        "/download_file/{id}",
+        responses=FILE | answers(LibreError, 404),
+        openapi_extra=path_parameter("id"),
+    )
+    async def download_file(request: Request) -> Response:
+        """Send a translated file, as often as it is asked for while it is kept."""
+        return document_response(server.documents.get(request.path_params["id"]))
+
     _add_states(router, server)
     return router
 
@@ -124,6 +160,20 @@ async def translate(call: Call[TranslateParameters]) -> Any:
         TextFormat(parameters.format),
     )
     return _answer(parameters, results)
+
+
+async def translate_file(call: Call[FileParameters]) -> Any:
+    """Translate a document; the address in the answer has it for a while."""
+    parameters = call.parameters
+    documents = call.server.documents
+    languages = (parameters.source, parameters.target)
+    document, work = await begin_document(call, languages)
+    try:
+        await documents.translate(document, work)
+    finally:
+        if document.result is None:
+            await documents.remove(document.id)
+    return FileAnswer(f"{call.request.base_url}download_file/{document.id}")
 
 
 async def detect(call: Call[DetectParameters]) -> Any:
@@ -220,8 +270,8 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
         "apiKeys": bool(settings.key_file),
         "keyRequired": settings.require_key,
         "suggestions": False,
-        "filesTranslation": False,
-        "supportedFilesFormat": [],
+        "filesTranslation": bool(settings.document_limit),
+        "supportedFilesFormat": suffixes() if settings.document_limit else [],
         "language": {
             "source": {"code": AUTO, "name": "Detect language"},
             "target": {"code": target, "name": language_name(target)},

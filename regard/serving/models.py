@@ -20,6 +20,7 @@ import msgspec
 from regard.common.errors import ModelFolderError, RegardError, UsageError, WorkerError
 from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
+from regard.pipeline.document_translation import CHUNK, DocumentTranslation
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.requests.server_settings import ServerSettings
 from regard.runtime.model import available_cores
@@ -31,6 +32,7 @@ from regard.serving.served_translator import ServedFile
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,
+    DocumentFile,
     ExplanationRequest,
     Overloaded,
     Pair,
@@ -45,6 +47,8 @@ LONG_TEXT = 10_000
 """Characters above which a text counts as long; long texts have a thread pool of their own."""
 _IMAGE = (1, 200)
 """Size of an image in the backlog: lines and characters of text."""
+_DOCUMENT = (CHUNK, 100 * CHUNK)
+"""Size of a document in the backlog, where only its chunk waits."""
 _SHORT_CALLS = 128
 """Threads of a model for short calls; further calls wait."""
 _LONG_CALLS = 4
@@ -205,6 +209,18 @@ class Models:
             _size(texts),
             deadline,
             is_large,
+        )
+
+    async def translate_document(
+        self, model: str, file: DocumentFile, request: TextRequest, deadline: float
+    ) -> DocumentTranslation:
+        """Translate a document. Raises DataError and UsageError for a file that cannot be read."""
+        return await self._call(
+            await self._opened(model, deadline),
+            lambda served: served.translate_document(file, request),
+            _DOCUMENT,
+            deadline,
+            is_large=True,
         )
 
     async def caption(

@@ -34,6 +34,15 @@ _REFERENCE = "#/components/schemas/{name}"
 Responses = dict[int | str, dict[str, Any]]
 
 
+FILE: Responses = {
+    200: {
+        "description": "The translated file",
+        "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+"""The answer that is a file."""
+
+
 class Problem(Answer, frozen=True):
     """Problem details (RFC 9457): an error of the endpoints under /v1."""
 
@@ -57,6 +66,13 @@ def answers(kind: Any, *statuses: int) -> Responses:
 def example(**values: Any) -> pydantic.ConfigDict:
     """Return the configuration of a pydantic model that OpenAPI shows with an example."""
     return pydantic.ConfigDict(json_schema_extra={"example": values})
+
+
+def path_parameter(name: str) -> dict[str, Any]:
+    """Describe a part of a path."""
+    schema = {"type": "string"}
+    parameter = {"name": name, "in": "path", "required": True, "schema": schema}
+    return {"parameters": [parameter]}
 
 
 def body(parameters: type[pydantic.BaseModel], *media: str) -> dict[str, Any]:

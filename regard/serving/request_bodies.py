@@ -15,7 +15,7 @@ import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import parse_qsl
 
 import anyio
@@ -54,11 +54,13 @@ class Parameters(pydantic.BaseModel):
     """Parameters of LibreTranslate and DeepL.
 
     Validation is lenient: forms send numbers as text, and clients send undocumented parameters.
+    `IS_DOCUMENT`: a document is among them, whose limits hold.
     """
 
     model_config = pydantic.ConfigDict(
         frozen=True, extra="ignore", allow_inf_nan=False, protected_namespaces=()
     )
+    IS_DOCUMENT: ClassVar[bool] = False
 
 
 class StrictParameters(Parameters):
@@ -85,6 +87,30 @@ def _check_texts(value: Any) -> Any:
 
 Texts = Annotated[str | list[str], pydantic.BeforeValidator(_check_texts)]
 """One text or several."""
+
+
+class FileBytes(bytes):
+    """The bytes of a file of a form; `name` is that which the client gives it."""
+
+    name = ""
+
+
+def _check_file(value: Any) -> FileBytes:
+    if isinstance(value, FileBytes):
+        return value
+    raise ValueError(f"wanted a file of a form ({MULTIPART}), got {excerpt(value)}")
+
+
+class DocumentParameters(Parameters):
+    """Parameters of a document to translate. `column`: that of a table."""
+
+    IS_DOCUMENT: ClassVar[bool] = True
+    file: Annotated[
+        Any,
+        pydantic.PlainValidator(_check_file),
+        pydantic.WithJsonSchema({"type": "string", "format": "binary"}),
+    ]
+    column: str = ""
 
 
 def listed(texts: str | list[str]) -> list[str]:
@@ -264,7 +290,9 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
     for name, value in form.multi_items():
         if isinstance(value, UploadFile):
             has_file = True
-            fields.append((name, await value.read()))
+            content = FileBytes(await value.read())
+            content.name = value.filename or ""
+            fields.append((name, content))
         else:
             fields.append((name, value))
     await form.close()

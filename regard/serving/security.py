@@ -154,7 +154,7 @@ class RequestLog:
             await self.app(scope, receive, send_with_headers)
         except Exception as problem:
             if not isinstance(problem, HttpError):
-                self._log_exception(request_id, problem)
+                log_exception(request_id, problem, self.log_texts)
             if status == CLIENT_GONE:  # no answer has begun
                 response = error_response(problem, scope["path"], request_id)
                 await response(scope, receive, send_with_headers)
@@ -175,16 +175,14 @@ class RequestLog:
             self.metrics.in_flight.dec()
             self.metrics.count_request(route, method, status, seconds)
 
-    def _log_exception(self, request_id: str, problem: Exception) -> None:
-        frames = "".join(traceback.format_tb(problem.__traceback__, -_FRAMES))
-        message = f": {problem}" if self.log_texts else ""
-        LOG.error(
-            "%s failed with %s%s\n%s",
-            request_id,
-            type(problem).__name__,
-            message,
-            frames,
-        )
+
+def log_exception(request_id: str, problem: Exception, log_texts: bool) -> None:
+    """Log an unexpected exception; its message only if texts may be logged."""
+    frames = "".join(traceback.format_tb(problem.__traceback__, -_FRAMES))
+    message = f": {problem}" if log_texts else ""
+    LOG.error(
+        "%s failed with %s%s\n%s", request_id, type(problem).__name__, message, frames
+    )
 
 
 def _is_address(name: str) -> bool:

@@ -12,6 +12,12 @@ from typing import Any
 
 import msgspec
 
+from regard.documents.formats import read_document
+from regard.pipeline.document_translation import (
+    DocumentTranslation,
+    reading_options,
+    translate_document,
+)
 from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import Translator
 from regard.runtime.model import (
@@ -32,6 +38,7 @@ from regard.serving.runtime_explanation import (
 )
 from regard.serving.service import (
     Continuation,
+    DocumentFile,
     ExplanationRequest,
     SearchRequest,
     ServedText,
@@ -115,6 +122,20 @@ class ServedTranslator:
                 call.decoder.read_each(encoder=search.attention == "all")
             translated = call.run(may_retry=lambda: monotonic() < last_retry)
             return [served_text(text, search, self._words) for text in translated]
+
+    def translate_document(
+        self, file: DocumentFile, request: TextRequest
+    ) -> DocumentTranslation:
+        """Translate a document. Raises UsageError and DataError for a file that cannot be read, and
+        Stopped.
+        """
+        options = reading_options(self.translator, column=file.column)
+        return translate_document(
+            self.translator,
+            read_document(file.data, file.name, options=options),
+            keep=request.keep or True,
+            code=request.code,
+        )
 
     def stream(
         self, text: str, request: TextRequest

@@ -145,6 +145,15 @@ class TextRequest:
         return replace(self, form=form, sentences=False)
 
 
+@dataclass(frozen=True)
+class DocumentFile:
+    """A document to translate: a file by its name, of whose table `column` is translated."""
+
+    data: bytes = field(repr=False)
+    name: str
+    column: str = ""
+
+
 def _check_prefix(value: Any) -> Any:
     if isinstance(value, (str, list)) and len(value) > TOKENS:
         raise ValueError(

@@ -21,11 +21,18 @@ import numpy as np
 
 from regard.attention.alignment import Readings
 from regard.common.errors import DataError, LineError, RegardError, UsageError
+from regard.documents import DocumentOptions
+from regard.documents.formats import read_document
+from regard.pipeline.document_translation import (
+    DocumentTranslation,
+    translated_document,
+)
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.results import served_hypotheses, served_text
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,
+    DocumentFile,
     ExplanationRequest,
     Overloaded,
     SearchRequest,
@@ -36,7 +43,7 @@ from regard.serving.service import (
 )
 from regard.text.casing import CaseReader
 from regard.text.text_format import lay_out, stream_text, texts_path
-from regard.text.text_path import PathRules, Request, Wanted
+from regard.text.text_path import PathRules, Request, Wanted, joint_path
 from regard.text.translation import Translation
 
 EXPLANATION = json.loads(
@@ -123,6 +130,23 @@ class FakeService:
                 advance = partial(path.send, await self._decode(asked.lines, own))
             except RegardError as problem:
                 advance = partial(path.throw, problem)
+
+    async def translate_document(
+        self, model: str, file: DocumentFile, request: TextRequest, deadline: float
+    ) -> DocumentTranslation:
+        options = DocumentOptions(column=file.column)
+        document = read_document(file.data, file.name, options=options)
+        search = SearchRequest(alignments=True)
+        self.calls.append((model, list(document.lines), search, deadline))
+        rules = PathRules(READER)
+        path = joint_path(document.paths(rules, code=request.code))
+        advance: Callable[[], Request] = partial(next, path)
+        while True:
+            try:
+                asked = advance()
+            except StopIteration as stop:
+                return translated_document(document, stop.value)
+            advance = partial(path.send, await self._decode(asked.lines, search))
 
     async def _decode(
         self, lines: Sequence[str], search: SearchRequest

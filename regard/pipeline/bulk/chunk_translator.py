@@ -12,6 +12,7 @@ from regard.common.errors import DataError, LineError, UsageError
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.pipeline.bulk.lines import Chunk, Numbering
 from regard.pipeline.bulk.output_format import OutputFormat
+from regard.pipeline.document_translation import translate_lines
 
 if TYPE_CHECKING:
     from regard.documents import Document
@@ -69,7 +70,13 @@ class ChunkTranslator:
                 call = translator.begin(texts, constraints=constraints, **self.options)
                 translations = call.run()
             else:
-                translations = self._of_document(translator, self.document, chunk)
+                translations = translate_lines(
+                    translator,
+                    self.document,
+                    slice(chunk.start - 1, chunk.end),
+                    self.parser.constraints,
+                    **self.options,
+                )
         except LineError as problem:
             raise problem.in_file(self.name, chunk.start) from None
 
@@ -101,31 +108,6 @@ class ChunkTranslator:
         return ChunkResult(
             text, tuple(notes), known, unknown, doubtful, broken, qualities
         )
-
-    def _of_document(
-        self, translator: Translator, document: Document, chunk: Chunk
-    ) -> list[Translation]:
-        """Translate lines of a document, those that are too long for their texts once more."""
-        options = {**self.options}
-        own_limit = options.pop("max_characters", None)
-        constraints = self.parser.constraints
-        bounds = slice(chunk.start - 1, chunk.end)
-        translations = translator.begin_document(
-            document, constraints, bounds=bounds, **options
-        ).run()
-        for index, result in enumerate(translations):
-            text = document.text_of_line(chunk.start - 1 + index)
-            limit = min(filter(None, (own_limit, text.max_characters)), default=None)
-            if limit is None or len(result.text) <= limit:
-                continue
-            options["dialect"] = text.dialect
-            (translations[index],) = translator.begin(
-                chunk.lines[index],
-                constraints=constraints,
-                max_characters=limit,
-                **options,
-            ).run()
-        return translations
 
     def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
         """Return a translation, or its line, marked, if its quality is below `least`."""

@@ -1,0 +1,234 @@
+"""Documents by the server: the endpoints of LibreTranslate and DeepL, their limits and owners."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+import uuid
+from pathlib import Path
+from typing import Any
+
+import deepl
+import httpx
+import pytest
+from fake import FakeService
+from helpers.time_limits import wait_until
+from running_server import serving
+
+from regard.serving.keys import add_key
+
+PAGE = "<!DOCTYPE html>\n<p>A <b>red</b> bike &amp; a dog.</p>\r\n<!-- kept -->\n"
+TRANSLATED = "<!DOCTYPE html>\n<p>A <b>RED</b> BIKE &amp; A DOG.</p>\r\n<!-- kept -->\n"
+SLOW = "<p>slow</p>"
+
+
+def upload(address: str, text: str = PAGE, **form: str) -> httpx.Response:
+    """Send a page to DeepL's endpoint."""
+    file = {"file": ("a.html", text.encode())}
+    form = {"target_lang": "KO", "source_lang": "EN", **form}
+    return httpx.post(f"{address}/v2/document", data=form, files=file, timeout=60)
+
+
+def of_document(
+    address: str, handle: dict[str, str], path: str = "", **headers: str
+) -> httpx.Response:
+    """Ask for the status of a document, or for its result."""
+    url = f"{address}/v2/document/{handle['document_id']}{path}"
+    key = {"document_key": handle["document_key"]}
+    return httpx.post(url, json=key, headers=headers, timeout=60)
+
+
+def status(address: str, handle: dict[str, str]) -> Any:
+    return of_document(address, handle).json()
+
+
+def translate_file(address: str, text: str = PAGE, **form: str) -> httpx.Response:
+    """Send a page to LibreTranslate's endpoint."""
+    file = {"file": ("a.html", text.encode())}
+    form = {"source": "en", "target": "ko", **form}
+    return httpx.post(f"{address}/translate_file", data=form, files=file, timeout=60)
+
+
+def test_deepl_translates_a_file(address: str, tmp_path: Path) -> None:
+    client = deepl.DeepLClient("any", server_url=address)
+    source = tmp_path / "a.html"
+    output = tmp_path / "b.html"
+    source.write_bytes(PAGE.encode())
+    done = client.translate_document_from_filepath(
+        source, output, source_lang="EN", target_lang="KO"
+    )
+    assert output.read_bytes() == TRANSLATED.encode()
+    assert (done.done, done.billed_characters) == (True, len("A red bike & a dog."))
+    assert client.get_usage().character.count == done.billed_characters
+
+    client.translate_document_from_filepath(source, output, target_lang="EN-US")
+    assert output.read_bytes() == PAGE.encode()  # it is English
+
+
+def test_deepl_says_why_a_file_is_not_translated(address: str, tmp_path: Path) -> None:
+    client = deepl.DeepLClient("any", server_url=address)
+    for name, content, reason in (
+        ("a.pdf", b"%PDF-1.7\n", "no document of a known format, but pdf"),
+        ("a.html", b"\xff\xfe\x00", "is not UTF-16"),
+        ("a.html", b"<p>bug</p>", "the server, which its log describes"),
+        ("a.html", b"<p>usage</p>", "this model cannot"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        output = tmp_path / f"out-{name}"
+        with pytest.raises(deepl.DeepLException, match=reason):
+            client.translate_document_from_filepath(
+                tmp_path / name, output, source_lang="EN", target_lang="KO"
+            )
+        assert not output.exists()
+
+
+def test_a_result_is_sent_once(address: str) -> None:
+    handle = upload(address).json()
+    assert status(address, handle) == {
+        "document_id": handle["document_id"],
+        "status": "done",
+        "billed_characters": 19,
+    }
+    for wrong in ({"document_key": "x"}, {"document_id": "x"}):
+        assert of_document(address, {**handle, **wrong}).status_code == 404
+    result = of_document(address, handle, "/result")
+    assert result.content == TRANSLATED.encode()
+    assert result.headers["content-type"] == "text/html; charset=utf-8"
+    assert result.headers["content-disposition"] == (
+        "attachment; filename*=UTF-8''a.ko.html"
+    )
+    assert "default-src 'none'" in result.headers["content-security-policy"]
+    again = of_document(address, handle, "/result")
+    assert again.status_code == 404
+    assert "was fetched" in again.json()["message"]
+
+
+def test_libretranslate_translates_a_file(address: str) -> None:
+    """As its clients do: a form by hand, an address in the answer, and the file there."""
+    boundary = uuid.UUID(int=5).hex
+    fields = {"source": "auto", "target": "ko", "api_key": "any"}
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    ]
+    parts.append(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="dog.html"'
+        f"\r\nContent-Type: text/html\r\n\r\n{PAGE}\r\n--{boundary}--\r\n"
+    )
+    request = urllib.request.Request(
+        f"{address}/translate_file",
+        "".join(parts).encode(),
+        {"Content-Type": f"multipart/form-data; boundary={boundary}"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        url = json.load(answer)["translatedFileUrl"]
+    assert url.startswith(f"{address}/download_file/")
+    for _ in range(2):
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            assert answer.read() == TRANSLATED.encode()
+            assert "dog.ko.html" in answer.headers["content-disposition"]
+
+
+def test_the_server_says_which_files_it_takes() -> None:
+    with serving(FakeService()) as address:
+        says = httpx.get(f"{address}/frontend/settings").json()
+        assert says["filesTranslation"]
+        assert {".html", ".xml", ".srt"} <= {*says["supportedFilesFormat"]}
+    with serving(FakeService(), document_limit=0) as address:
+        says = httpx.get(f"{address}/frontend/settings").json()
+        assert not says["filesTranslation"]
+        assert says["supportedFilesFormat"] == []
+        assert translate_file(address).status_code == 403
+        assert upload(address).status_code == 403
+
+
+def test_a_table_needs_a_column(address: str) -> None:
+    form = {"source": "en", "target": "ko", "column": "text"}
+    file = {"file": ("a.csv", b"id,text\n1,a dog\n")}
+    url = f"{address}/translate_file"
+    answer = httpx.post(url, data=form, files=file, timeout=60)
+    done = httpx.get(answer.json()["translatedFileUrl"])
+    assert done.content == b"id,text\n1,A DOG\n"
+    form["column"] = ""
+    answer = httpx.post(url, data=form, files=file, timeout=60)
+    assert (answer.status_code, "`column=`" in answer.json()["error"]) == (400, True)
+
+
+def test_a_model_of_many_languages_gets_its_code(address: str) -> None:
+    handle = upload(address, target_lang="FR").json()
+    assert status(address, handle)["status"] == "done"
+    assert of_document(address, handle, "/result").content == TRANSLATED.encode()
+
+
+def test_one_document_of_a_client_at_a_time_and_no_request_waits() -> None:
+    service = FakeService()
+    with serving(service, document_count=2) as address:
+        slow = upload(address, SLOW).json()
+        wait_until(
+            lambda: status(address, slow)["status"] == "translating", "it begins"
+        )
+        assert of_document(address, slow, "/result").status_code == 503
+        queued = upload(address).json()
+        assert status(address, queued)["status"] == "queued"
+        full = upload(address)
+        assert (full.status_code, full.headers["retry-after"]) == (429, "60")
+        assert "2 documents of this client" in full.json()["message"]
+
+        body = {"q": "hello", "source": "en", "target": "ko"}
+        answer = httpx.post(f"{address}/translate", json=body)
+        assert answer.json()["translatedText"] == "HELLO"
+
+        service.released.set()
+        wait_until(lambda: status(address, queued)["status"] == "done", "it ends")
+        assert of_document(address, slow, "/result").status_code == 200
+        assert upload(address).status_code == 200
+
+
+def test_all_documents_together_have_a_limit() -> None:
+    big = f"<p>{'a dog. ' * 1_000}</p>"
+    with serving(FakeService(), document_space=15_000) as address:
+        assert translate_file(address, big).status_code == 200
+        answer = translate_file(address, big)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
+    with serving(FakeService(), document_limit=1_000) as address:
+        assert translate_file(address, big).status_code == 413
+
+
+def test_characters_of_documents_are_charged() -> None:
+    with serving(FakeService(), character_quota=30) as address:
+        assert translate_file(address).status_code == 200
+        refused = upload(address)
+        assert refused.status_code == 456
+        assert "11 are left" in refused.json()["message"]
+
+
+def test_a_document_belongs_to_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    owner, other = (add_key(path, name) for name in "ab")
+    with serving(FakeService(), key_file=path, require_key=True) as address:
+        assert upload(address).status_code == 403
+        handle = upload(address, api_key=owner).json()
+        for key, expected in ((other, 404), ("none", 403), (owner, 200)):
+            headers = {"Authorization": f"DeepL-Auth-Key {key}"}
+            answer = of_document(address, handle, **headers)
+            assert answer.status_code == expected
+        url = translate_file(address, api_key=owner).json()["translatedFileUrl"]
+        assert httpx.get(url).content == TRANSLATED.encode()  # the address is secret
+
+
+def test_translations_are_kept_for_a_while() -> None:
+    with serving(FakeService(), document_seconds=0.3) as address:
+        url = translate_file(address).json()["translatedFileUrl"]
+        wait_until(lambda: httpx.get(url).status_code == 404, "it is gone")
+        slow = upload(address, SLOW).json()
+        wait_until(lambda: "error" in status(address, slow).values(), "it is given up")
+
+
+def test_work_of_a_client_that_has_gone_is_given_up() -> None:
+    service = FakeService()
+    with serving(service) as address:
+        file = {"file": ("a.html", SLOW.encode())}
+        form = {"source": "en", "target": "ko"}
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{address}/translate_file", data=form, files=file, timeout=0.5)
+        wait_until(lambda: service.cancelled == ["slow"], "the work is cancelled")

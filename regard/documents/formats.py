@@ -13,6 +13,7 @@ from regard.common.errors import DataError, UsageError
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
 from regard.documents.markup import Page
+from regard.documents.plain_text import read_plain_text
 from regard.documents.subtitles import read_subtitles
 from regard.documents.table_file import read_table
 from regard.text.markup.tags import Kind
@@ -53,15 +54,21 @@ def read_document(
     kind: str | None = None,
     options: DocumentOptions | None = None,
 ) -> Document:
-    """Read the bytes of a file. Raises UsageError for a file of no known format, and DataError for
-    one that cannot be read.
+    """Read the bytes of a file; one that ends in .txt is plain text.
+
+    Raises UsageError for a file of no known format, and DataError for one that cannot be read.
     """
     kind = kind or kind_of(Path(name).name, data[:HEAD_BYTES])
+    options = options or DocumentOptions()
+    if not data:
+        raise DataError(f"{name}: the file is empty")
+    if kind == "text" and name.lower().removesuffix(".gz").endswith(".txt"):
+        return read_plain_text(data, name, options)
     if kind not in FORMATS:
         raise UsageError(
             f"{name}: no document of a known format, but {kind}; known are {', '.join(FORMATS)}"
         )
-    return FORMATS[kind].read(data, name, options or DocumentOptions())
+    return FORMATS[kind].read(data, name, options)
 
 
 def open(
@@ -86,8 +93,6 @@ def read_bytes(path: str | Path) -> bytes:
     except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise DataError(f"{path}: cannot be read ({reason})") from None
-    if not data:
-        raise DataError(f"{path}: the file is empty")
     if len(data) > MAX_BYTES:
         raise DataError(
             f"{path}: has more than {MAX_BYTES >> 20} MB, and a document is in memory; divide it"

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
+from regard.common.counting import counted
 from regard.pipeline.document_translation import DocumentTranslation
 from regard.requests.server_settings import ServerSettings
 from regard.serving.http_errors import HttpError
@@ -72,8 +73,8 @@ class Documents:
         ]
         if len(own) >= settings.document_count:
             sentence = (
-                f"{len(own):,} documents of this client wait or are kept, and more are not taken; "
-                "fetch them, or try again later"
+                f"{counted(len(own), 'document')} of this client waiting or kept, and no more are "
+                "taken; fetch them, or try again later"
             )
             raise HttpError(429, sentence, headers=retry)
         sizes = sum(document.size for document in self._documents.values())

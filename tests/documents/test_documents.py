@@ -137,10 +137,26 @@ def test_wrong_encodings_are_said_with_the_line() -> None:
 
 def test_unknown_formats_are_refused_by_name() -> None:
     with pytest.raises(
-        UsageError, match=r"a\.txt: no document of a known format"
+        UsageError, match=r"a\.text: no document of a known format"
     ) as caught:
-        read("Plain text.\n", "a.txt")
+        read("Plain text.\n", "a.text")
     assert all(name in str(caught.value) for name in FORMATS)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_plain_text_keeps_its_lines(model: Model) -> None:
+    text = "\ufeffA dog.\r\n\r\n  Two dogs\x0b play here. \r\n12\r\nlast"
+    document = read(text, "a.TXT")
+    names = [document.text_of_line(line).name for line in range(len(document.lines))]
+    assert dict(zip(document.lines, names, strict=True))["last"] == "line 5"
+    written = translate_document(document, model).decode()
+    assert [line[:2] == "  " for line in written.split("\r\n")] == [
+        line[:2] == "  " for line in text.split("\r\n")
+    ]
+    assert written.split("\r\n")[3] == "12"
+    assert document.render([Translation(line, (), 0.0) for line in document.lines]) == (
+        text.encode()
+    )
 
 
 def test_the_command_knows_every_format() -> None:

@@ -19,7 +19,7 @@ NAMES = {
     *items(
         "Caption Captioner Comparison compare Publication RegardError Run Translation Translator"
     ),
-    *items("load presets publish train watch __version__"),
+    *items("documents load presets publish train watch __version__"),
 }
 REMOVED = {
     "regard check --json": "--format json, beside sarif and github",

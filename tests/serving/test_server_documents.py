@@ -172,7 +172,7 @@ def test_one_document_of_a_client_at_a_time_and_no_request_waits() -> None:
         assert status(address, queued)["status"] == "queued"
         full = upload(address)
         assert (full.status_code, full.headers["retry-after"]) == (429, "60")
-        assert "2 documents of this client" in full.json()["message"]
+        assert "2 documents of this client waiting" in full.json()["message"]
 
         body = {"q": "hello", "source": "en", "target": "ko"}
         answer = httpx.post(f"{address}/translate", json=body)

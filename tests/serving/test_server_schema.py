@@ -38,6 +38,7 @@ CHECKS = [
 
 BODIES = {
     "/translate": "alternatives api_key format q source target",
+    "/translate_file": "api_key column file source target",
     "/detect": "api_key q",
     "/v2/translate": """
         context custom_instructions formality glossary_id glossary_ids ignore_tags model_type
@@ -45,6 +46,12 @@ BODIES = {
         source_lang split_sentences splitting_tags style_id tag_handling target_lang text
         translation_memory_id
     """,
+    "/v2/document": """
+        column custom_instructions file filename formality glossary_id glossary_ids output_format
+        source_lang style_id target_lang translation_memory_id
+    """,
+    "/v2/document/{id}": "document_key",
+    "/v2/document/{id}/result": "document_key",
     "/v1/translate": """
         alignments attention beam deadline_ms format length_penalty log_probs max_length model
         nbest no_repeat_ngram particles scores source split stream target text
@@ -56,6 +63,8 @@ BODIES = {
 }
 """The fields of the body of each endpoint."""
 OF_HTTP_ALONE = {
+    "column": "of a table that is sent",
+    "file": "is sent",
     "format": "of the text that is sent, not of the output",
     "prefix": "may be token ids",
     "split": "true or false, and LibreTranslate's and DeepL's is another",
@@ -129,7 +138,8 @@ def test_options_in_bodies_are_described_once() -> None:
     compared = set()
     for path in BODIES:
         content = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]
-        for name, schema in content["application/json"]["schema"]["properties"].items():
+        (first, *_) = content.values()
+        for name, schema in first["schema"]["properties"].items():
             if name not in options or name in OF_HTTP_ALONE:
                 continue
             option = options[name]

@@ -162,7 +162,10 @@ def document_response(
     disposition = f"attachment; filename*=UTF-8''{quote(document.name)}"
     return Response(
         document.result.data,
-        headers={"Content-Disposition": disposition},
-        media_type=document.result.media_type,
+        # Without a charset, which Starlette would add: the file has its own.
+        headers={
+            "Content-Type": document.result.media_type,
+            "Content-Disposition": disposition,
+        },
         background=end,
     )

@@ -72,9 +72,10 @@ class Documents:
             if document.client == client
         ]
         if len(own) >= settings.document_count:
+            most = counted(settings.document_count, "document")
             sentence = (
-                f"{counted(len(own), 'document')} of this client waiting or kept, and no more are "
-                "taken; fetch them, or try again later"
+                f"this client has {most} waiting or kept, and no more are taken; fetch them, or "
+                "try again later"
             )
             raise HttpError(429, sentence, headers=retry)
         sizes = sum(document.size for document in self._documents.values())

@@ -276,9 +276,11 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
     if "charset" in media.lower().replace('"', "").replace("charset=utf-8", ""):
         raise HttpError(415, "the form is not UTF-8; send it in UTF-8")
 
-    if b'filename="' in body and not body.rstrip().endswith(b"--"):
+    if b"filename=" in body and not body.rstrip().endswith(b"--"):
         # Starlette would leave an incomplete file out, and not close it.
-        raise bad_request("the form has no end, so its file is not whole; send it again")
+        raise bad_request(
+            "the form has no end, so its file is not whole; send it again"
+        )
 
     async def stream() -> AsyncGenerator[bytes, None]:
         yield body

@@ -55,15 +55,8 @@ class Explainer:
             self._hypothesis(hypothesis, rank)
             for rank, hypothesis in enumerate(line.hypotheses[1:], 1)
         )
-        is_doubtful = self.doubts.is_doubtful
         trust = trust_of(self.model.card)
-        parts = [
-            part._replace(
-                doubtful=is_doubtful(part.source, part.score, trust.threshold),
-                quality=trust.probability(part.source, part.text, part.score),
-            )
-            for part in line.parts
-        ]
+        parts = [self.doubts.judged(part, trust) for part in line.parts]
 
         explanation = dict(first)
         if self.is_packed:

@@ -36,7 +36,7 @@ class TranslatedPart(NamedTuple):
     source: str
     text: str
     score: float
-    # The score is below `search.score_threshold`, or the text is unlike the training data.
+    # The quality is low, or the text is unlike the training data.
     doubtful: bool = False
     # Probability that the translation is good; None if the model is not calibrated.
     quality: float | None = None
@@ -103,13 +103,7 @@ class Translation:
         """Return the translation with its doubtful parts marked, and the quality of each; it is
         doubtful if a part is.
         """
-        parts = [
-            part._replace(
-                doubtful=doubts.is_doubtful(part.source, part.score, trust.threshold),
-                quality=trust.probability(part.source, part.text, part.score),
-            )
-            for part in self.parts
-        ]
+        parts = [doubts.judged(part, trust) for part in self.parts]
         return replace(
             self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts)
         )

@@ -439,7 +439,8 @@ class _Session:
                 update = update_of(self.out / WEIGHTS)
                 trainer.journal.write("test", **scores, update=update)
             self._finish(data, outcome, pages, seconds)
-            model_card.write(self.out, trainer.recipe)
+            quality = load_settings(self.out).quality
+            model_card.write(self.out, trainer.recipe, quality)
         return Run(self.out, trainer.recipe, outcome)
 
     def _resume(self, trainer: Trainer, settings: FolderSettings) -> None:

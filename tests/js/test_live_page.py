@@ -404,7 +404,7 @@ def test_doubtful_translations_and_unsure_words_are_marked(
 
     put(page, "\n".join(SENTENCES))
     marks = page.locator(".line-of-text").evaluate_all(
-        "all => all.map(line => line.dataset.doubt === 'not learnt' && line.title !== '')"
+        "all => all.map(line => line.dataset.doubt === 'doubtful' && line.title !== '')"
     )
 
     assert marks == doubtful

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
 
 
-UNLEARNT = "the model has not learnt such sentences, so what follows is probably wrong"
+UNLEARNT = "the translation that follows is doubtful, and probably wrong"
 
 
 @dataclass(frozen=True)

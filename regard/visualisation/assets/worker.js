@@ -110,7 +110,7 @@ async function explained(translator, sentence, options, isWanted) {
 /** Return the indices of the words of a sentence that its translation leaves out. */
 function unread(translator, sentence, translation) {
   const words = unreadWords.unattended(sentence, translation, translation, translator.card.alignment);
-  const others = translator.translate(words.map(({ text }) => text), { nbest: 1, attention: "none", alignments: false });
+  const others = words.length ? translator.translate(words.map(({ text }) => text), { nbest: 1, attention: "none", alignments: false }) : [];
   return words.filter((_, i) => others[i].text === translation.text).map(({ index }) => index);
 }
 

@@ -380,7 +380,10 @@ class LibraryDecoder(Decoder):
 
     def _translation(self, line: RuntimeLine, constraints: Constraints) -> Translation:
         best = line.hypotheses[0]
-        parts = tuple(self._doubts.judged(part, self._trust) for part in line.parts)
+        parts = tuple(
+            TranslatedPart(*part[:3], *self._doubts.judge(*part[:3], self._trust))
+            for part in line.parts
+        )
         ranked = list[Translation]()
         if self._wanted.nbest > 1 and line.parts:
             for hypothesis in line.hypotheses:

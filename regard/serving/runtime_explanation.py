@@ -21,6 +21,7 @@ from regard.runtime.model import (
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.translation import TranslatedPart
 from regard.visualisation.translation_json import (
     Attention,
     States,
@@ -56,7 +57,10 @@ class Explainer:
             for rank, hypothesis in enumerate(line.hypotheses[1:], 1)
         )
         trust = trust_of(self.model.card)
-        parts = [self.doubts.judged(part, trust) for part in line.parts]
+        parts = [
+            TranslatedPart(*part[:3], *self.doubts.judge(*part[:3], trust))
+            for part in line.parts
+        ]
 
         explanation = dict(first)
         if self.is_packed:

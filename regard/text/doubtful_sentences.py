@@ -13,7 +13,6 @@ from regard.data.spans import KEPT, find_spans
 from regard.data.text import clean, unknown_share
 from regard.text.mnemonics import Encode
 from regard.text.quality import DOUBTFUL, Trust
-from regard.text.translation import TranslatedPart
 
 if TYPE_CHECKING:
     from regard.data.seen_token_pairs import SeenTokenPairs
@@ -41,15 +40,16 @@ class DoubtfulSentences:
         # Characters that are known or no letters. A line of these need not be encoded.
         self._known = set[str]()
 
-    def judged(self, part: TranslatedPart, trust: Trust) -> TranslatedPart:
-        """Return a part with its quality, and marked as doubtful if that is low or its source is
-        unlike the training data.
+    def judge(
+        self, source: str, text: str, score: float, trust: Trust
+    ) -> tuple[bool, float | None]:
+        """Return whether the translation of a sentence is doubtful, and its quality. It is doubtful
+        if the quality is low or its source is unlike the training data.
 
         If the quality is unknown, a low score counts instead. A source is unlike the training data
         if it has unknown letters, or too many pairs of neighbouring tokens that were not seen in
         training. regard.js does the same.
         """
-        source, text, score, *_ = part
         if trust.quality is None:
             quality = None
             is_low = trust.threshold is not None and score < trust.threshold
@@ -64,7 +64,7 @@ class DoubtfulSentences:
                 and self._has_unseen_pairs(source, self._familiar)
             )
         )
-        return TranslatedPart(source, text, score, is_doubtful, quality)
+        return is_doubtful, quality
 
     def _has_unseen_pairs(self, source: str, familiar: SeenTokenPairs) -> bool:
         """Return whether too many pairs of neighbouring tokens were not seen in training; a

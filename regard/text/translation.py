@@ -103,7 +103,10 @@ class Translation:
         """Return the translation with its doubtful parts marked, and the quality of each; it is
         doubtful if a part is.
         """
-        parts = [doubts.judged(part, trust) for part in self.parts]
+        parts = [
+            TranslatedPart(*part[:3], *doubts.judge(*part[:3], trust))
+            for part in self.parts
+        ]
         return replace(
             self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts)
         )

@@ -107,11 +107,10 @@ def test_the_score_judges_only_where_the_quality_is_unknown(
     quality: float | None, score: float, doubtful: bool
 ) -> None:
     model = Fixed(quality) if quality is not None else None
-    part = TranslatedPart("a", "b", score)
     doubts = DoubtfulSentences(lambda _: [0], lambda _: ["a"], None)
-    judged = doubts.judged(part, Trust(-5.0, model))  # type: ignore[arg-type]
-    assert (judged.doubtful, judged.quality) == (doubtful, quality)
-    assert not doubts.judged(part, Trust()).doubtful
+    trust = Trust(-5.0, model)  # type: ignore[arg-type]
+    assert doubts.judge("a", "b", score, trust) == (doubtful, quality)
+    assert doubts.judge("a", "b", score, Trust()) == (False, None)
 
 
 @pytest.mark.parametrize(

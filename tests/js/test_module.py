@@ -151,9 +151,11 @@ def test_it_translates_as_the_native_library(
 
         assert parts == [part[:2] for part in expected.parts]
 
-        judged = [native.doubts.judged(part, Trust(-8.0)) for part in expected.parts]
+        judged = [
+            native.doubts.judge(*part[:3], Trust(-8.0)) for part in expected.parts
+        ]
 
-        assert actual["doubtful"] == any(part.doubtful for part in judged)
+        assert actual["doubtful"] == any(doubtful for doubtful, _ in judged)
         assert actual["notes"][: len(expected.notes)] == list(expected.notes)
         assert actual["sourceTokens"] == model.tokens(expected.source, False)
         assert actual["sourceWords"]["ofTokens"] == model.word_indices(

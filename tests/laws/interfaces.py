@@ -315,6 +315,15 @@ def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Res
     return results
 
 
+def lost_words(
+    lines: Sequence[str], node: str, wasm: Path, file: Path, script: Path
+) -> list[list[str]]:
+    """Return the words of each line that the script of the start page names as lost."""
+    program = ROOT / "tests" / "site" / "lost_words.mjs"
+    output, _ = _run([node, program, wasm, file, script], json.dumps(lines).encode())
+    return [answer["unread"] for answer in json.loads(output)]
+
+
 SHOWN = "#translation[aria-busy=false] .line-of-text:not(.pending)"
 """The sentences of a page that has translated its text."""
 READ = """all => all.map(paragraph => {

@@ -184,7 +184,8 @@ def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
     verb = "is" if doubtful == 1 else "are"
     return (
         f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
-        "of sentences that the model has not learnt; JSON lines (`format=jsonl`) mark them",
+        "of sentences that the model has not learnt; JSON lines (`format=jsonl`) mark them, and "
+        "`report=True` names the least sure",
     )
 
 

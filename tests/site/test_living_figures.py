@@ -335,7 +335,7 @@ def test_the_query_moves_by_touch(open_figure: Open) -> None:
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     # Chromium passes moves on with its next frames.
     page.wait_for_function("document.querySelector('.position input').value < 0.7")
-    page.get_by_label("소프트맥스").check()
+    page.get_by_label("softmax").check()
     moved = assert_answered(page, "softmax")
 
     assert moved[0] < 0.8

@@ -35,9 +35,16 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
     return Page(data, name, kind, options)
 
 
+def _read_po(data: bytes, name: str, options: DocumentOptions) -> Document:
+    from regard.documents.po import read_po
+
+    return read_po(data, name, options)
+
+
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
+    "po": DocumentFormat(_read_po),
 }
 """Formats by the names of kinds of files."""
 

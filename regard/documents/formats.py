@@ -41,10 +41,17 @@ def _read_po(data: bytes, name: str, options: DocumentOptions) -> Document:
     return read_po(data, name, options)
 
 
+def _read_xliff(data: bytes, name: str, options: DocumentOptions) -> Document:
+    from regard.documents.xliff import read_xliff
+
+    return read_xliff(data, name, options)
+
+
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
     "po": DocumentFormat(_read_po),
+    "xliff": DocumentFormat(_read_xliff),
 }
 """Formats by the names of kinds of files."""
 

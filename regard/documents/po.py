@@ -164,55 +164,49 @@ def _read_entries(text: str, name: str) -> tuple[list[_Entry], int]:
         content = line.strip()
         match = _LINE.fullmatch(content)
         keyword = match["keyword"] if match else None
-        if content.startswith("#") or keyword in ("msgctxt", "msgid"):
-            if entries[-1].forms:
-                entries.append(_Entry())
-        if not content or content.startswith("#"):
-            last = None if content else last
-            if content.startswith("#~"):
-                obsolete += content.startswith("#~ msgid ")
-                entries[-1].comments.clear()
-            elif content:
-                entries[-1].comments.append(
-                    _Comment(start, min(offset, len(text)), content)
-                )
-        elif match and (keyword or last):
-            entry = entries[-1]
-            end = start + len(line.rstrip())
-            if keyword is None and last:
-                last.end = end
-                last.raw.append(match["text"][1:-1])
-                continue
+        is_comment = content.startswith("#")
+        if (is_comment or keyword in ("msgctxt", "msgid")) and entries[-1].forms:
+            entries.append(_Entry())
+        entry = entries[-1]
+        if content.startswith("#~"):
+            obsolete += content.startswith("#~ msgid ")
+            entry.comments.clear()
+        elif is_comment:
+            end = min(offset, len(text))
+            entry.comments.append(_Comment(start, end, content))
+        elif match and not keyword and last:
+            last.end = start + len(line.rstrip())
+            last.raw.append(match["text"][1:-1])
+        elif keyword and match and _is_in_place(keyword, entry):
             entry.start = entry.start if entry.strings else start
-            first = start + line.index('"')
-            last = _String(first, end, number, [match["text"][1:-1]])
-            if keyword in entry.strings or _is_out_of_place(keyword or "", entry):
-                raise _malformed(name, number, content, "in its place")
-            entry.strings[keyword or ""] = last
-        else:
-            raise _malformed(name, number, content, "or a text in quotation marks")
-    if not entries[-1].forms:
-        if entries[-1].strings:
-            raise _malformed(name, number, "the end", "msgstr of the last entry")
-        entries.pop()
-    return entries, obsolete
+            bounds = (start + line.index('"'), start + len(line.rstrip()))
+            last = _String(*bounds, number, [match["text"][1:-1]])
+            entry.strings[keyword] = last
+        elif content:
+            raise _malformed(name, number, content)
+        last = None if is_comment else last
+    if entries[-1].strings and not entries[-1].forms:
+        raise _malformed(name, number, "the end of the file")
+    return [entry for entry in entries if entry.strings], obsolete
 
 
-def _is_out_of_place(keyword: str, entry: _Entry) -> bool:
-    """Return whether a string does not follow those that an entry has."""
+def _is_in_place(keyword: str, entry: _Entry) -> bool:
+    """Return whether a string may follow those that an entry has."""
+    strings = entry.strings
+    if keyword in strings:
+        return False
     if keyword in ("msgctxt", "msgid"):
-        return bool(entry.forms) or "msgid" in entry.strings
-    if "msgid" not in entry.strings:
-        return True
-    if keyword == "msgid_plural":
-        return bool(entry.forms)
-    return ("msgid_plural" in entry.strings) == (keyword == "msgstr")
+        return "msgid" not in strings
+    if keyword == "msgid_plural" or "msgid" not in strings:
+        return "msgid" in strings and not entry.forms
+    return ("msgid_plural" in strings) != (keyword == "msgstr")
 
 
-def _malformed(name: str, line: int, content: str, wanted: str) -> DataError:
+def _malformed(name: str, line: int, content: str) -> DataError:
     return DataError(
-        f"{name}, line {line}: wanted a comment, msgctxt, msgid, msgid_plural, msgstr {wanted}, got "
-        f"{content[:60]!r}; mend the catalogue (`msgfmt -c` names all such lines)"
+        f"{name}, line {line}: wanted a comment, a text in quotation marks, or msgctxt, msgid, "
+        f"msgid_plural or msgstr in this order, got {content[:60]!r}; mend the catalogue "
+        "(`msgfmt -c` names all such lines)"
     )
 
 
@@ -234,7 +228,7 @@ class _Catalogue:
             if "msgctxt" not in entry.strings and not entry.strings["msgid"].text
         )
         self._header = next(headers, None)
-        self._width = _wrapping(text, entries)
+        self._width = _wrapping(entries)
         has_plurals = any("msgid_plural" in entry.strings for entry in entries)
         self._rule = self._read_rule(name) if has_plurals else ENGLISH
 
@@ -428,17 +422,17 @@ def _unescape(match: re.Match[str]) -> str:
     return _ESCAPES.get(code, match[0])
 
 
-def _wrapping(text: str, entries: Iterable[_Entry]) -> int:
+def _wrapping(entries: Iterable[_Entry]) -> int:
     """Return the width at which a catalogue wraps its strings; 0 if it does not wrap them."""
     widths = [0]
     longest = 0
     for entry in entries:
         for key, string in entry.strings.items():
-            lines = string.raw[1:] if not string.raw[0] else string.raw
-            longest = max(longest, len(key) + 3 + text_width(string.raw[0]))
-            pairs = zip(lines, lines[1:], strict=False)
+            first, *more = string.raw
+            lines = string.raw if first else more
+            longest = max(longest, len(key) + 3 + text_width(first))
             widths += [
-                text_width(line) + 2 for line, _ in pairs if not line.endswith("\\n")
+                text_width(line) + 2 for line in lines[:-1] if not line.endswith("\\n")
             ]
     if max(widths) > _WIDTH // 2:
         return max(widths)

@@ -234,3 +234,13 @@ def kept_note(count: int, options: DocumentOptions) -> list[str]:
         return []
     texts = counted(count, "text has a translation", "texts have a translation")
     return [f"{texts}, which stays; `retranslate=True` translates all anew"]
+
+
+def locked_note(count: int, mark: str) -> list[str]:
+    """Say that so many texts are not to be translated, by a mark of their document."""
+    texts = counted(
+        count,
+        f"text stays as written: it has {mark}",
+        f"texts stay as written: they have {mark}",
+    )
+    return [texts] if count else []

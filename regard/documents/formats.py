@@ -47,11 +47,23 @@ def _read_xliff(data: bytes, name: str, options: DocumentOptions) -> Document:
     return read_xliff(data, name, options)
 
 
+def _read_strings(
+    data: bytes, name: str, options: DocumentOptions, kind: str
+) -> Document:
+    from regard.documents.string_files import read_strings
+
+    return read_strings(data, name, options, kind)
+
+
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
     "po": DocumentFormat(_read_po),
     "xliff": DocumentFormat(_read_xliff),
+    **{
+        kind: DocumentFormat(partial(_read_strings, kind=kind))
+        for kind in ("android", "resx", "ts")
+    },
 }
 """Formats by the names of kinds of files."""
 

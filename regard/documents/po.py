@@ -145,8 +145,8 @@ def read_po(data: bytes, name: str, options: DocumentOptions) -> EditedText:
         notes.append(f"{entries_stay} as written")
     if catalogue.invented:
         notes.append(
-            f"{counted(catalogue.invented, 'entry has', 'entries have')} more forms than its "
-            f"source: each but that of one thing has the translation of msgid_plural; check them"
+            f"{counted(catalogue.invented, 'plural has', 'plurals have')} more forms than the "
+            "source: these have the translation of msgid_plural; check them"
         )
     edits = catalogue.header_edits() if slots else ()
     return EditedText(source, slots, notes, edits)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.documents.document import (
     DocumentOptions,
@@ -16,6 +15,7 @@ from regard.documents.document import (
     Slot,
     is_blank,
     kept_note,
+    locked_note,
     verdict,
 )
 from regard.documents.xml_content import Codes, Content
@@ -63,9 +63,7 @@ def read_xliff(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     reader = _Reader(xml, _CODES[version], options)
     slots = [*reader.slots()]
     notes = kept_note(reader.kept, options)
-    if reader.locked:
-        texts = counted(reader.locked, "text is", "texts are")
-        notes.append(f'{texts} marked translate="no", and stay as written')
+    notes += locked_note(reader.locked, 'translate="no"')
     return EditedText(xml.file, slots, notes, reader.language_edits() if slots else ())
 
 

@@ -33,7 +33,7 @@ class PluralRule:
         return f"nplurals={self.count}; plural=({self.expression});"
 
     @cached_property
-    def _indices(self) -> list[int]:
+    def forms(self) -> list[int]:
         """The index of the form of each number. Raises ValueError for one that is not counted."""
         form: Callable[[int], int] = gettext.c2py(self.expression)
         try:
@@ -47,11 +47,11 @@ class PluralRule:
 
     def is_singular(self, form: int) -> bool:
         """Return whether a form is that of one thing."""
-        return self.count > 1 and self._indices[1] == form
+        return self.count > 1 and self.forms[1] == form
 
     def is_for_one(self, form: int) -> bool:
         """Return whether a form is that of one thing, and of no other number."""
-        return self.is_singular(form) and self._indices.count(form) == 1
+        return self.is_singular(form) and self.forms.count(form) == 1
 
 
 ENGLISH = PluralRule(2, "n != 1", ("one", "other"))

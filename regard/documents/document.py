@@ -222,7 +222,7 @@ def verdict(translation: TranslatedText) -> str:
     is.
     """
     if translation.broken:
-        return "broken: code or numbers are lost or altered"
+        return "broken: code or numbers are altered, or it is too long"
     if translation.quality is None:
         return ""
     return f"quality {translation.quality:.2f}"

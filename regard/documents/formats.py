@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
@@ -35,35 +36,24 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
     return Page(data, name, kind, options)
 
 
-def _read_po(data: bytes, name: str, options: DocumentOptions) -> Document:
-    from regard.documents.po import read_po
+def _late(module: str, function: str) -> Read:
+    """Return a reader whose module is imported when it reads."""
 
-    return read_po(data, name, options)
+    def read(data: bytes, name: str, options: DocumentOptions) -> Document:
+        reader: Read = getattr(import_module(f"regard.documents.{module}"), function)
+        return reader(data, name, options)
 
-
-def _read_xliff(data: bytes, name: str, options: DocumentOptions) -> Document:
-    from regard.documents.xliff import read_xliff
-
-    return read_xliff(data, name, options)
-
-
-def _read_strings(
-    data: bytes, name: str, options: DocumentOptions, kind: str
-) -> Document:
-    from regard.documents.string_files import read_strings
-
-    return read_strings(data, name, options, kind)
+    return read
 
 
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
-    "po": DocumentFormat(_read_po),
-    "xliff": DocumentFormat(_read_xliff),
-    **{
-        kind: DocumentFormat(partial(_read_strings, kind=kind))
-        for kind in ("android", "resx", "ts")
-    },
+    "po": DocumentFormat(_late("po", "read_po")),
+    "xliff": DocumentFormat(_late("xliff", "read_xliff")),
+    "android": DocumentFormat(_late("string_files", "read_android")),
+    "resx": DocumentFormat(_late("string_files", "read_resx")),
+    "ts": DocumentFormat(_late("string_files", "read_ts")),
 }
 """Formats by the names of kinds of files."""
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import resources
+from pathlib import Path
 
 from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language
@@ -59,7 +59,7 @@ ENGLISH = PluralRule(2, "n != 1", ("one", "other"))
 
 @cache
 def _rules() -> dict[str, PluralRule]:
-    file = resources.files("regard.documents") / "plural_rules.json"
+    file = Path(__file__).parent / "plural_rules.json"
     rules = dict[str, PluralRule]()
     for row in json.loads(file.read_text(encoding="utf-8")):
         categories = tuple(row["categories"].split())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from regard.common.bilingual import text_width
@@ -424,18 +425,18 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _wrapping(entries: Iterable[_Entry]) -> int:
     """Return the width at which a catalogue wraps its strings; 0 if it does not wrap them."""
-    widths = [0]
-    longest = 0
+    longest = widest = 0
+    limit = 10 * _WIDTH  # at which the next word would have been in the line
     for entry in entries:
         for key, string in entry.strings.items():
-            first, *more = string.raw
-            lines = string.raw if first else more
-            longest = max(longest, len(key) + 3 + text_width(first))
-            widths += [
-                text_width(line) + 2 for line in lines[:-1] if not line.endswith("\\n")
-            ]
-    if max(widths) > _WIDTH // 2:
-        return max(widths)
+            longest = max(longest, len(key) + 3 + text_width(string.raw[0]))
+            for line, following in pairwise(string.raw):
+                if line and not line.endswith("\\n"):
+                    width = text_width(line) + 2
+                    widest = max(widest, width)
+                    limit = min(limit, width + text_width(following.split(" ")[0]))
+    if widest:
+        return _WIDTH if widest <= _WIDTH < limit else widest
     # Nothing is wrapped, which short strings do not need.
     return 0 if longest > _WIDTH + 1 else _WIDTH
 

@@ -305,25 +305,21 @@ def _forms(target: Element) -> list[Element]:
     ]
 
 
-STRING_FILES: dict[str, type[_StringFile]] = {
-    "android": _Android,
-    "resx": _Resx,
-    "ts": _Qt,
-}
-"""String files by the names of kinds of files."""
-
-
-def read_strings(
-    data: bytes, name: str, options: DocumentOptions, kind: str
+def _read(
+    data: bytes, name: str, options: DocumentOptions, form: type[_StringFile]
 ) -> EditedText:
     """Read a string file. Raises DataError, with the line, for one that is malformed, or of another
     kind.
     """
     xml = read_xml(data, name)
-    form = STRING_FILES[kind]
     if xml.root.name != form.root:
         raise DataError(
             f"{name}, line {xml.line_of(xml.root)}: wanted <{form.root}>, got <{xml.root.tag}>; "
-            f"this is no file of the kind {kind}"
+            "is it another kind of file?"
         )
     return form(xml, options).document()
+
+
+read_android = partial(_read, form=_Android)
+read_resx = partial(_read, form=_Resx)
+read_ts = partial(_read, form=_Qt)

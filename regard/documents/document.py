@@ -28,7 +28,7 @@ from regard.text.translation import Translation
 
 @dataclass(frozen=True)
 class DocumentOptions:
-    """How a document is read.
+    """Options for reading a document.
 
     `languages`: those of the model. `sentences`: the sentences of marked-up text are its lines.
     `mark_spans`: placeholders and the like are not in the lines of marked-up text.

@@ -273,41 +273,40 @@ class _Catalogue:
         source = entry.strings["msgid"].text
         if entry is self._header or not source:
             return
-        forms = entry.forms
-        wanted = [
-            number
-            for number, string in forms.items()
-            if self._options.retranslate or not string.text
-        ]
-        self.kept += len(forms) - len(wanted)
-        if "msgid_plural" not in entry.strings:
-            if wanted:
-                yield Slot(self._text_of(entry, source), self._edits(entry, {0}))
-            return
-        extra = {number for number in wanted if number >= self._rule.count}
-        missing = {*range(self._rule.count)} - {*forms}
-        numbers = ({*wanted} - extra) | missing
+        plural = entry.strings.get("msgid_plural")
+        count = self._rule.count if plural else 1
+        has_text = {number for number, form in entry.forms.items() if form.text}
+        done = set() if self._options.retranslate else has_text
+        self.kept += len(done)
+        numbers = {*range(count)} - done
         if not numbers:
             return
-        self.invented += bool(numbers - {0, 1})
-        plural = entry.strings["msgid_plural"].text
-        of_one = {number for number in numbers if self._has_singular(entry, number)}
-        for text, own in ((source, of_one), (plural, numbers - of_one)):
+        self.invented += max(numbers) > 1
+        extra = {*entry.forms} - {*range(count)} - has_text
+        singular = {number for number in numbers if self._has_singular(entry, number)}
+        texts = [
+            (source, singular),
+            (plural.text if plural else "", numbers - singular),
+        ]
+        for text, own in texts:
             if own:
-                yield Slot(self._text_of(entry, text), self._edits(entry, own, extra))
+                write = partial(self._write, entry, own, extra)
+                yield Slot(self._text_of(entry, text), write)
                 extra = set()
 
     def _has_singular(self, entry: _Entry, form: int) -> bool:
         """Return whether a form is translated from msgid; a form of several numbers needs the
         number that only msgid_plural may have.
         """
-        singular, plural = (
-            entry.strings[key].text for key in ("msgid", "msgid_plural")
-        )
-        if self._rule.is_for_one(form):
+        plural = entry.strings.get("msgid_plural")
+        if plural is None or self._rule.is_for_one(form):
             return True
         dialect = _dialect(entry.flags)
-        faults = judge_code(plural, singular, PLAIN if dialect == AUTO else dialect)
+        faults = judge_code(
+            plural.text,
+            entry.strings["msgid"].text,
+            PLAIN if dialect == AUTO else dialect,
+        )
         has_all = not any(fault.breaks_programs for fault in faults)
         return self._rule.is_singular(form) and has_all
 
@@ -328,11 +327,6 @@ class _Catalogue:
             int(limit[1]) or None if limit else None,
             "\n".join(comments),
         )
-
-    def _edits(
-        self, entry: _Entry, numbers: set[int], extra: Iterable[int] = ()
-    ) -> partial[Iterator[Edit]]:
-        return partial(self._write, entry, numbers, extra)
 
     def _write(
         self,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from xml.parsers import expat
 
 from regard.common.errors import DataError
+from regard.common.lazy import lazy_pattern
 from regard.documents.document import Edit
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.xml_content import plain_text
@@ -17,6 +19,7 @@ from regard.text.markup.tags import Token, attributes, tokenize
 from regard.text.markup.writing import Source
 
 _DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
+_ATTRIBUTE = lazy_pattern(r"([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _DEEPEST = 200
 """Most elements within each other."""
 
@@ -52,13 +55,14 @@ class Element:
         return next((child for child in self.children if child.name == name), None)
 
     def walk(self, *names: str) -> Iterator[Element]:
-        """Yield the elements of some names, outer ones first, in order."""
+        """Yield the elements of some names in order, but none within another."""
         stack = [self]
         while stack:
             element = stack.pop()
             if element.name in names:
                 yield element
-            stack += reversed(element.children)
+            else:
+                stack += reversed(element.children)
 
     def inherited(self, name: str) -> str:
         """Return the value of an attribute of the element, or of the nearest around it that has it;
@@ -90,9 +94,13 @@ class XmlSource:
         """Return the text of an element without tags."""
         return plain_text(self.content(element))
 
+    @cached_property
+    def _line_feeds(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self.file.text)]
+
     def line_of(self, element: Element) -> int:
         """Return the number of the line in which an element begins."""
-        return self.file.text.count("\n", 0, element.start) + 1
+        return bisect_left(self._line_feeds, element.start) + 1
 
     def space_before(self, element: Element) -> str:
         """Return the white space before an element, by which siblings are laid out."""
@@ -114,12 +122,14 @@ class XmlSource:
 
     def set_attributes(self, element: Element, **values: str) -> Iterator[Edit]:
         """Yield edits that give attributes of an element other values."""
+        matches = _ATTRIBUTE.finditer(
+            self.file.text, element.start, element.content_start
+        )
+        bounds = {match[1]: match.span(2) for match in matches}
         for name, value in values.items():
-            old = re.compile(rf"\s{name}\s*=\s*(\"[^\"]*\"|'[^']*')").search(
-                self.file.text, element.start, element.content_start
-            )
-            if old:
-                yield Edit(old.start(1) + 1, old.end(1) - 1, value)
+            if name in bounds:
+                start, end = bounds[name]
+                yield Edit(start + 1, end - 1, value)
             else:
                 start = element.start + 1 + len(element.tag)
                 yield Edit(start, start, f' {name}="{value}"')
@@ -134,20 +144,6 @@ def read_xml(data: bytes, name: str) -> XmlSource:
         data, name, declared[1].decode().lower() if declared else "utf-8"
     )
     parser = expat.ParserCreate()
-    depth = 0
-
-    def enter(*_: object) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEEPEST:
-            raise DataError(
-                f"{name}, line {parser.CurrentLineNumber}: more than {_DEEPEST} elements within "
-                "each other; such files are not read"
-            )
-
-    def leave(_: str) -> None:
-        nonlocal depth
-        depth -= 1
 
     def refuse(entity: str, *_: object) -> None:
         raise DataError(
@@ -155,8 +151,6 @@ def read_xml(data: bytes, name: str) -> XmlSource:
             "such files are not read; export it without"
         )
 
-    parser.StartElementHandler = enter
-    parser.EndElementHandler = leave
     parser.EntityDeclHandler = refuse
     try:
         parser.Parse(file.text, True)
@@ -166,18 +160,22 @@ def read_xml(data: bytes, name: str) -> XmlSource:
             f"{name}, line {problem.lineno}: not well-formed XML ({reason}); mend it, or export it "
             "again"
         ) from None
-    return XmlSource(file, name, _read_elements(file.text))
+    return XmlSource(file, name, _read_elements(file.text, name))
 
 
-def _read_elements(text: str) -> Element:
-    """Return the element at the root of a well-formed text."""
+def _read_elements(text: str, name: str) -> Element:
+    """Return the element at the root of a well-formed text. Raises DataError for one that is nested
+    without end.
+    """
     top = Element("", 0, len(text), 0, len(text), {}, None)
     parent = top
+    depth = 0
     for token in tokenize(text, "xml"):
         if token.kind == "close":
             parent.content_end = token.start
             parent.end = token.end
             parent = parent.parent or top
+            depth -= 1
         elif token.kind in ("open", "empty"):
             element = Element(
                 token.name,
@@ -191,6 +189,13 @@ def _read_elements(text: str) -> Element:
             parent.children.append(element)
             if token.kind == "open":
                 parent = element
+                depth += 1
+        if depth > _DEEPEST:
+            line = text.count("\n", 0, token.start) + 1
+            raise DataError(
+                f"{name}, line {line}: more than {_DEEPEST} elements within each other; such files "
+                "are not read"
+            )
     root = top.children[0]
     root.parent = None
     return root

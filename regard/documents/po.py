@@ -259,7 +259,8 @@ class _Catalogue:
         code = self._options.languages.target
         values = [(r"charset=(CHARSET)\\n", "UTF-8")]
         if code:
-            values.append((r'"Language:( ?)\\n"', f" {code}"))
+            locale = code.replace("-", "_")
+            values.append((r'"Language:( ?)\\n"', f" {locale}"))
         rule = plural_rule(code)
         if rule:
             values.append((f"({re.escape(_TEMPLATE_FORMS)})", rule.header))

@@ -118,6 +118,7 @@ def test_all_but_the_translations_stays(name: str) -> None:
             assert ends in (0, result.count("\n"))
 
 
+@pytest.mark.system  # starts processes
 @pytest.mark.skipif(MSGFMT is None, reason="msgfmt of gettext is not installed")
 @pytest.mark.parametrize("name", [name for name in TEXTS if name != "mark"])
 def test_msgfmt_accepts_what_is_written(name: str, tmp_path: Path) -> None:
@@ -126,6 +127,7 @@ def test_msgfmt_accepts_what_is_written(name: str, tmp_path: Path) -> None:
         compiled(translate_document(document, model, seed), tmp_path)
 
 
+@pytest.mark.system  # starts processes
 @pytest.mark.skipif(MSGFMT is None, reason="msgfmt of gettext is not installed")
 @pytest.mark.parametrize("name", [name for name in TEXTS if name != "mark"])
 def test_the_texts_come_back(name: str, tmp_path: Path) -> None:
@@ -182,6 +184,13 @@ def test_templates_get_the_forms_of_the_target(
     assert any("more forms" in note for note in document.notes) == (len(wanted) > 2)
 
 
+def test_locales_are_written_as_gettext_has_them() -> None:
+    document = read(TEMPLATE + BODIES["plural"], target="pt-BR")
+    result = translate_document(document, same).decode()
+    assert '"Language: pt_BR\\n"' in result
+    assert "nplurals=2; plural=(n > 1);" in result
+
+
 def test_strings_are_wrapped_as_in_the_file() -> None:
     for name in ("wrapped", "newlines", "one line", "escapes"):
         document = read(TEXTS[name])
@@ -191,6 +200,11 @@ def test_strings_are_wrapped_as_in_the_file() -> None:
     long = "A man rides a bike. " * 9
     result = translate_document(read(f'{HEADER}msgid "{long}"\nmsgstr ""\n'), same)
     assert f'msgstr "{long}"\n'.encode() in result
+    wrapped = read(f'{TEXTS["wrapped"]}\nmsgid "{long}"\nmsgstr ""\n')
+    result = translate_document(wrapped, same)
+    lines = result.decode().partition(long)[2].splitlines()[2:]
+    assert "".join(line[1:-1] for line in lines) == long
+    assert [len(line) for line in lines] == [82, 82, 22]
 
 
 def test_flags_and_comments_are_told() -> None:

@@ -166,7 +166,7 @@ class _Reader:
         if is_old and "approved" in parent.attributes:
             yield from xml.set_attributes(parent, approved="no")
         if not is_old:
-            state = {"state": "translated"}
+            state = {"state": "initial" if translation.broken else "translated"}
             if quality:
                 state["subState"] = (
                     f"regard:{quality.partition(':')[0].replace(' ', '-')}"

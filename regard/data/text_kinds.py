@@ -14,7 +14,7 @@ from regard.common.errors import DataError
 from regard.data.text import BOM
 
 HEAD_BYTES = 1 << 18  # bytes of a file that are read
-_PROLOGUE = r"\s*(<[?!][^>]*>\s*)*?"
+_PROLOGUE = r"\s*(?:<!--(?:(?!-->)(?s:.))*-->\s*|<[?!](?!--)[^>]*>\s*)*?"
 """What may stand before the first element of XML."""
 _OFFICE = r"PK\x03\x04"
 LINES = frozenset(("text", "jsonl"))
@@ -71,7 +71,7 @@ KINDS = {
     "strings": FileKind("a message file (strings)", r".*\.strings\n"),
     "fluent": FileKind("a message file (Fluent)", r".*\.ftl\n"),
     "messages": FileKind("a message file", r".*\.(stringsdict|xcstrings)\n"),
-    "resx": FileKind("a message file (RESX)", r".*\.resx\n"),
+    "resx": FileKind("a message file (RESX)", r".*\.res[xw]\n"),
     "android": FileKind(
         "a message file of Android", rf".*\n{_PROLOGUE}<resources[^>]*>\s*<"
     ),

@@ -35,9 +35,24 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
     return Page(data, name, kind, options)
 
 
+def _read_word(data: bytes, name: str, options: DocumentOptions) -> Document:
+    # Imported late, since most files are no documents of office programs.
+    from regard.documents.word import read_word
+
+    return read_word(data, name, options)
+
+
+def _read_odt(data: bytes, name: str, options: DocumentOptions) -> Document:
+    from regard.documents.opendocument import read_odt
+
+    return read_odt(data, name, options)
+
+
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
+    "docx": DocumentFormat(_read_word, is_binary=True),
+    "odt": DocumentFormat(_read_odt, is_binary=True),
 }
 """Formats by the names of kinds of files."""
 

@@ -36,7 +36,7 @@ from regard.documents.runs import (
 from regard.text.markup.tags import Token, names
 
 _TEXT_PARTS = re.compile(
-    r"(?:document|template)(?:\.macroEnabled)?(?:\.main)?\+xml|(?:header|footer|footnotes|endnotes)\+xml"
+    r"(?:document|template)(?:\.macroEnabled(?:Template)?)?(?:\.main)?\+xml|(?:header|footer|footnotes|endnotes)\+xml"
 )
 _LANGUAGE_PARTS = re.compile(r"(?:styles|settings|numbering)\+xml")
 _OVERRIDE = re.compile(r"<Override\b[^>]*>")

@@ -6,6 +6,7 @@ import io
 import random
 import re
 import zipfile
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -22,6 +23,7 @@ from helpers.office_files import (
     tree,
 )
 
+import regard
 from regard.common.errors import DataError
 from regard.data.languages import Languages
 from regard.data.text_kinds import kind_of
@@ -29,6 +31,7 @@ from regard.documents import Document, DocumentOptions, office
 from regard.documents.formats import read_document
 from regard.text.translation import Translation
 
+ROOT = Path(__file__).parents[2]
 LANGUAGE = '<w:rPr><w:lang w:val="en-US"/></w:rPr>'
 BOLD = "<w:rPr><w:b/></w:rPr>"
 
@@ -463,3 +466,32 @@ def test_damaged_files_are_refused_or_stay_whole() -> None:
 )
 def test_kinds_are_recognised(name: str, data: bytes, kind: str) -> None:
     assert kind_of(name, data) == kind
+
+
+class UpperCase:
+    """A translator that writes capitals."""
+
+    def begin_document(self, document: Document) -> UpperCase:
+        self.lines = document.lines
+        return self
+
+    def run(self) -> list[Translation]:
+        return translated(*map(str.upper, self.lines))
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/documents/word.md", "docs/ko/documents/word.md"]
+)
+def test_the_page_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(regard, "load", lambda run: UpperCase())
+    Path("letter.docx").write_bytes(FILES["bold.docx"])
+    block = re.search(
+        r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL
+    )
+    assert block
+    names: dict[str, bytes] = {}
+    exec(block[1], names)
+    assert "RIDING" in read_member(names["translated"])

@@ -9,7 +9,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -81,6 +81,12 @@ class Package:
         if twice:
             raise DataError(f"{name}: has {twice[0]} twice; open it and save it anew")
         self.members = {info.filename: info for info in self._infos}
+
+    def notes(self, left: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is said of members, by patterns of their names."""
+        for note, pattern in left.items():
+            if any(re.search(pattern, member) for member in self.members):
+                yield note
 
     def read(self, member: str) -> EncodedText:
         """Read a member, which has to be XML without a document type.

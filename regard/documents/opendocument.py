@@ -166,6 +166,4 @@ def _notes(package: Package, parts: Sequence[Part]) -> Iterator[str]:
         )
     if any("<office:annotation" in text for text in texts):
         yield "comments stay in their language"
-    for reason, pattern in _LEFT.items():
-        if any(re.search(pattern, member) for member in package.members):
-            yield reason
+    yield from package.notes(_LEFT)

@@ -33,8 +33,8 @@ _EMPTY_AFTER = re.compile(
 _ENDS = re.compile(r"[\s.,;:!?…)\]}”»]|$")
 """Text that has no space before it."""
 _RANGE = re.compile(
-    r"<([\w:]+?)-?([Ss]tart|[Ee]nd)\b[^>]*?"
-    r"(?:w:id|text:name|text:change-id|office:name)=[\"']([^\"']*)"
+    r"<([\w:-]+?)-?([Ss]tart|[Ee]nd)\b[^>]*?"
+    r"(?:w:id|text:name|text:(?:change-)?id|office:name)=[\"']([^\"']*)"
 )
 """A mark at which a range starts or ends, with the name of its kind and its own."""
 _HOLDS_TEXT = re.compile(r"<[cr]\d+>(?!(?:<p\d+/>)*</)")
@@ -75,38 +75,25 @@ class Paragraph:
     end: int
     items: Sequence[Item]
 
-    @cached_property
-    def _partners(self) -> dict[int, int]:
-        """The number of the end of each element around text, and of its start by that of the
-        end.
+    def __post_init__(self) -> None:
+        """Find the end of each element around text, and the format of most letters in it, in the
+        paragraph by -1.
         """
-        partners = dict[int, int]()
-        opened = list[int]()
+        self._ends = dict[int, int]()
+        letters: dict[int, Counter[str]] = {-1: Counter()}
+        runs = dict[str, Run]()
+        opened = [-1]
         for index, item in enumerate(self.items):
             if item.kind == "open":
                 opened.append(index)
+                letters[index] = Counter()
             elif item.kind == "close":
-                start = opened.pop()
-                partners |= {start: index, index: start}
-        return partners
-
-    @cached_property
-    def _bases(self) -> dict[int, Run]:
-        """The format of most letters in each element around text, -1 for the paragraph."""
-        letters = dict[int, Counter[str]]()
-        runs = dict[str, Run]()
-        elements = [-1]
-        for index, item in enumerate(self.items):
-            if item.kind == "open":
-                elements.append(index)
-            elif item.kind == "close":
-                elements.pop()
+                self._ends[opened.pop()] = index
             elif item.kind == "text":
                 runs.setdefault(item.run.key, item.run)
-                count = letters.setdefault(elements[-1], Counter())
-                count[item.run.key] += len(item.text.strip())
-        return {
-            element: runs[count.most_common(1)[0][0]]
+                letters[opened[-1]][item.run.key] += len(item.text.strip())
+        self._bases = {
+            element: runs[max(count, key=count.__getitem__)] if count else NO_RUN
             for element, count in letters.items()
         }
 
@@ -178,7 +165,7 @@ class Paragraph:
         held = {tag[1:-1] for tag in _HOLDS_TEXT.findall(self.source)}
         translation = _without_empty(translation, held)
         writer = _Writer(raw, write_text)
-        wanted = [self._bases.get(-1, NO_RUN)]
+        wanted = [self._bases[-1]]
         is_kept = False
         for token in tokenize(translation, "xml"):
             letter = token.name[:1] or "text"
@@ -188,7 +175,7 @@ class Paragraph:
                 wanted.pop()
             elif letter in "rc":
                 item = self.items[number]
-                run = item.run if letter == "r" else self._bases.get(number, NO_RUN)
+                run = item.run if letter == "r" else self._bases[number]
                 wanted.append(run)
             elif letter == "k":
                 is_kept = not is_end
@@ -196,7 +183,7 @@ class Paragraph:
             if letter == "text" and not is_kept:
                 writer.add_text(translation[token.start : token.end], wanted[-1])
             elif letter == "c" and is_end:
-                writer.add(self.items[self._partners[number]])
+                writer.add(self.items[self._ends[number]])
             elif letter in "cpdk" and not is_end:
                 writer.add(self.items[number])
         return writer.finish()

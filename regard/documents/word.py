@@ -287,6 +287,4 @@ def _notes(package: Package, parts: Sequence[Part]) -> Iterator[str]:
             f"{counted(changes, 'tracked change')}: insertions are translated and stay marked, "
             "deleted text stays in its language; accept or reject them first for a clean text"
         )
-    for reason, pattern in _LEFT.items():
-        if any(re.search(pattern, member) for member in package.members):
-            yield reason
+    yield from package.notes(_LEFT)

@@ -144,6 +144,10 @@ TEXTS = {
         "People walk. <draw:frame><draw:text-box><text:p>A dog waits.</text:p></draw:text-box>"
         "</draw:frame>A band plays."
     ),
+    "reference mark": (
+        'A <text:reference-mark-start text:name="r"/>big dog<text:reference-mark-end '
+        'text:name="r"/> barks <text:bookmark text:name="b"/>at night.'
+    ),
     "break": "Two dogs<text:line-break/>play outside",
     "meta": f"Dear <text:meta>{SPAN('Bold', 'old friend')}</text:meta>, we write.",
 }
@@ -228,6 +232,8 @@ def test_structure_stays(name: str) -> None:
         written = translate_document(read(name), model, seed)
         expected = tree(FILES[name], member(name))
         assert skeleton(tree(written, member(name))) == skeleton(expected)
+        for element in tree(written, member(name)).iter():
+            assert element.find(f"{{{W}}}t") is None or element.tag == f"{{{W}}}r"
         assert fields(written, name) == fields(FILES[name], name)
         assert outside_paragraphs(written, name) == outside_paragraphs(
             FILES[name], name
@@ -471,6 +477,9 @@ def test_kinds_are_recognised(name: str, data: bytes, kind: str) -> None:
 class UpperCase:
     """A translator that writes capitals."""
 
+    def __init__(self, run: str) -> None:
+        self.run_folder = run
+
     def begin_document(self, document: Document) -> UpperCase:
         self.lines = document.lines
         return self
@@ -486,7 +495,7 @@ def test_the_page_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(regard, "load", lambda run: UpperCase())
+    monkeypatch.setattr(regard, "load", UpperCase)
     Path("letter.docx").write_bytes(FILES["bold.docx"])
     block = re.search(
         r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL

@@ -89,7 +89,7 @@ class Package:
                 yield note
 
     def read(self, member: str) -> EncodedText:
-        """Read a member, which has to be XML without a document type.
+        """Read a member, which has to be XML that declares no entities.
 
         Raises DataError for one that is too large, damaged or not well-formed.
         """
@@ -227,17 +227,17 @@ def with_attribute(tag: str, name: str, value: str) -> str:
 
 
 def _check_xml(text: str, where: str) -> None:
-    """Raise DataError for XML that is not well-formed, or that has a document type, by which it
-    could name other files, or grow.
+    """Raise DataError for XML that is not well-formed, or that declares entities, by which it could
+    name other files, or grow.
     """
 
     def refuse(*_: object) -> None:
         raise DataError(
-            f"{where}: has a document type, which no office program writes; save the file anew"
+            f"{where}: declares an entity, which no office program does; save the file anew"
         )
 
     parser = expat.ParserCreate("utf-8")
-    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
     try:
         parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as problem:

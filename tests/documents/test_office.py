@@ -432,7 +432,7 @@ def test_other_bad_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         b"Plain text": "no document of an office program, or cut short",
         good[: len(good) // 2]: "no document of an office program, or cut short",
         package({"a": "b"}): r"\[Content_Types\]\.xml: is missing",
-        package({"[Content_Types].xml": entity}): "has a document type",
+        package({"[Content_Types].xml": entity}): "declares an entity",
         package({"[Content_Types].xml": f"{HEAD}<Types/>"}): "no Word document",
         bomb: "unpacks to more than 1 MB",
     }

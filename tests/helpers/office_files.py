@@ -76,7 +76,7 @@ def odt(body: str, styles: str = "", manifest: str = "") -> bytes:
                 "</office:body></office:document-content>"
             ),
             "styles.xml": f"{HEAD}<office:document-styles {ODF}/>",
-            "META-INF/manifest.xml": f"{HEAD}<manifest>{manifest}</manifest>",
+            "META-INF/manifest.xml": f"{HEAD}{MANIFEST}<manifest>{manifest}</manifest>",
         }
     )
 
@@ -93,6 +93,7 @@ def tree(data: bytes, name: str = "word/document.xml") -> ElementTree.Element:
     return ElementTree.fromstring(read_member(data, name))
 
 
+MANIFEST = '<!DOCTYPE manifest PUBLIC "-//OpenOffice.org//DTD Manifest 1.0//EN" "Manifest.dtd">'
 WORDS = ("r", "t", "rPr", "proofErr", "noBreakHyphen", "softHyphen")
 RUNS = {*(f"{{{W}}}{name}" for name in WORDS), f"{{{TEXT}}}span"}
 

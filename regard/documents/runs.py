@@ -21,15 +21,13 @@ from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Token, tokenize
 
 _EMPTY = r"<([cr]\d+)>((?:<p\d+/>)*)</\{}>"
-_TAGS = r"((?:</?[crp]\d+/?>|\s)*)"
+_TAGS = r"((?:</?[crp]\d+/?>|\s){0,50})"
 _EMPTY_BEFORE = re.compile(rf"{_EMPTY.format(1)}{_TAGS}([^\s<>&;]*\w)(\s*)(?=([^<]*))")
 """An element without words, the tags behind it, and a word, followed by the rest of its text."""
 _EMPTY_AFTER = re.compile(
-    rf"(?<![\w&#])(\w[^\s<>&;]*)([^\w\s<>]*){_TAGS}{_EMPTY.format(4)}"
+    rf"(?<![\w&#])(\w[^\s<>&;]{{0,60}})([^\w\s<>]{{0,9}}){_TAGS}{_EMPTY.format(4)}"
 )
 """A word, the tags behind it, and an element without words."""
-
-
 _ENDS = re.compile(r"[\s.,;:!?…)\]}”»]|$")
 """Text that has no space before it."""
 _RANGE = re.compile(

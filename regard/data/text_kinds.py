@@ -17,6 +17,8 @@ HEAD_BYTES = 1 << 18  # bytes of a file that are read
 _PROLOGUE = r"\s*(?:<!--(?:(?!-->)(?s:.))*-->\s*|<[?!](?!--)[^>]*>\s*)*?"
 """What may stand before the first element of XML."""
 _OFFICE = r"PK\x03\x04"
+_OLE = r"\xd0\xcf\x11\xe0"
+"""First bytes of office programs before 2007, and of documents with a password."""
 LINES = frozenset(("text", "jsonl"))
 """Kinds that are translated line by line."""
 
@@ -32,8 +34,14 @@ class FileKind(NamedTuple):
 
 KINDS = {
     "pdf": FileKind("a PDF", r".*\n%PDF-\d"),
-    "docx": FileKind("a Word document", rf".*\.doc[xm]\n{_OFFICE}"),
-    "odt": FileKind("a text of LibreOffice", rf".*\.(odt|ott)\n{_OFFICE}"),
+    "docx": FileKind(
+        "a Word document",
+        rf".*\.do[ct][xm]\n|.*\.do[ct]\n{_OLE}|.*\n{_OFFICE}(?s:.*?)word/document\.xml",
+    ),
+    "odt": FileKind(
+        "a text of LibreOffice",
+        rf".*\.o[dt]t\n|.*\n{_OFFICE}(?s:.{{26}})mimetypeapplication/vnd\.oasis\.opendocument\.text",
+    ),
     "rtf": FileKind("RTF", r".*\.rtf\n|.*\n\{\\rtf\d"),
     "latex": FileKind("LaTeX", r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b"),
     "markdown": FileKind(

@@ -51,6 +51,8 @@ FORMATS: dict[str, DocumentFormat] = {
     "android": DocumentFormat(_late("string_files", "read_android")),
     "resx": DocumentFormat(_late("string_files", "read_resx")),
     "ts": DocumentFormat(_late("string_files", "read_ts")),
+    "docx": DocumentFormat(_late("word", "read_word"), is_binary=True),
+    "odt": DocumentFormat(_late("opendocument", "read_odt"), is_binary=True),
 }
 """Formats by the names of kinds of files."""
 

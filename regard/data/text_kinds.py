@@ -86,7 +86,11 @@ KINDS = {
     "usfm": FileKind("USFM", r".*\.u?sfm\n|.*\n\\id [0-9A-Z]{3}\b"),
     "table": FileKind(
         "a table (`column=` translates one of its columns)",
-        r".*\.([ct]sv|xls[xmb]?|ods)\n",
+        r".*\.[ct]sv\n",
+    ),
+    "spreadsheet": FileKind(
+        "a table (`column=` translates one of its columns)",
+        r".*\.(xls[xmb]?|ods)\n",
     ),
     "svg": FileKind("SVG", rf".*\.svg\n|.*\n{_PROLOGUE}<svg\s"),
     "jsonl": FileKind("JSON lines", r".*\.(jsonl|ndjson)\n"),

@@ -64,6 +64,8 @@ class DocumentText:
         """The lines of the text to translate."""
         if self.markup is not None:
             return markup_layout(self.markup)
+        if _is_message(self.text, self.dialect):
+            return Layout((self.text,), lambda lines: lines[0].text)
         return plain_layout(self.text)
 
     @cached_property
@@ -160,14 +162,21 @@ class Slot(NamedTuple):
 
 
 class EditedText(Document):
-    """A document that is one text file, of which only the slots change."""
+    """A document that is one text file, of which only the slots change, and what further `edits`
+    say, such as the name of its language.
+    """
 
     def __init__(
-        self, source: EncodedText, slots: Sequence[Slot], notes: Iterable[str] = ()
+        self,
+        source: EncodedText,
+        slots: Sequence[Slot],
+        notes: Iterable[str] = (),
+        edits: Sequence[Edit] = (),
     ) -> None:
         super().__init__([slot.text for slot in slots], notes)
         self._source = source
         self._slots = slots
+        self._edits = edits
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the file with the edits of all slots."""
@@ -176,7 +185,21 @@ class EditedText(Document):
             for slot, translation in zip(self._slots, translations, strict=True)
             for edit in slot.edits(translation)
         ]
+        edits += self._edits
         return self._source.encode(apply_edits(self._source.text, edits))
+
+
+def _is_message(text: str, dialect: str) -> bool:
+    """Return whether a text of several lines is one message with branches."""
+    if "\n" not in text or "{" not in text:
+        return False
+    # Imported late, since few texts are messages.
+    from regard.contracts.dialects import get_dialect
+    from regard.contracts.messages import syntax
+    from regard.text.contracts import dialect_of
+
+    rules = get_dialect(dialect_of(text, dialect))
+    return any(part.divides for part in syntax(text, rules))
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:

@@ -12,7 +12,9 @@ from pathlib import Path
 from regard.common.errors import DataError, UsageError
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
+from regard.documents.json_file import read_json
 from regard.documents.markup import Page
+from regard.documents.properties_file import read_properties
 from regard.text.markup.tags import Kind
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
@@ -38,6 +40,8 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
+    "json": DocumentFormat(read_json),
+    "properties": DocumentFormat(read_properties),
 }
 """Formats by the names of kinds of files."""
 

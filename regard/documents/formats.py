@@ -11,6 +11,7 @@ from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
 from regard.data.text_kinds import HEAD_BYTES, kind_of
+from regard.documents.apple_strings import read_strings
 from regard.documents.document import Document, DocumentOptions
 from regard.documents.json_file import read_json
 from regard.documents.markup import Page
@@ -42,6 +43,7 @@ FORMATS: dict[str, DocumentFormat] = {
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
     "json": DocumentFormat(read_json),
     "properties": DocumentFormat(read_properties),
+    "strings": DocumentFormat(read_strings),
 }
 """Formats by the names of kinds of files."""
 

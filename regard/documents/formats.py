@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
+from regard.common.lazy import needs_extra
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.apple_strings import read_strings
 from regard.documents.document import Document, DocumentOptions
@@ -38,11 +39,18 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
     return Page(data, name, kind, options)
 
 
+def _read_yaml(data: bytes, name: str, options: DocumentOptions) -> Document:
+    with needs_extra("documents", "to read YAML", ("yaml",)):
+        from regard.documents.yaml_file import read_yaml
+    return read_yaml(data, name, options)
+
+
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
     "json": DocumentFormat(read_json),
     "properties": DocumentFormat(read_properties),
+    "yaml": DocumentFormat(_read_yaml),
     "strings": DocumentFormat(read_strings),
 }
 """Formats by the names of kinds of files."""

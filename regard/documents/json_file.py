@@ -15,13 +15,15 @@ from regard.documents.document import DocumentOptions, DocumentText, EditedText
 from regard.documents.encoding import decode_file
 from regard.documents.key_values import (
     LAST,
+    MOST_LEVELS,
+    QUOTED,
+    TOO_DEEP,
     Escapes,
     key_values,
     refused,
     value_slot,
 )
 
-MOST_LEVELS = 500
 _TOKEN = lazy_pattern(
     r'[ \t\r\n]*(?:(?P<string>"[^"\\\x00-\x1f]*'
     r'(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\x00-\x1f]*)*")'
@@ -35,8 +37,6 @@ _WANTED = {
     "key": "a key in double quotation marks",
     "end": "the end of the file",
 }
-_NECESSARY = {letter: json.dumps(letter)[1:-1] for letter in map(chr, range(32))}
-_NECESSARY |= {'"': r"\"", "\\": r"\\"}
 _LOCALE = ("@@locale",)
 _MESSAGE_KEYS = {
     *("message", "description", "placeholders", "hash", "id", "defaultMessage"),
@@ -88,7 +88,7 @@ def read_json(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     text = source.text
     scalars = _Reader(text, name).read()
     is_ascii = text.isascii() and "\\u" in text
-    escapes = Escapes.of(text, "\x7f" if is_ascii else LAST, _NECESSARY)
+    escapes = Escapes.of(text, "\x7f" if is_ascii else LAST, QUOTED)
     slots = [
         value_slot(scalar.start + 1, scalar.end - 1, value, escapes.write)
         for scalar, value in _texts(scalars, name)
@@ -192,8 +192,7 @@ class _Reader:
 
     def _open(self, opening: str, start: int) -> None:
         if len(self._levels) == MOST_LEVELS:
-            problem = f"more than {MOST_LEVELS} levels; no program reads these"
-            raise refused(self._text, self._name, start, problem)
+            raise refused(self._text, self._name, start, TOO_DEEP)
         self._levels.append(_Level(opening))
         self._wanted = ("key", "}") if opening == "{" else (*_VALUE, "]")
 

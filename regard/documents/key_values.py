@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -51,6 +52,11 @@ _GAP = lazy_pattern(r"(?<=\S) (?![^{}]*\})(?=[^\s\[*.}#])")
 Escape = Callable[[str], str]
 Bounds = tuple[int, int]
 LAST = "\U0010ffff"
+QUOTED = {letter: json.dumps(letter)[1:-1] for letter in map(chr, range(32))}
+QUOTED |= {'"': r"\"", "\\": r"\\"}
+"""Escapes that a string of JSON needs."""
+MOST_LEVELS = 500
+TOO_DEEP = f"more than {MOST_LEVELS} levels; no program reads these"
 
 
 def is_language(text: str, key: str, dialect: str = AUTO) -> bool:

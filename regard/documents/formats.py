@@ -45,12 +45,19 @@ def _read_yaml(data: bytes, name: str, options: DocumentOptions) -> Document:
     return read_yaml(data, name, options)
 
 
+def _read_fluent(data: bytes, name: str, options: DocumentOptions) -> Document:
+    with needs_extra("documents", "to read Fluent", ("fluent",)):
+        from regard.documents.fluent_file import read_fluent
+    return read_fluent(data, name, options)
+
+
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
     "json": DocumentFormat(read_json),
     "properties": DocumentFormat(read_properties),
     "yaml": DocumentFormat(_read_yaml),
+    "fluent": DocumentFormat(_read_fluent),
     "strings": DocumentFormat(read_strings),
 }
 """Formats by the names of kinds of files."""

@@ -38,8 +38,9 @@ which no model reads.
 """
 _CODE_KEY = lazy_pattern(
     r"(?i)(?:access|command)key|keycode|shortcut|mnemonic|accelerator|style"
+    r"|-(?:.+-)?(?:brand|product|vendor)(?:-.+)?"
 )
-"""Keys of values for the keyboard and for CSS."""
+"""Keys of values for the keyboard and for CSS, and terms of Fluent that are names."""
 _TECHNICAL_KEY = lazy_pattern(
     r"(?:_?id|uuid|type|kind|class(?:Name)?|icon|image|src|href|ur[il]|link|path|file|code|colou?r"
     r"|lang|language|locale|slug|format|version|width|height)"
@@ -48,6 +49,9 @@ _PLAIN_WORD = lazy_pattern(r"(?<!\S)[^\W\d_A-Z]{2,}(?=\s)|(?<=\s)[^\W\d_A-Z]{2,}
 """A word beside a space, which most sentences have."""
 _TECHNICAL_VALUE = lazy_pattern(r"[a-z0-9_./:;#%=-]+")
 _ESCAPE = lazy_pattern(r"\\(?:[uU]([0-9A-Fa-f]{4})|([/:=#!'])|.)")
+LINE_BREAK = lazy_pattern(r"(\r\n|\r|\n)([ \t]*)(?=\S)")
+"""A line break and the indentation of the next line."""
+NEWLINES = lazy_pattern(r"\n+")
 _GAP = lazy_pattern(r"(?<=\S) (?![^{}]*\})(?=[^\s\[*.}#])")
 Escape = Callable[[str], str]
 Bounds = tuple[int, int]
@@ -118,8 +122,8 @@ def key_values(
     notes = [*plural_notes((slot.text for slot in kept), target)]
     if left:
         notes.append(
-            f"{counted(len(left), 'value stays as it is', 'values stay as they are')}: an "
-            f"identifier, address, colour or the like, such as {left[0]}"
+            f"{counted(len(left), 'value stays as it is', 'values stay as they are')}, such as "
+            f"{left[0]}: identifiers, addresses, colours, names and the like"
         )
     edits = list[Edit]()
     if locale and target:
@@ -177,6 +181,28 @@ def wrapped(text: str, width: int) -> list[str]:
         else:
             lines.append(part)
     return lines
+
+
+def folded(text: str, raw: str, indent: str) -> list[str]:
+    """Divide a text into lines that are joined by spaces, as wide as those of the form that it
+    replaces. A line break of the text is a blank line more.
+    """
+    width = max(len(line.strip()) for line in raw.splitlines())
+    lines = NEWLINES.sub(r"\g<0>\n", text).split("\n")
+    return [
+        f"{indent}{part}" if part else part
+        for line in lines
+        for part in wrapped(line, width)
+    ]
+
+
+def rewrapped(text: str, raw: str) -> str:
+    """Return a text folded like the form that it replaces, if that has several lines."""
+    gap = LINE_BREAK.search(raw)
+    if gap is None:
+        return text
+    newline, indent = gap.groups()
+    return newline.join(folded(text, raw, indent)).removeprefix(indent)
 
 
 def refused(source: str, name: str, offset: int, problem: str) -> DataError:

@@ -14,15 +14,17 @@ from regard.documents.document import DocumentOptions, DocumentText, EditedText,
 from regard.documents.encoding import decode_file
 from regard.documents.key_values import (
     LAST,
+    LINE_BREAK,
     MOST_LEVELS,
     QUOTED,
     TOO_DEEP,
     Bounds,
     Escapes,
+    folded,
     key_values,
     refused,
+    rewrapped,
     value_slot,
-    wrapped,
 )
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -30,8 +32,6 @@ _RESOLVER = yaml.resolver.Resolver()
 _TEXT = "tag:yaml.org,2002:str"
 _PROPERTIES = lazy_pattern(r"(?:[&!]\S*\s+(?:#.*\s+)*)*")
 """Anchor and tag of a scalar."""
-_BREAK = lazy_pattern(r"(\r\n|\r|\n)([ \t]*)(?=\S)")
-_BLANK = lazy_pattern(r"\n+")
 _INDENT = lazy_pattern(r"\n*( *)")
 _BREAKS = (*map(chr, range(0x7F, 0xA0)), "\u2028", "\u2029", "\ufeff")
 _ESCAPES = Escapes(
@@ -157,34 +157,22 @@ def _forms(text: str, raw: str, scalar: _Scalar) -> Iterator[str]:
     quoted = _ESCAPES.write(text)
     inner = {"'": text.replace("'", "''"), '"': quoted}.get(style, text)
     tail = ""
-    gap = _BREAK.search(raw)
-    newline, indent = gap.groups() if gap else ("\n", "")
-    width = max(len(line.strip()) for line in raw.splitlines())
+    gap = LINE_BREAK.search(raw)
     if style not in ("|", ">"):
-        if gap:
-            yield f"{style}{newline.join(_folded(inner, width, indent)).lstrip()}{style}"
+        yield f"{style}{rewrapped(inner, raw)}{style}"
         yield f"{style}{inner}{style}"
     elif gap:
+        newline, indent = gap.groups()
         own = _INDENT.match(scalar.value)
         indent = indent[len(own[1]) if own else 0 :]
         tail = raw[len(raw.rstrip()) :]
-        lines = inner.rstrip("\n").split("\n")
-        lines = [f"{indent}{line}" if line else line for line in lines]
+        inner = inner.rstrip("\n")
+        lines = [f"{indent}{line}" if line else line for line in inner.split("\n")]
         if style == ">":
-            lines = _folded(inner.rstrip("\n"), width, indent)
+            lines = folded(inner, raw, indent)
         yield newline.join([raw[: gap.start()], *lines]) + tail
     yield f'"{quoted}"{tail}'
     yield raw
-
-
-def _folded(text: str, width: int, indent: str) -> list[str]:
-    """Divide a text into lines that YAML joins by spaces; a line break is a blank line more."""
-    lines = _BLANK.sub(r"\g<0>\n", text).split("\n")
-    return [
-        f"{indent}{part}" if part else part
-        for line in lines
-        for part in wrapped(line, width)
-    ]
 
 
 def _reads_as(form: str, text: str, is_flow: bool) -> bool:

@@ -103,8 +103,8 @@ def test_what_is_no_language_stays() -> None:
     ]
     document = read(NESTED)
     assert document.notes == (
-        "6 values stay as they are: an identifier, address, colour or the like, such as key "
-        "menu.url",
+        "6 values stay as they are, such as key menu.url: identifiers, addresses, colours, names and the "
+        "like",
     )
     assert document.texts[-1].text == "Ein Hündchen 😀 plays"
     assert document.media_type == "application/json"

@@ -160,7 +160,8 @@ def test_texts_and_what_stays() -> None:
     }
     assert {text.dialect for text in document.texts} == {"ruby"}
     assert document.notes == (
-        "4 values stay as they are: an identifier, address, colour or the like, such as key en.url",
+        "4 values stay as they are, such as key en.url: identifiers, addresses, colours, names and the "
+        "like",
     )
 
 

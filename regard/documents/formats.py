@@ -40,13 +40,13 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
 
 
 def _read_yaml(data: bytes, name: str, options: DocumentOptions) -> Document:
-    with needs_extra("documents", "to read YAML", ("yaml",)):
+    with needs_extra("documents", "YAML", ("yaml",)):
         from regard.documents.yaml_file import read_yaml
     return read_yaml(data, name, options)
 
 
 def _read_fluent(data: bytes, name: str, options: DocumentOptions) -> Document:
-    with needs_extra("documents", "to read Fluent", ("fluent",)):
+    with needs_extra("documents", "Fluent", ("fluent",)):
         from regard.documents.fluent_file import read_fluent
     return read_fluent(data, name, options)
 

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from regard.common.errors import DataError
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import DocumentOptions, DocumentText, EditedText
 from regard.documents.encoding import decode_file
 from regard.documents.key_values import (
     LAST,
-    MOST_LEVELS,
     QUOTED,
     TOO_DEEP,
     Escapes,
@@ -24,19 +22,7 @@ from regard.documents.key_values import (
     value_slot,
 )
 
-_TOKEN = lazy_pattern(
-    r'[ \t\r\n]*(?:(?P<string>"[^"\\\x00-\x1f]*'
-    r'(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\x00-\x1f]*)*")'
-    r"|(?P<literal>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)"
-    r"|(?P<mark>[{}\[\]:,])"
-    r"|(?P<end>\Z))"
-)
-_VALUE = ("string", "literal", "{", "[")
-_WANTED = {
-    "string": "a value",
-    "key": "a key in double quotation marks",
-    "end": "the end of the file",
-}
+_TOKEN = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _LOCALE = ("@@locale",)
 _MESSAGE_KEYS = {
     *("message", "description", "placeholders", "hash", "id", "defaultMessage"),
@@ -46,20 +32,39 @@ Path = tuple[str, ...]
 
 
 class _Scalar(NamedTuple):
-    """A string or a literal, with its offsets in the file."""
+    """A string or the like between two offsets of a file."""
 
     start: int
     end: int
-    value: object
+    text: str
+    is_string: bool
 
 
 @dataclass
 class _Level:
-    """An object or array that is being read, with its present key and those that it has."""
+    """An object or array that is read, with its present key and those that it has."""
 
-    opening: str
+    is_object: bool
     key: str = "0"
+    wants_key: bool = False
     keys: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.wants_key = self.is_object
+
+    def go_on(self) -> None:
+        """Begin the next value, or its key."""
+        self.wants_key = self.is_object
+        if not self.is_object:
+            self.key = str(int(self.key) + 1)
+
+    def add_key(self, key: str) -> bool:
+        """Add a key; return False if the object has it."""
+        is_new = key not in self.keys
+        self.keys.add(key)
+        self.key = key
+        self.wants_key = False
+        return is_new
 
 
 class _Flavour(NamedTuple):
@@ -86,7 +91,7 @@ def read_json(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     """Read a file of JSON. Raises DataError for one that is no JSON, or has a key twice."""
     source = decode_file(data, name)
     text = source.text
-    scalars = _Reader(text, name).read()
+    scalars = _scalars(text, name)
     is_ascii = text.isascii() and "\\u" in text
     escapes = Escapes.of(text, "\x7f" if is_ascii else LAST, QUOTED)
     slots = [
@@ -107,28 +112,27 @@ def _texts(
     is_arb = _LOCALE in scalars or name.lower().endswith(".arb")
     flavour = _ARB if is_arb else _flavour_of(scalars)
 
-    def at(path: Path) -> object:
-        return scalars[path].value if path in scalars else None
+    def at(*path: str) -> str:
+        return scalars[path].text if path in scalars else ""
 
     for path, scalar in scalars.items():
-        text = scalar.value
-        key = path[0] if path else "file"
+        key = path[0] if path else ""
         is_about = key[:1] == "@" and (is_arb or len(path) > 1)
-        if not isinstance(text, str) or is_about or key == "$schema":
+        if not scalar.is_string or is_about or key == "$schema":
             continue
+        text = DocumentText(scalar.text, f"key {'.'.join(path)}")
         if flavour is None:
-            yield scalar, DocumentText(text, f"key {'.'.join(path)}")
+            yield scalar, text
         elif path[1:] in ((flavour.text,), ()):
-            comment = at((f"{flavour.sign}{key}", flavour.comment))
-            limit = at((key, flavour.limit))
+            limit = at(key, flavour.limit)
             yield (
                 scalar,
-                DocumentText(
+                replace(
                     text,
-                    f"key {key}",
-                    flavour.dialect,
-                    limit if isinstance(limit, int) and limit > 0 else None,
-                    str(comment or ""),
+                    name=f"key {key}",
+                    dialect=flavour.dialect,
+                    max_characters=int(limit) if limit.isdecimal() else None,
+                    comment=at(f"{flavour.sign}{key}", flavour.comment),
                 ),
             )
 
@@ -144,86 +148,44 @@ def _flavour_of(scalars: Mapping[Path, _Scalar]) -> _Flavour | None:
     return None
 
 
-class _Reader:
-    """Reader of the scalars of a file, which keeps its open objects on a list."""
+def _scalars(text: str, name: str) -> dict[Path, _Scalar]:
+    """Return the strings, numbers and the like of a file by their paths."""
+    _check(text, name)
+    scalars = dict[Path, _Scalar]()
+    levels = list[_Level]()
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        is_string = token[0] == '"'
+        if token in ("{", "["):
+            levels.append(_Level(token == "{"))
+        elif token in ("}", "]"):
+            levels.pop()
+        elif token == ",":
+            levels[-1].go_on()
+        elif is_string and levels and levels[-1].wants_key:
+            key = json.loads(token)
+            if not levels[-1].add_key(key):
+                problem = (
+                    f"the key {key!r} stands twice in one object, and programs read only one; take "
+                    "the other away"
+                )
+                raise refused(text, name, match.start(), problem)
+        elif token.lstrip("-") in ("NaN", "Infinity"):
+            cause = f"no JSON: {token} is no number of it; write null"
+            raise refused(text, name, match.start(), cause)
+        elif token != ":":
+            value = json.loads(token) if is_string else token
+            path = tuple(level.key for level in levels)
+            scalars[path] = _Scalar(*match.span(), value, is_string)
+    return scalars
 
-    def __init__(self, text: str, name: str) -> None:
-        self._text = text
-        self._name = name
-        self._levels = list[_Level]()
-        self._scalars = dict[Path, _Scalar]()
-        self._wanted: tuple[str, ...] = _VALUE
 
-    def read(self) -> dict[Path, _Scalar]:
-        """Return the scalars by their paths."""
-        position = 0
-        kind = ""
-        while kind != "end":
-            match = _TOKEN.match(self._text, position)
-            kind = (match["mark"] or str(match.lastgroup)) if match else ""
-            if kind == "string" and "key" in self._wanted:
-                kind = "key"
-            if not match or kind not in self._wanted:
-                raise self._unexpected(position)
-            start, position = match.span(str(match.lastgroup))
-            self._take(kind, start, position)
-        return self._scalars
-
-    def _take(self, kind: str, start: int, end: int) -> None:
-        if kind in ("{", "["):
-            self._open(kind, start)
-        elif kind == ",":
-            self._go_on()
-        elif kind == "key":
-            self._add_key(start, end)
-        elif kind == ":":
-            self._wanted = _VALUE
-        elif kind != "end":
-            if kind in ("}", "]"):
-                self._levels.pop()
-            else:
-                path = tuple(level.key for level in self._levels)
-                value = json.loads(self._text[start:end])
-                self._scalars[path] = _Scalar(start, end, value)
-            self._wanted = ("end",)
-            if self._levels:
-                is_object = self._levels[-1].opening == "{"
-                self._wanted = (",", "}" if is_object else "]")
-
-    def _open(self, opening: str, start: int) -> None:
-        if len(self._levels) == MOST_LEVELS:
-            raise refused(self._text, self._name, start, TOO_DEEP)
-        self._levels.append(_Level(opening))
-        self._wanted = ("key", "}") if opening == "{" else (*_VALUE, "]")
-
-    def _go_on(self) -> None:
-        level = self._levels[-1]
-        if level.opening == "{":
-            self._wanted = ("key",)
-        else:
-            self._wanted = _VALUE
-            level.key = str(int(level.key) + 1)
-
-    def _add_key(self, start: int, end: int) -> None:
-        level = self._levels[-1]
-        level.key = json.loads(self._text[start:end])
-        if level.key in level.keys:
-            problem = (
-                f"the key {level.key!r} stands twice in one object, and programs read only one; "
-                "take the other away"
-            )
-            raise refused(self._text, self._name, start, problem)
-        level.keys.add(level.key)
-        self._wanted = (":",)
-
-    def _unexpected(self, position: int) -> DataError:
-        rest = self._text[position:].lstrip(" \t\r\n")
-        start = len(self._text) - len(rest)
-        got = repr(rest[:20]) if rest else _WANTED["end"]
-        kinds = [kind for kind in self._wanted if kind not in _VALUE[1:]]
-        wanted = " or ".join(_WANTED.get(kind, repr(kind)) for kind in kinds)
-        problem = (
-            f"no JSON: wanted {wanted}, got {got}; JSON has no comments, no single quotation "
-            "marks, and no comma before a closing bracket"
-        )
-        return refused(self._text, self._name, start, problem)
+def _check(text: str, name: str) -> None:
+    """Raise DataError for a text that is no JSON."""
+    try:
+        json.loads(text, parse_int=str)
+    except json.JSONDecodeError as problem:
+        cause = f"no JSON: {problem.msg}; mend the file"
+        raise refused(text, name, problem.pos, cause) from None
+    except RecursionError:
+        raise refused(text, name, 0, TOO_DEEP) from None

@@ -52,7 +52,7 @@ _ESCAPE = lazy_pattern(r"\\(?:[uU]([0-9A-Fa-f]{4})|([/:=#!'])|.)")
 LINE_BREAK = lazy_pattern(r"(\r\n|\r|\n)([ \t]*)(?=\S)")
 """A line break and the indentation of the next line."""
 NEWLINES = lazy_pattern(r"\n+")
-_GAP = lazy_pattern(r"(?<=\S) (?![^{}]*\})(?=[^\s\[*.}#])")
+_GAP = lazy_pattern(r"(?<=\S) (?![^{}]{0,300}\})(?=[^\s\[*.}#])")
 Escape = Callable[[str], str]
 Bounds = tuple[int, int]
 LAST = "\U0010ffff"
@@ -60,7 +60,9 @@ QUOTED = {letter: json.dumps(letter)[1:-1] for letter in map(chr, range(32))}
 QUOTED |= {'"': r"\"", "\\": r"\\"}
 """Escapes that a string of JSON needs."""
 MOST_LEVELS = 500
-TOO_DEEP = f"more than {MOST_LEVELS} levels; no program reads these"
+TOO_DEEP = (
+    f"more than {MOST_LEVELS} levels, one within the other; no program reads these"
+)
 
 
 def is_language(text: str, key: str, dialect: str = AUTO) -> bool:
@@ -149,12 +151,15 @@ class Escapes:
 
     @classmethod
     def of(cls, source: str, last: str, necessary: Mapping[str, str]) -> Escapes:
-        """Return the escapes of a file, besides those that its format makes `necessary`."""
-        own = {
-            match[2] or chr(int(match[1], 16)): match[0]
-            for match in _ESCAPE.finditer(source)
-            if match[1] or match[2]
-        }
+        """Return the escapes of a file, besides those that its format makes `necessary`.
+
+        A letter that a file also has as itself needs none.
+        """
+        own = dict[str, str]()
+        for match in _ESCAPE.finditer(source):
+            letter = match[2] or (chr(int(match[1], 16)) if match[1] else "")
+            if match[2] or letter not in source:
+                own[letter] = match[0]
         return cls({**own, **necessary}, last)
 
     def write(self, text: str) -> str:

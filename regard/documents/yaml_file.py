@@ -145,7 +145,8 @@ def _slot(source: str, scalar: _Scalar) -> Slot:
 
     def escape(text: str) -> str:
         forms = _forms(text, raw, scalar)
-        return next(form for form in forms if _reads_as(form, text, scalar.is_flow))
+        fitting = (form for form in forms if _reads_as(form, text, scalar.is_flow))
+        return next(fitting, raw)
 
     text = DocumentText(scalar.value, f"key {scalar.path}")
     return value_slot(scalar.start, scalar.end, text, escape)
@@ -172,21 +173,15 @@ def _forms(text: str, raw: str, scalar: _Scalar) -> Iterator[str]:
             lines = folded(inner, raw, indent)
         yield newline.join([raw[: gap.start()], *lines]) + tail
     yield f'"{quoted}"{tail}'
-    yield raw
 
 
 def _reads_as(form: str, text: str, is_flow: bool) -> bool:
     """Return whether YAML reads a form of a text as this text."""
-    nodes = f"[{form}]" if is_flow else f"key: {form}"
+    source = f"[{form}]" if is_flow else f"key: {form}"
     try:
-        events = [
-            event
-            for event in yaml.parse(nodes, _LOADER)
-            if isinstance(event, yaml.NodeEvent)
-        ]
+        events = [*yaml.parse(source, _LOADER)]
     except yaml.YAMLError:
         return False
-    values = [event.value for event in events[1:] if _is_text(event)]
-    return values == ([text] if is_flow else ["key", text]) and len(events) == 1 + len(
-        values
-    )
+    _, *nodes = (event for event in events if isinstance(event, yaml.NodeEvent))
+    values = [event.value if _is_text(event) else None for event in nodes]
+    return values == ([text] if is_flow else ["key", text])

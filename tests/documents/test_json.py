@@ -125,6 +125,9 @@ def test_escapes_are_those_of_the_file() -> None:
         output
         == rf'{{"a": "{begin}caf\u00e9", "b": "{begin}a dog", "c": "{begin}<b>a cat<\/b>"}}'
     )
+    both = r'{"a": "Ein H\u00fcndchen, zwei Hündchen \u003cb>"}'
+    output = translate_lines(read(both), "ü<").decode()
+    assert output == r'{"a": "ü\u003cEin Hündchen, zwei Hündchen \u003cb>"}'
     mixed = r'{"a": "café \u2028 dog"}'
     output = translate_lines(read(mixed), "ü\u2028").decode()
     assert output == '{"a": "ü\\u2028café \\u2028 ü\\u2028dog"}'
@@ -174,36 +177,33 @@ def test_plural_forms_that_are_missing_are_reported() -> None:
             '{"a": "b",\n "a": "c"}',
             "line 2, column 2: the key 'a' stands twice in one object",
         ),
-        ("[" * 1_000_000, "line 1, column 501: more than 500 levels"),
         (
-            '{"a": "b",\n}',
-            "line 2, column 1: no JSON: wanted a key in double quotation marks, got '}'",
+            '[{"a": {"b": 1, "c": {"b": 2}, "b": 3}}]',
+            "line 1, column 32: the key 'b' stands",
         ),
-        (
-            "{'a': 1}",
-            "line 1, column 2: no JSON: wanted a key in double quotation marks or '}', got",
-        ),
-        ('{"a" "b"}', "line 1, column 6: no JSON: wanted ':', got"),
-        ('["a" // no\n]', "line 1, column 6: no JSON: wanted ',' or ']', got '// no"),
-        ('{"a": "b\nc"}', "line 1, column 7: no JSON: wanted a value, got"),
-        ('{"a": "\\x"}', "line 1, column 7: no JSON: wanted a value, got"),
-        ('{"a": 01}', "line 1, column 8: no JSON: wanted ',' or '}', got '1}'"),
-        (
-            '{"a": 1} {',
-            "line 1, column 10: no JSON: wanted the end of the file, got '{'",
-        ),
-        ("[1", "line 1, column 3: no JSON: wanted ',' or ']', got the end of the file"),
-        ("", "line 1, column 1: no JSON: wanted a value, got the end of the file"),
-        ('{"a": NaN}', "line 1, column 7: no JSON: wanted a value, got 'NaN}'"),
+        ("[" * 1_000_000, "line 1, column 1: more than 500 levels"),
+        ('{"a":' * 100_000, "line 1, column 1: more than 500 levels"),
+        ('{"a": "b",\n}', "line 2, column 1: no JSON: Expecting property name"),
+        ("{'a': 1}", "line 1, column 2: no JSON: Expecting property name"),
+        ('{"a" "b"}', "line 1, column 6: no JSON: Expecting ':' delimiter"),
+        ('["a" // no\n]', "line 1, column 6: no JSON: Expecting ',' delimiter"),
+        ('{"a": "b\nc"}', "line 1, column 9: no JSON: Invalid control character"),
+        ('{"a": "\\x"}', "line 1, column 8: no JSON: Invalid"),
+        ('{"a": 1} {', "line 1, column 10: no JSON: Extra data"),
+        ("[1", "line 1, column 3: no JSON: Expecting ',' delimiter"),
+        ("", "line 1, column 1: no JSON: Expecting value"),
+        ('{"a": NaN}', "line 1, column 7: no JSON: NaN is no number of it"),
     ],
 )
 def test_bad_files_are_refused_with_their_place(text: str, problem: str) -> None:
     with pytest.raises(DataError) as caught:
         read(text)
     assert str(caught.value).startswith(f"a.json, {problem}")
-    if "twice" not in problem and len(text) < 1000 and "NaN" not in text:
-        with pytest.raises(json.JSONDecodeError):
-            json.loads(text)
+
+
+def test_long_numbers_and_equal_keys_of_other_objects_are_read() -> None:
+    source = f'{{"a": {"1" * 9000}, "b": {{"a": "A dog"}}, "c": [{{"a": 1}}, {{"a": "A cat"}}]}}'
+    assert [*texts(source)] == ["key b.a", "key c.1.a"]
 
 
 def test_half_characters_stay() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import yaml
 from helpers.document_checks import differences, hostile_outputs, translate_lines
 
-from regard.common.errors import DataError
+from regard.common.errors import DataError, MissingExtra
 from regard.data.languages import Languages
 from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
@@ -246,6 +248,19 @@ def test_bad_files_are_refused_with_their_place(text: str, problem: str) -> None
 def test_keys_stay() -> None:
     document = read("? [a key, {of: many parts}]\n: A dog\n? a long key\n: A cat\n")
     assert [text.text for text in document.texts] == ["A dog", "A cat"]
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "module"),
+    [("a.yml", "yaml", "yaml_file"), ("a.ftl", "fluent.syntax", "fluent_file")],
+)
+def test_a_library_that_is_missing_is_named(
+    name: str, library: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"regard.documents.{module}", raising=False)
+    with pytest.raises(MissingExtra, match=r"pip install 'regard\[documents\]'"):
+        read_document(b"", name)
 
 
 def test_aliases_are_not_expanded() -> None:

@@ -23,6 +23,7 @@ NESTED = r"""{
   "kinds": { "one_key": "A dog\nplays \"there\".\n\nA cat.", "slash": "in the <b>house<\/b>", "tab":"a\tdog" },
   "icu": "{count, plural, one {One dog plays} other {# dogs play in {place}}}",
   "lines": "{count, plural,\n  one {One dog}\n  other {# dogs play}\n}",
+  "mail": "Dear dogs,\n\n  you have {count, plural,\n  one {One friend}\n  other {# friends}\n} here.\n\nBye {name}\nnow",
   "type": "A type", "uml": "Ein H\u00fcndchen \ud83d\ude00 plays"
 }
 """
@@ -89,6 +90,18 @@ def test_all_but_texts_stays(name: str, mark: bytes) -> None:
     assert entries == {text.name for text in read(source, name).texts}
 
 
+def test_messages_keep_their_branches() -> None:
+    syntax = re.compile(
+        r"\{count, plural,\s*|(?:=\d|one|other) ?\{|\{\w+\}|\}\s*(?=one|other|\})"
+    )
+    source = json.loads(NESTED)
+    for data in hostile_outputs(NESTED.encode(), "a.json"):
+        output = json.loads(data)
+        for key in ("icu", "lines", "mail"):
+            branches = [part.strip() for part in syntax.findall(output[key])]
+            assert branches == [part.strip() for part in syntax.findall(source[key])]
+
+
 def test_what_is_no_language_stays() -> None:
     assert list(texts(NESTED)) == [
         "key menu.open",
@@ -98,6 +111,7 @@ def test_what_is_no_language_stays() -> None:
         "key kinds.tab",
         "key icu",
         "key lines",
+        "key mail",
         "key type",
         "key uml",
     ]
@@ -114,6 +128,11 @@ def test_a_message_of_several_lines_is_one() -> None:
     document = read(NESTED)
     lines = document.texts[6].layout.lines
     assert lines == (document.texts[6].text,)
+    message = (
+        "you have {count, plural,\n  one {One friend}\n  other {# friends}\n} here."
+    )
+    mail = document.texts[7]
+    assert mail.layout.lines == ("Dear dogs,", message, "Bye {name}", "now")
     assert document.texts[2].layout.lines == ("A dog", 'plays "there".', "A cat.")
 
 

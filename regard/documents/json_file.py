@@ -23,6 +23,7 @@ from regard.documents.key_values import (
 )
 
 _TOKEN = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_LIMIT = lazy_pattern(r"[0-9]{1,9}")
 _LOCALE = ("@@locale",)
 _MESSAGE_KEYS = {
     *("message", "description", "placeholders", "hash", "id", "defaultMessage"),
@@ -99,7 +100,9 @@ def read_json(data: bytes, name: str, options: DocumentOptions) -> EditedText:
         for scalar, value in _texts(scalars, name)
     ]
     locale = scalars.get(_LOCALE)
-    bounds = (locale.start + 1, locale.end - 1) if locale else None
+    bounds = None
+    if locale and locale.is_string:
+        bounds = (locale.start + 1, locale.end - 1)
     document = key_values(source, slots, options, bounds, separator="_")
     document.media_type = "application/json"
     return document
@@ -131,7 +134,7 @@ def _texts(
                     text,
                     name=f"key {key}",
                     dialect=flavour.dialect,
-                    max_characters=int(limit) if limit.isdecimal() else None,
+                    max_characters=int(limit) if _LIMIT.fullmatch(limit) else None,
                     comment=at(f"{flavour.sign}{key}", flavour.comment),
                 ),
             )

@@ -33,6 +33,7 @@ _ESCAPE = lazy_pattern(
 _CONTINUATION = lazy_pattern(rf"{_BREAK}[ \t\f]*")
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _NECESSARY = {letter: f"\\{sign}" for sign, letter in _LETTERS.items()} | {"\\": r"\\"}
+_CONTRACTION = lazy_pattern(r"[^\W\d_]'[^\W\d_]")
 _ARGUMENT = lazy_pattern(r"\{\s*[0-9]")
 
 
@@ -47,7 +48,7 @@ class _Entry(NamedTuple):
 
     @property
     def is_message(self) -> bool:
-        """True if `MessageFormat` reads the value, in which an apostrophe is written twice."""
+        """True if the value has arguments, so that `MessageFormat` may read it."""
         return bool(_ARGUMENT.search(self.text))
 
 
@@ -65,7 +66,10 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
         source.text, "\x7f" if source.text.isascii() else last, _NECESSARY
     )
     entries = [*_entries(source.text, name)]
-    plain = PLAIN if any(entry.is_message for entry in entries) else AUTO
+    messages = [entry.text for entry in entries if entry.is_message]
+    # A single apostrophe between letters would be an error in a message.
+    are_read = messages and not any(map(_CONTRACTION.search, messages))
+    plain = PLAIN if are_read else AUTO
     slots = [_slot(source.text, entry, escapes, plain) for entry in entries]
     return key_values(source, slots, options)
 
@@ -105,11 +109,14 @@ def _decoded(source: str, name: str, start: int, end: int) -> str:
 
 
 def _slot(source: str, entry: _Entry, escapes: Escapes, plain: str) -> Slot:
-    """Return the slot of a value. Apostrophes of a message are written twice, and read once."""
+    """Return the slot of a value. Apostrophes of a message are written twice, and read once.
+
+    `plain`: the dialect of other values; `auto` if no program reads messages here.
+    """
     text = entry.text
     dialect = plain
     is_doubled = False
-    if entry.is_message:
+    if entry.is_message and plain == PLAIN:
         is_doubled = "'" not in text.replace("''", "") and "choice" not in text
         dialect = "icu" if is_doubled else QUOTING
     if is_doubled:

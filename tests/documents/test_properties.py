@@ -148,6 +148,15 @@ def test_apostrophes_of_messages_are_doubled() -> None:
     )
 
 
+def test_a_file_with_contractions_has_no_messages() -> None:
+    document = read("a=No {0} dog\nb=A dog isn't {0}\n")
+    assert (
+        translate_lines(document, "L'").decode()
+        == "a=L'No {0} dog\nb=L'A dog isn't {0}\n"
+    )
+    assert {text.dialect for text in document.texts} == {"dotnet"}
+
+
 def test_lines_are_continued_as_they_were() -> None:
     source = "a=A dog plays with a cat \\\n    in the snow \\\n    near us\nb=One.\\n\\\n  Two cats.\n"
     assert translate_lines(read(source), "Very often ").decode() == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,11 +13,18 @@ from torch import nn
 from regard.attention import Memory
 from regard.common.errors import UsageError
 from regard.common.monkey_patches import as_defined
+from regard.common.plugins import Registry
 from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import pad, pad_images
 from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, OutputProjection
 
+ENCODERS: Registry[type[Any], type[Encoder]] = Registry("encoder")
+"""Encoder class of each kind of settings."""
+register_encoder = ENCODERS.register
+DECODERS: Registry[type[Any], type[Decoder]] = Registry("decoder")
+"""Decoder class of each kind of settings."""
+register_decoder = DECODERS.register
 SourceInput = Sequence[int] | Tensor
 """One source: the token ids of a sentence, or the pixels (C, Y, X) of an image."""
 TopTokens = tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]

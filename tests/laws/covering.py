@@ -27,6 +27,7 @@ if __name__ == "__main__":
 import torch
 
 from regard.common.errors import RegardError
+from regard.common.plugins import Registry
 from regard.common.settings import Settings
 from regard.models import DECODERS, ENCODERS, ModelSettings
 from regard.models.timm_encoder import TimmEncoderSettings
@@ -92,6 +93,9 @@ def switches(kind: type[Settings]) -> dict[str, tuple[Any, ...]]:
             options = (True, False)
         elif typing.get_origin(field.annotation) is typing.Literal:
             options = typing.get_args(field.annotation)
+        for item in field.metadata:
+            if isinstance(item, Registry):
+                options = tuple(item.names)
 
         if len(options) > 1 and name not in {**SMALL, **choices}:
             others = [value for value in options if value != field.default]
@@ -200,9 +204,9 @@ def make(seed: int) -> list[Row]:
 
     while left:
         is_first = len(rows) < len(first)
-        pairs = [first[len(rows)]] * 400
-        if not is_first:
-            pairs = [rng.choice(first) for _ in range(300)]
+        pairs = [rng.choice(first) for _ in range(300)]
+        if is_first:
+            pairs = [first[len(rows)]] * 400
         drawn = [
             (_draw(encoder, rng), _draw(decoder, rng)) for encoder, decoder in pairs
         ]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from helpers.small_models import SENTENCES
 from laws.models import fitted, make, sources, targets
 from laws.searching import beam
 from test_plugins import _without_plugins  # noqa: F401 (a fixture)
 
+import regard
 from regard.attention import NORMALISERS, SCORES, watch
+from regard.common.errors import ExportError, LineWarning
 from regard.common.plugins import import_named
+from regard.evaluation.speed import measure_speed
+from regard.interchange.runtime import export as export_runtime
 from regard.models import ENCODERS, ModelSettings
 from regard.models.interface import Batch
 from regard.runtime.engine import why_not_packed
@@ -249,3 +255,46 @@ def _loop(gates: torch.Tensor) -> torch.Tensor:
         state = (1 - z) * state + z * g
         states.append(state)
     return torch.stack(states)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("sparsemax", {"model.decoder.normaliser": "sparsemax"}),
+        ("coverage", {"model.decoder.score": "coverage"}),
+        ("mingru", {"model.encoder": {**MINGRU, "dropout": 0.3}}),
+    ],
+)
+def test_a_model_trains_resumes_and_decodes(
+    name: str, setting: dict[str, Any], tmp_path: Path
+) -> None:
+    source, target = tmp_path / "train.ko", tmp_path / "train.en"
+    source.write_text("".join(f"{line}\n" for line in SENTENCES[:2] * 20))
+    target.write_text("".join(f"{line}\n" for line in SENTENCES[2:4] * 20))
+    out = tmp_path / "run"
+    sizes = {
+        "model.decoder.size": 16,
+        "model.decoder.embedding": 16,
+        "model.decoder.attention_size": 16,
+        "training.updates": 1,
+    }
+    run = regard.train(
+        source=source,
+        target=target,
+        preset="rnn-bahdanau",
+        settings={**sizes, **setting},
+        out=out,
+        threads=1,
+    )
+    run = regard.train(out=out, resume=True, settings={"training.updates": 2})
+
+    assert run.recipe.model.plugins[0].startswith(f"{name}==sha256:")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)
+        assert run.load().translate([SENTENCES[0]], beam=3)
+    with pytest.raises(ExportError, match=r"no program|only PyTorch"):
+        export_runtime(out, tmp_path / "file.regard")
+    measured, causes = measure_speed({"run": out}, SENTENCES, "cpu", {})
+    assert not causes
+    assert measured

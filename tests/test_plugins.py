@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import sys
@@ -220,3 +221,16 @@ def test_unusable_weights_name_their_plugin(
 
     with pytest.raises(PluginError, match=rf"plug-in bad==sha256:\w+: bad: {cause}"):
         made(x, made.prepare(x, x))
+
+
+def test_a_module_that_the_user_imports_is_named_to_child_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "own_module_of_a_test.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module(path.stem)
+
+    assert os.environ[VARIABLE] == str(path)
+    assert SCORES["own"] is module.Own
+    assert model().plugins[0].startswith("own_module_of_a_test==sha256:")
+    del sys.modules[path.stem]

@@ -5,12 +5,15 @@ The package has the softmax; a plug-in registers others with `register_normalise
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import torch
 
 from regard.common.plugins import Registry
 from regard.common.shapes import Bool, Float, Tensor
+
+C = TypeVar("C")
 
 
 class Normaliser(Protocol):
@@ -26,7 +29,14 @@ class Normaliser(Protocol):
 
 NORMALISERS: Registry[str, Normaliser] = Registry("normaliser")
 """Function of each name, from scores to weights."""
-register_normaliser = NORMALISERS.register
+
+
+def register_normaliser(name: str) -> Callable[[C], C]:
+    """Return a decorator that registers a function from scores to weights under a new name.
+
+    Raises ConfigurationError if the name is taken.
+    """
+    return NORMALISERS.register(name)
 
 
 @register_normaliser("softmax")

@@ -7,8 +7,9 @@ To add a kind of attention, write a subclass of `Score` and register it with `re
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,17 +24,25 @@ from regard.common.shapes import Bool, Float, Int, Tensor
 
 SCORES: Registry[str, type[Score]] = Registry("attention score")
 """Score class of each name."""
-register_score = SCORES.register
 ScoreName = Annotated[str, SCORES]
 """Name of an attention score."""
 NormaliserName = Annotated[str, NORMALISERS]
 """Name of a normaliser."""
+C = TypeVar("C")
 TEMPERATURE = 0.1
 """Divisor of cosine scores.
 
 Cosines lie between −1 and 1; undivided, they give the best of 20 entries less than a third of the
 weight.
 """
+
+
+def register_score(name: str) -> Callable[[C], C]:
+    """Return a decorator that registers a subclass of `Score` under a new name.
+
+    Raises ConfigurationError if the name is taken.
+    """
+    return SCORES.register(name)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ class Registry(dict[K, V]):
                     )
                 del self[previous]  # a cell of a notebook that runs again
             self[key] = variant  # type: ignore[assignment]
+            _name_to_children(_module_of(variant))
             return variant
 
         return add
@@ -114,19 +115,38 @@ def import_named(names: Iterable[str] = ()) -> None:
 
     Raises PluginError if one cannot be imported.
     """
+    # Child processes may have another working folder.
+    _add_to_environment(
+        str(Path(name).resolve()) if _is_file(name) else name for name in names
+    )
     known = os.environ.get(VARIABLE, "").split(os.pathsep)
-    if names:
-        # Child processes may have another working folder.
-        added = [
-            str(Path(name).resolve()) if _is_file(name) else name for name in names
-        ]
-        known = list(dict.fromkeys([*known, *added]))
-        os.environ[VARIABLE] = os.pathsep.join(filter(None, known))
     with _LOCK:
         for name in filter(None, known):
             module = str(Path(name).resolve()) if _is_file(name) else name
             if module not in sys.modules:
                 _import(name, module)
+
+
+def _add_to_environment(names: Iterable[str]) -> None:
+    """Append names to the environment variable, unless they are there."""
+    before = os.environ.get(VARIABLE, "")
+    merged = dict.fromkeys([*before.split(os.pathsep), *names])
+    after = os.pathsep.join(filter(None, merged))
+    if after != before:
+        os.environ[VARIABLE] = after
+
+
+def _name_to_children(module_name: str) -> None:
+    """Name a plug-in that the user imported to child processes; a notebook cannot be named."""
+    module = sys.modules.get(module_name)
+    path = getattr(module, "__file__", None)
+    if module_name.partition(".")[0] in ("regard", "__main__") or path is None:
+        return
+    name = module_name
+    if "==sha256:" in _identity(module_name):  # not installed
+        name = str(Path(path).resolve())
+        sys.modules.setdefault(name, sys.modules[module_name])
+    _add_to_environment([name])
 
 
 def plugin_of(variant: object) -> str | None:
@@ -199,8 +219,9 @@ def _import(name: str, module: str) -> None:
             importlib.import_module(name)
     except (Exception, SystemExit) as problem:
         sys.modules.pop(module, None)
-        is_ours = isinstance(problem, RegardError)
-        causes = problem.causes if is_ours else (_why(name, problem),)
+        causes: tuple[str, ...] = (_why(name, problem),)
+        if isinstance(problem, RegardError):
+            causes = problem.causes
         raise PluginError(
             *(f"plug-in {name}: {cause}" for cause in causes)
         ) from problem

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
 from pydantic import Field
 
@@ -39,7 +40,17 @@ POSITIONS: Registry[str, type[PositionEmbedding | AttentionPositions]] = Registr
     "positional encoding"
 )
 """Class of each name; that of "none" is the base, which no model uses."""
-register_positions = POSITIONS.register
+C = TypeVar("C")
+
+
+def register_positions(name: str) -> Callable[[C], C]:
+    """Return a decorator that registers a class of positions under a new name.
+
+    Raises ConfigurationError if the name is taken.
+    """
+    return POSITIONS.register(name)
+
+
 register_positions("sinusoidal")(SinusoidalPositions)
 register_positions("learned")(LearnedPositions)
 register_positions("none")(PositionEmbedding)

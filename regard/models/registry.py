@@ -15,7 +15,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from regard.common.errors import ConfigurationError
 from regard.common.plugins import Registry, check_recorded, plugin_of
 from regard.common.settings import Settings
-from regard.models import convolutional, timm_encoder  # noqa: F401 (they register families)
+
+# Families register in the order of the documentation.
+# isort: off
+from regard.models import transformer, recurrent, convolutional, vision, timm_encoder  # noqa: F401
+
+# isort: on
 from regard.models.interface import DECODERS, ENCODERS, Model
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.shared_settings import PartSettings

@@ -193,14 +193,16 @@ def missing(models: Sequence[tuple[Settings, Settings]]) -> list[str]:
     )
 
 
-def make(seed: int) -> list[Row]:
+def make(seed: int, start: Sequence[Row] = ()) -> list[Row]:
     """Return a table: models drawn with a seed, each time one of those with most pairs that are
     missing.
     """
     rng = random.Random(seed)
-    rows = list[Row]()
+    rows = list[Row](start)
     first = kinds()
     left = required()
+    for row in rows:
+        left -= _pairs(values_of(*_parsed(row)))
 
     while left:
         is_first = len(rows) < len(first)
@@ -272,8 +274,9 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
 
 
 def main() -> None:
-    """Write a table."""
-    rows = make(seed=0)
+    """Write the table again: what it has stays, and what it lacks comes at its end."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    rows = make(seed=0, start=[json.loads(line) for line in lines])
     TABLE.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     print(f"{len(rows)} models have {len(required())} pairs")
 

@@ -47,7 +47,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one person says in a cue: its bounds in the file, and its text on one line."""
+    """Words of one person in a cue: their bounds in the file, and their text on one line."""
 
     start: int
     end: int

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from regard.common.atomic import atomic_file
 from regard.common.errors import DataError, LineError
 from regard.common.stopping import STOP_EVENT, check_stop
-from regard.documents.document import Document, DocumentOptions
 from regard.text.constraints import NO_CONSTRAINTS, Constraints
 from regard.text.translation import Translation
 
 if TYPE_CHECKING:
+    from regard.documents import Document, DocumentOptions
     from regard.pipeline.translator import Translator
 
 CHUNK = 64
@@ -49,6 +49,9 @@ def reading_options(
 
     `may_retry`: lines may be translated again; `options`: further fields.
     """
+    # Imported late, since plain lines need no documents.
+    from regard.documents import DocumentOptions
+
     return DocumentOptions(
         translator.languages,
         sentences=translator.search.splits_sentences,

@@ -37,6 +37,8 @@ _SUFFIXES: dict[str, Sequence[str]] = {
     "json": (".json", ".arb"),
     "yaml": (".yaml", ".yml"),
     "fluent": (".ftl",),
+    "resx": (".resx", ".resw"),
+    "docx": (".docx", ".docm"),
     "markdown": (".md",),
     "table": (".csv", ".tsv"),
 }

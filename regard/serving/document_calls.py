@@ -47,7 +47,8 @@ _SUFFIXES: dict[str, Sequence[str]] = {
 
 def suffixes() -> list[str]:
     """Return the endings of the names of documents that are translated."""
-    return [suffix for kind in FORMATS for suffix in _SUFFIXES.get(kind, (f".{kind}",))]
+    kinds = ("txt", *FORMATS)
+    return [suffix for kind in kinds for suffix in _SUFFIXES.get(kind, (f".{kind}",))]
 
 
 async def begin_document(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.small_models import folder
+from repository.pages import DOCS, fenced
 
 import regard
 from regard import Translator
@@ -130,3 +131,14 @@ def test_limits_of_texts_are_kept_or_marked(translator: Translator) -> None:
     assert again == limited
     (own,) = translate_lines(translator, document, slice(0, 1), max_characters=1)
     assert own == limited
+
+
+def test_the_page_of_documents_translates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Path
+) -> None:
+    folder(tmp_path / "runs" / "first", end=2.0)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in fenced(DOCS / "documents.md", "python")[:2]:
+        exec(compile(code, "documents.md", "exec"), names)
+    assert names["written"] == Path("page.en.html").read_bytes()

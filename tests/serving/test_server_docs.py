@@ -22,6 +22,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="ut
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "tutorials" / "serve.md").read_text(
     encoding="utf-8"
 )
+CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 LINES = re.findall(r"^    (curl .*)$", PAGE + TUTORIAL, re.MULTILINE)
 
 
@@ -30,6 +31,7 @@ LINES = re.findall(r"^    (curl .*)$", PAGE + TUTORIAL, re.MULTILINE)
 def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
     address = serve()
     (tmp_path / "dog.png").write_bytes(b"\x89PNG")
+    (tmp_path / "page.html").write_text("<p>a dog</p>")
     assert len(LINES) > 6
 
     for line in LINES:
@@ -50,16 +52,26 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
 def test_the_python_of_keys_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    _, code = CODE
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "server.md", "exec"), {})
     assert "name='phone'" in capsys.readouterr().out
     assert list_keys("keys.json") == ()
 
 
+def test_the_python_of_documents_runs(
+    serve: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").write_text("<p>a <b>dog</b></p>")
+    code = CODE[0].replace("http://localhost:5000", serve())
+    exec(compile(code, "server.md", "exec"), {})
+    assert Path("page.en.html").read_text() == "<p>A <b>DOG</b></p>"
+
+
 def test_defaults() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
-    assert len(rows) == 7
+    assert len(rows) == 11
 
     for name, value in rows.items():
         assert getattr(ServerSettings(), name) == int(value.replace(",", ""))
@@ -69,4 +81,4 @@ def test_defaults() -> None:
 
 def test_every_endpoint_is_described() -> None:
     for path in create_app(FakeService(), ServerSettings()).openapi()["paths"]:
-        assert path.replace("{name}", "NAME") in PAGE, path
+        assert path.replace("{name}", "NAME").replace("{id}", "ID") in PAGE, path

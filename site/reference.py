@@ -198,11 +198,11 @@ def data_docs(package: str, name: str) -> list[str]:
 
     A module of one assignment, such as that of the version, is described by its own text.
     """
-    tree = ast.parse(
-        Path(importlib.import_module(package).__file__ or "").read_text(
-            encoding="utf-8"
-        )
-    )
+    module = importlib.import_module(package)
+    value = getattr(module, name, None)
+    if inspect.ismodule(value):
+        return (inspect.getdoc(value) or "").split("\n")
+    tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
     if [type(node) for node in tree.body] == [
         ast.Expr,
         ast.Assign,

@@ -19,12 +19,21 @@ from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.documents.document import Document, DocumentOptions, DocumentText
+    from regard.documents.document_translation import DocumentTranslation
     from regard.documents.formats import FORMATS, open
 
-__all__ = ["FORMATS", "Document", "DocumentOptions", "DocumentText", "open"]
+__all__ = [
+    "FORMATS",
+    "Document",
+    "DocumentOptions",
+    "DocumentText",
+    "DocumentTranslation",
+    "open",
+]
 
 _MODULES = {
     "document": ("Document", "DocumentOptions", "DocumentText"),
+    "document_translation": ("DocumentTranslation",),
     "formats": ("FORMATS", "open"),
 }
 

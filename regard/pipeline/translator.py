@@ -8,10 +8,11 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from regard.common.arguments import FLAG, problems_of_types
-from regard.common.errors import LineWarning, UsageError
+from regard.common.errors import LineError, LineWarning, UsageError
+from regard.common.stopping import STOP_EVENT, check_stop
 from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from regard.data.languages import Languages
-    from regard.documents import Document
-    from regard.pipeline.document_translation import DocumentTranslation
+    from regard.documents import Document, DocumentOptions, DocumentTranslation
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
     from regard.text.text_format import TextFormat, TranslatedText
 
 _R = TypeVar("_R")
+CHUNK = 64
+"""Lines of a document that are translated at once; other calls take turns with them."""
 
 
 class Decoder(ABC):
@@ -197,6 +199,7 @@ class Translator(ABC):
         dialect: str = "auto",
         particles: Particles = "both",
         max_characters: int | None = None,
+        code: str = "",
         **search: Unpack[SearchOptions],
     ) -> DocumentTranslation:
         """Translate a file, or a document that was opened, and write the same document with its
@@ -205,44 +208,98 @@ class Translator(ABC):
         - `retranslate`: texts that have a translation are translated again; else they stay.
         - `attributes`: attributes that people read are translated, such as `alt` and `title`.
         - `column`: that of a table, by its name, language or number.
+        - `code`: that of the target language, if the model needs one.
 
         The other options are those of `translate`. Raises UsageError for a file of no known format
         and for the options, and DataError for files that cannot be read or written.
         """
         # Imported late, since plain lines need no documents.
         from regard.documents import Document
+        from regard.documents import document_translation as results
         from regard.documents.formats import open as open_document
-        from regard.pipeline.document_translation import (
-            check_output,
-            reading_options,
-            translate_document,
-            write_output,
-        )
 
         if output is not None:
-            check_output(FilePath(output))
+            results.check_output(FilePath(output))
         if not isinstance(document, Document):
-            options = reading_options(
-                self,
+            options = self.document_options(
                 constraints == NO_CONSTRAINTS and keep is not False,
                 retranslate=retranslate,
                 attributes=attributes,
                 column=column,
             )
             document = open_document(document, options=options)
-        translated = translate_document(
-            self,
-            document,
-            constraints=constraints,
-            keep=keep,
-            dialect=dialect,
-            particles=particles,
-            max_characters=max_characters,
-            **search,
-        )
+        translations = list[Translation]()
+        for start in range(0, len(document.lines), CHUNK):
+            check_stop(STOP_EVENT.get())
+            try:
+                translations += self.translate_lines_of(
+                    document,
+                    slice(start, start + CHUNK),
+                    constraints,
+                    max_characters,
+                    keep=keep,
+                    dialect=dialect,
+                    particles=particles,
+                    code=code,
+                    **search,
+                )
+            except LineError as problem:
+                raise results.refused_lines(document, start, problem) from None
+        translated = results.translated_document(document, translations)
         if output is not None:
-            write_output(FilePath(output), translated.data)
+            results.write_output(FilePath(output), translated.data)
         return translated
+
+    def document_options(
+        self, may_retry: bool = True, **options: Any
+    ) -> DocumentOptions:
+        """Return the options for reading a document that is to be translated.
+
+        `may_retry`: lines may be translated again; `options`: further fields.
+        """
+        # Imported late, since plain lines need no documents.
+        from regard.documents import DocumentOptions
+
+        return DocumentOptions(
+            self.languages,
+            sentences=self.search.splits_sentences,
+            mark_spans=not may_retry,
+            **options,
+        )
+
+    def translate_lines_of(
+        self,
+        document: Document,
+        bounds: slice,
+        constraints: Constraints = NO_CONSTRAINTS,
+        max_characters: int | None = None,
+        code: str = "",
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate lines of a document within some bounds, those that are too long for their texts
+        once more.
+
+        `max_characters`: a limit of all texts; `code`: that of the target language, if the model
+        needs one; `options`: those of `translate`. Raises LineError, with indices within the
+        bounds.
+        """
+        translations = self.begin_document(
+            document, constraints, bounds=bounds, code=code, **options
+        ).run()
+        for index, result in enumerate(translations, bounds.start):
+            text = document.text_of_line(index)
+            limits = filter(None, (max_characters, text.max_characters))
+            limit = min(limits, default=None)
+            if limit is None or len(result.text) <= limit:
+                continue
+            line = document.lines[index]
+            (translations[index - bounds.start],) = self.begin(
+                f"{code} {line}" if code else line,
+                constraints=constraints,
+                max_characters=limit,
+                **{**options, "dialect": text.dialect},
+            ).run()
+        return translations
 
     def begin_document(  # noqa: PLR0913 - those of `translate`
         self,

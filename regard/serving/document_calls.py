@@ -14,8 +14,8 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from regard.documents import FORMATS, Document, DocumentOptions
+from regard.documents.document_translation import DocumentTranslation
 from regard.documents.formats import read_document
-from regard.pipeline.document_translation import DocumentTranslation
 from regard.serving.calls import REQUEST_ID, Call
 from regard.serving.documents import KeptDocument, Work
 from regard.serving.http_errors import HttpError, http_error

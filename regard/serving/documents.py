@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import anyio
 
 from regard.common.counting import counted
-from regard.pipeline.document_translation import DocumentTranslation
+from regard.documents.document_translation import DocumentTranslation
 from regard.requests.server_settings import ServerSettings
 from regard.serving.http_errors import HttpError
 from regard.serving.limits import KEY

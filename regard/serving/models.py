@@ -20,8 +20,9 @@ import msgspec
 from regard.common.errors import ModelFolderError, RegardError, UsageError, WorkerError
 from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
-from regard.pipeline.document_translation import CHUNK, DocumentTranslation
+from regard.documents.document_translation import DocumentTranslation
 from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.pipeline.translator import CHUNK
 from regard.requests.server_settings import ServerSettings
 from regard.runtime.model import available_cores
 from regard.serving.backlog import Backlog

@@ -12,12 +12,8 @@ from typing import Any
 
 import msgspec
 
+from regard.documents.document_translation import DocumentTranslation
 from regard.documents.formats import read_document
-from regard.pipeline.document_translation import (
-    DocumentTranslation,
-    reading_options,
-    translate_document,
-)
 from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import Translator
 from regard.runtime.model import (
@@ -129,12 +125,10 @@ class ServedTranslator:
         """Translate a document. Raises UsageError and DataError for a file that cannot be read, and
         Stopped.
         """
-        options = reading_options(self.translator, column=file.column)
-        return translate_document(
-            self.translator,
-            read_document(file.data, file.name, options=options),
-            keep=request.keep or True,
-            code=request.code,
+        options = self.translator.document_options(column=file.column)
+        document = read_document(file.data, file.name, options=options)
+        return self.translator.translate_document(
+            document, keep=request.keep or True, code=request.code
         )
 
     def stream(

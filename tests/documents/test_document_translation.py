@@ -13,9 +13,9 @@ import regard
 from regard import Translator
 from regard.common.errors import DataError, UsageError
 from regard.documents.document import DocumentText, EditedText, Slot, replaced
+from regard.documents.document_translation import translated_document
 from regard.documents.encoding import EncodedText
-from regard.pipeline import document_translation
-from regard.pipeline.document_translation import translate_lines, translated_document
+from regard.pipeline import translator as translator_module
 from regard.text.translation import TranslatedPart, Translation
 
 PAGE = "<p>나는 <b>집에</b> 간다</p>\r\n<!-- 1 --><p>나는 빵을 먹고 있었다</p>"
@@ -53,13 +53,13 @@ def test_chunks_do_not_matter(
     translator: Translator, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = translator.translate_document(page)
-    monkeypatch.setattr(document_translation, "CHUNK", 1)
+    monkeypatch.setattr(translator_module, "CHUNK", 1)
     assert translator.translate_document(page) == whole
 
 
 def test_packed_files_are_packed_again(translator: Translator, page: Path) -> None:
     packed = page.with_name("page.html.gz")
-    packed.write_bytes(gzip.compress(PAGE.encode()))
+    packed.write_bytes(gzip.compress(PAGE.encode(), mtime=0))
     output = page.with_name("out.html.gz")
     result = translator.translate_document(str(packed), str(output))
     assert gzip.decompress(output.read_bytes()) == result.data
@@ -124,12 +124,12 @@ def test_limits_of_texts_are_kept_or_marked(translator: Translator) -> None:
     texts = [DocumentText(line, "a"), DocumentText(line, "b", max_characters=1)]
     slots = [Slot(text, replaced(0, 0)) for text in texts]
     document = EditedText(EncodedText(""), slots)
-    free, limited = translate_lines(translator, document, slice(0, 2))
+    free, limited = translator.translate_lines_of(document, slice(0, 2))
     assert not free.broken
     assert limited.broken or len(limited.text) <= 1
-    (again,) = translate_lines(translator, document, slice(1, 2))
+    (again,) = translator.translate_lines_of(document, slice(1, 2))
     assert again == limited
-    (own,) = translate_lines(translator, document, slice(0, 1), max_characters=1)
+    (own,) = translator.translate_lines_of(document, slice(0, 1), max_characters=1)
     assert own == limited
 
 

@@ -22,11 +22,11 @@ import numpy as np
 from regard.attention.alignment import Readings
 from regard.common.errors import DataError, LineError, RegardError, UsageError
 from regard.documents import DocumentOptions
-from regard.documents.formats import read_document
-from regard.pipeline.document_translation import (
+from regard.documents.document_translation import (
     DocumentTranslation,
     translated_document,
 )
+from regard.documents.formats import read_document
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.results import served_hypotheses, served_text
 from regard.serving.service import (

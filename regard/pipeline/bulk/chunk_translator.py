@@ -12,7 +12,6 @@ from regard.common.errors import DataError, LineError, UsageError
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.pipeline.bulk.lines import Chunk, Numbering
 from regard.pipeline.bulk.output_format import OutputFormat
-from regard.pipeline.document_translation import translate_lines
 
 if TYPE_CHECKING:
     from regard.documents import Document
@@ -70,8 +69,7 @@ class ChunkTranslator:
                 call = translator.begin(texts, constraints=constraints, **self.options)
                 translations = call.run()
             else:
-                translations = translate_lines(
-                    translator,
+                translations = translator.translate_lines_of(
                     self.document,
                     slice(chunk.start - 1, chunk.end),
                     self.parser.constraints,

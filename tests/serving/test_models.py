@@ -25,8 +25,9 @@ from helpers.system_marks import linux
 from helpers.time_limits import wait_until_async
 from PIL import Image
 
-from regard.common.errors import ModelFolderError, RegardError, UsageError
+from regard.common.errors import DataError, ModelFolderError, RegardError, UsageError
 from regard.data.language_id import LanguageId
+from regard.documents.formats import read_document
 from regard.model_folder import (
     load_folder,
     load_settings,
@@ -50,6 +51,7 @@ from regard.serving.runtime_explanation import Explainer
 from regard.serving.served_translator import ServedFile
 from regard.serving.service import (
     DeadlineExceeded,
+    DocumentFile,
     ExplanationRequest,
     Overloaded,
     Pair,
@@ -292,6 +294,36 @@ def test_a_call_that_is_given_up_frees_its_place(file: Path) -> None:
         assert await lines_of(service, SENTENCES[:1])
 
     served([file], use)
+
+
+def test_a_document_is_translated_beside_other_calls(file: Path) -> None:
+    """As a translator does it; its chunk alone waits, and who gives it up ends it."""
+    page = "".join(f"<p>{line}</p>\n" for line in SENTENCES * 40).encode()
+    document = DocumentFile(page, "a.html")
+    request = TextRequest()
+
+    async def use(service: Models) -> Any:
+        call = service.translate_document("ko-en", document, request, DEADLINE)
+        translated, lines = await asyncio.gather(call, lines_of(service, SENTENCES[:1]))
+        assert lines
+        wrong = DocumentFile(b"\xff", "b.html")
+        with pytest.raises(DataError, match="not UTF-8"):
+            await service.translate_document("ko-en", wrong, request, DEADLINE)
+
+        long = DocumentFile(page * 50, "a.html")
+        call = service.translate_document("ko-en", long, request, DEADLINE)
+        task = asyncio.create_task(call)
+        await wait_until_async(lambda: service.backlog["ko-en"][0], "the call is open")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert service.backlog == {"ko-en": (0, 0)}
+        return translated
+
+    translated, _ = served([file], use, most_lines=64)
+    translator = RuntimeTranslator(file)
+    expected = translator.translate_document(read_document(page, "a.html"))
+    assert translated == expected
 
 
 def test_what_has_no_room_or_cannot_be_done_is_refused(file: Path) -> None:

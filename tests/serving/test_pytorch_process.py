@@ -27,7 +27,7 @@ from regard.serving.pytorch_process import (
     RemoteModel,
     _OpenFolders,
 )
-from regard.serving.service import SearchRequest, ServedText, TextRequest
+from regard.serving.service import DocumentFile, SearchRequest, ServedText, TextRequest
 
 pytestmark = pytest.mark.system
 
@@ -88,6 +88,13 @@ def test_a_model_of_another_process_is_the_model(
         model.translate(SENTENCES, TextRequest(SearchRequest(beam=1000)), 60.0)
     with pytest.raises(ModelFolderError):
         process.open(given._replace(path=tmp_path / "missing"))
+
+    page = DocumentFile(f"<p>{SENTENCES[0]}</p>".encode(), "a.html")
+    document = model.translate_document(page, TextRequest())
+    assert (
+        document.data
+        == f"<p>{model.translate(SENTENCES[:1], TextRequest(), 60.0)[0].text}</p>".encode()
+    )
 
     stop = threading.Event()
     stop.set()

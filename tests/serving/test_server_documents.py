@@ -6,6 +6,7 @@ import json
 import socket
 import urllib.request
 import uuid
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import deepl
 import httpx
 import pytest
 from fake import FakeService
+from helpers.office_files import docx
 from helpers.time_limits import wait_until
 from running_server import serving
 
+from regard.documents import FORMATS
 from regard.serving.keys import add_key
 
 PAGE = "<!DOCTYPE html>\n<p>A <b>red</b> bike &amp; a dog.</p>\r\n<!-- kept -->\n"
@@ -133,8 +136,21 @@ def test_libretranslate_translates_a_file(address: str) -> None:
 def test_the_server_says_which_files_it_takes() -> None:
     with serving(FakeService()) as address:
         says = httpx.get(f"{address}/frontend/settings").json()
-        assert says["filesTranslation"]
-        assert {".html", ".xml", ".srt"} <= {*says["supportedFilesFormat"]}
+        formats = says.pop("supportedFilesFormat")
+        assert {".html", ".docx", ".srt", ".po", ".txt"} <= {*formats}
+        assert len({*formats}) == len(formats) > len(FORMATS)
+        assert says == {
+            "charLimit": 100_000,
+            "frontendTimeout": 500,
+            "apiKeys": False,
+            "keyRequired": False,
+            "suggestions": False,
+            "filesTranslation": True,
+            "language": {
+                "source": {"code": "auto", "name": "Detect language"},
+                "target": {"code": "en", "name": "English"},
+            },
+        }
     with serving(FakeService(), document_limit=0) as address:
         says = httpx.get(f"{address}/frontend/settings").json()
         assert not says["filesTranslation"]
@@ -153,6 +169,19 @@ def test_a_table_needs_a_column(address: str) -> None:
     form["column"] = ""
     answer = httpx.post(url, data=form, files=file, timeout=60)
     assert (answer.status_code, "`column=`" in answer.json()["error"]) == (400, True)
+
+
+def test_a_word_document_is_translated(address: str, tmp_path: Path) -> None:
+    client = deepl.DeepLClient("any", server_url=address)
+    source = tmp_path / "a.docx"
+    source.write_bytes(docx("<w:p><w:r><w:t>A dog plays.</w:t></w:r></w:p>"))
+    output = tmp_path / "b.docx"
+    client.translate_document_from_filepath(
+        source, output, source_lang="EN", target_lang="KO"
+    )
+    with zipfile.ZipFile(source) as before, zipfile.ZipFile(output) as after:
+        assert after.namelist() == before.namelist()
+        assert b">A DOG PLAYS.</w:t>" in after.read("word/document.xml")
 
 
 def test_a_model_of_many_languages_gets_its_code(address: str) -> None:

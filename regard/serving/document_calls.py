@@ -120,14 +120,19 @@ def start_document(call: Call[D], document: KeptDocument, work: Work) -> None:
     calls = server.calls
 
     async def registered() -> DocumentTranslation:
+        if calls is None:
+            return await work()
         is_done = False
         async with AsyncExitStack() as stack:
-            if calls is not None:
-                if calls.is_suspect(digest):
-                    await stack.enter_async_context(server.suspects)
-                calls.begin(digest)
-                stack.callback(lambda: calls.end(digest, is_done))
-            result = await work()
+            if calls.is_suspect(digest):
+                await stack.enter_async_context(server.suspects)
+            calls.begin(digest)
+            stack.callback(lambda: calls.end(digest, is_done))
+            try:
+                result = await work()
+            except ProcessDied:
+                calls.blame(digest)
+                raise
             is_done = True
         return result
 
@@ -141,8 +146,6 @@ def start_document(call: Call[D], document: KeptDocument, work: Work) -> None:
             if error.status == 500:
                 request_id = call.request.scope[REQUEST_ID]
                 log_exception(request_id, problem, server.settings.log_texts)
-            if isinstance(problem, ProcessDied) and calls is not None:
-                calls.blame(digest)
 
     document.task = asyncio.create_task(run())
 

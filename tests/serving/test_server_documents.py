@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import itertools
 import json
 import socket
 import urllib.request
@@ -18,8 +21,14 @@ from helpers.office_files import docx
 from helpers.time_limits import wait_until
 from running_server import serving
 
-from regard.documents import FORMATS
+from regard.documents import FORMATS, DocumentTranslation
+from regard.requests.server_settings import ServerSettings
+from regard.serving.application import create_app
+from regard.serving.crash_table import CallTable
+from regard.serving.documents import Documents, KeptDocument, Work
+from regard.serving.http_errors import HttpError
 from regard.serving.keys import add_key
+from regard.serving.service import DeadlineExceeded, Overloaded
 
 PAGE = "<!DOCTYPE html>\n<p>A <b>red</b> bike &amp; a dog.</p>\r\n<!-- kept -->\n"
 TRANSLATED = "<!DOCTYPE html>\n<p>A <b>RED</b> BIKE &amp; A DOG.</p>\r\n<!-- kept -->\n"
@@ -44,6 +53,13 @@ def of_document(
 
 def status(address: str, handle: dict[str, str]) -> Any:
     return of_document(address, handle).json()
+
+
+def ended(address: str, handle: dict[str, str]) -> Any:
+    """Ask for the status of a document until that is its last."""
+    while (answer := status(address, handle))["status"] in ("queued", "translating"):
+        pass
+    return answer
 
 
 def translate_file(address: str, text: str = PAGE, **form: str) -> httpx.Response:
@@ -88,7 +104,7 @@ def test_deepl_says_why_a_file_is_not_translated(address: str, tmp_path: Path) -
 
 def test_a_result_is_sent_once(address: str) -> None:
     handle = upload(address).json()
-    assert status(address, handle) == {
+    assert ended(address, handle) == {
         "document_id": handle["document_id"],
         "status": "done",
         "billed_characters": 19,
@@ -186,7 +202,7 @@ def test_a_word_document_is_translated(address: str, tmp_path: Path) -> None:
 
 def test_a_model_of_many_languages_gets_its_code(address: str) -> None:
     handle = upload(address, target_lang="FR").json()
-    assert status(address, handle)["status"] == "done"
+    assert ended(address, handle)["status"] == "done"
     assert of_document(address, handle, "/result").content == TRANSLATED.encode()
 
 
@@ -209,7 +225,7 @@ def test_one_document_of_a_client_at_a_time_and_no_request_waits() -> None:
         assert answer.json()["translatedText"] == "HELLO"
 
         service.released.set()
-        wait_until(lambda: status(address, queued)["status"] == "done", "it ends")
+        assert ended(address, queued)["status"] == "done"
         assert of_document(address, slow, "/result").status_code == 200
         assert upload(address).status_code == 200
 
@@ -247,11 +263,51 @@ def test_a_document_belongs_to_its_key(tmp_path: Path) -> None:
 
 
 def test_translations_are_kept_for_a_while() -> None:
-    with serving(FakeService(), document_seconds=0.3) as address:
-        url = translate_file(address).json()["translatedFileUrl"]
-        wait_until(lambda: httpx.get(url).status_code == 404, "it is gone")
-        slow = upload(address, SLOW).json()
-        wait_until(lambda: "error" in status(address, slow).values(), "it is given up")
+    documents = Documents(ServerSettings(document_seconds=0.01))
+    result = DocumentTranslation(b"", "text/html", 0, 0, (), (), (), None)
+
+    async def finish() -> DocumentTranslation:
+        return result
+
+    async def never() -> DocumentTranslation:
+        await asyncio.Event().wait()
+        return result
+
+    async def use(work: Work) -> KeptDocument:
+        document = KeptDocument("a", "a.html", 1, 1)
+        documents.add(document)
+        with contextlib.suppress(DeadlineExceeded):
+            await documents.translate(document, work)
+        assert documents.get(document.id) is document
+        while True:
+            await asyncio.sleep(0)
+            try:
+                documents.get(document.id)
+            except HttpError:
+                return document
+
+    assert asyncio.run(use(finish)).status == "done"
+    assert asyncio.run(use(never)).result is None
+
+
+def test_work_that_has_no_room_is_tried_again() -> None:
+    """The model has more to do than it can finish; the document waits."""
+    documents = Documents(ServerSettings())
+    result = DocumentTranslation(b"x", "text/html", 0, 0, (), (), (), None)
+    tries = iter([Overloaded(0), Overloaded(0), None])
+
+    async def work() -> DocumentTranslation:
+        if problem := next(tries):
+            raise problem
+        return result
+
+    async def use() -> KeptDocument:
+        document = KeptDocument("a", "a.html", 9, 1)
+        await documents.translate(document, work)
+        return document
+
+    document = asyncio.run(use())
+    assert (document.result, document.size, document.status) == (result, 1, "done")
 
 
 def test_work_of_a_client_that_has_gone_is_given_up() -> None:
@@ -270,3 +326,33 @@ def test_work_of_a_client_that_has_gone_is_given_up() -> None:
             )
             wait_until(lambda: service.calls, "the work begins")
         wait_until(lambda: service.cancelled == ["slow"], "the work is cancelled")
+
+
+def test_a_document_that_ends_the_process_of_its_model_is_refused(
+    tmp_path: Path,
+) -> None:
+    """After three deaths, though each upload is answered, and each form has another boundary."""
+    ticks = itertools.count(0.0, 10.0)
+    calls = CallTable(tmp_path / "calls", lambda: next(ticks))
+
+    async def reasons() -> list[str]:
+        app = create_app(FakeService(), ServerSettings(), calls=calls)
+        transport = httpx.ASGITransport(app)
+        base = "http://localhost"
+        async with httpx.AsyncClient(transport=transport, base_url=base) as client:
+            results = []
+            for _ in range(4):
+                file = {"file": ("a.html", b"<p>died</p>")}
+                form = {"target_lang": "KO", "source_lang": "EN"}
+                answer = await client.post("/v2/document", data=form, files=file)
+                handle = answer.json()
+                path = f"/v2/document/{handle['document_id']}"
+                answer = await client.post(path, json=handle)
+                while "error_message" not in answer.json():
+                    answer = await client.post(path, json=handle)
+                results.append(answer.json()["error_message"])
+            return results
+
+    *first, last = asyncio.run(reasons())
+    assert all("has ended and is started again" in reason for reason in first)
+    assert "the server ended 3 times" in last

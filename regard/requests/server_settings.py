@@ -57,7 +57,7 @@ class ServerSettings(Settings):
     """Bytes of a request's body. No more than this is read."""
     document_limit: Annotated[
         int, Option("Most bytes of a document to translate; 0: none is taken.")
-    ] = Field(10_000_000, ge=0, le=COUNT)
+    ] = Field(5_000_000, ge=0, le=COUNT)
     document_seconds: Annotated[
         float,
         Option("Seconds a document may take, and for which its translation is kept."),

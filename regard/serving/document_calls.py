@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import PurePath
 from typing import TypeVar
 from urllib.parse import quote
@@ -65,7 +66,10 @@ async def begin_document(
     name = re.split(r"[\\/]", name or data.name)[-1][-_MOST_NAME_CHARACTERS:]
     name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "", name) or "document"
     file = DocumentFile(data, name, call.parameters.column)
-    document = await asyncio.to_thread(_read, file)
+    options = DocumentOptions(column=file.column)
+    document = await server.documents.read(
+        partial(read_document, file.data, file.name, options=options)
+    )
     characters = sum(map(len, document.lines))
     sample = "\n".join(document.lines[:_DETECTED])[:_DETECTED]
     choice = server.pairs().choose(server.service, sample, *languages)
@@ -80,11 +84,6 @@ async def begin_document(
     )
     server.documents.add(kept)
     return kept, _work(call, file, document, choice)
-
-
-def _read(file: DocumentFile) -> Document:
-    options = DocumentOptions(column=file.column)
-    return read_document(file.data, file.name, options=options)
 
 
 def _work(

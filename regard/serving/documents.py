@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -23,6 +24,7 @@ from regard.serving.service import DeadlineExceeded, Overloaded
 _AT_ONCE = 2
 """Documents that are translated at the same time, each of another client."""
 _RETRY_SECONDS = "60"
+R = TypeVar("R")
 Work = Callable[[], Awaitable[DocumentTranslation]]
 """Translates a document."""
 
@@ -59,6 +61,11 @@ class Documents:
         self._documents = dict[str, KeptDocument]()
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._reader = ThreadPoolExecutor(1, "read-document")
+
+    async def read(self, work: Callable[[], R]) -> R:
+        """Read a document in a thread, one at a time, since reading takes memory."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work)
 
     def check_room(self, client: str, size: int) -> None:
         """Raise HttpError if there is no room for another document: 429 if the client has too many,

@@ -356,3 +356,20 @@ def test_a_document_that_ends_the_process_of_its_model_is_refused(
     *first, last = asyncio.run(reasons())
     assert all("has ended and is started again" in reason for reason in first)
     assert "the server ended 3 times" in last
+
+
+def test_documents_are_read_one_at_a_time() -> None:
+    documents = Documents(ServerSettings())
+    reading = list[int]()
+    most = list[int]()
+
+    def read() -> None:
+        reading.append(1)
+        most.append(len(reading))
+        reading.pop()
+
+    async def use() -> None:
+        await asyncio.gather(*(documents.read(read) for _ in range(50)))
+
+    asyncio.run(use())
+    assert most == [1] * 50

@@ -118,7 +118,7 @@ def test_keys_and_quotas(serve: Callable[..., str], tmp_path: Path) -> None:
 
 CLIENTS_OF_NODE = """
   const { translate } = require("libretranslate"), deepl = require("deepl-node");
-  const [apiurl, query] = process.argv.slice(1), result = {};
+  const [apiurl, query, page, output] = process.argv.slice(1), result = {};
   const note = async (name, work) => {
     try { result[name] = await work } catch (error) { result[name] = error.message }
   };
@@ -136,6 +136,7 @@ CLIENTS_OF_NODE = """
     await note("sources", client.getSourceLanguages());
     await note("targets", client.getTargetLanguages());
     await note("usage", client.getUsage());
+    await note("document", client.translateDocument(page, output, "en", "ko"));
     await note("unknown", client.translateText("x", "xx", "ko"));
     await note("crowded", client.translateText("overload", "en", "ko"));
     console.log(JSON.stringify(result));
@@ -143,10 +144,14 @@ CLIENTS_OF_NODE = """
 """
 
 
-def test_clients_of_node(address: str, node: str, node_modules: Path) -> None:
+def test_clients_of_node(
+    address: str, node: str, node_modules: Path, tmp_path: Path
+) -> None:
     """Both, in one script of CommonJS."""
+    page, output = tmp_path / "a.html", tmp_path / "b.html"
+    page.write_text("<p>a <b>dog</b></p>")
     done = subprocess.run(
-        [node, "-e", CLIENTS_OF_NODE, address, "hello <b>there</b>"],
+        [node, "-e", CLIENTS_OF_NODE, address, "hello <b>there</b>", page, output],
         env={**os.environ, "NODE_PATH": str(node_modules)},
         capture_output=True,
         text=True,
@@ -166,5 +171,7 @@ def test_clients_of_node(address: str, node: str, node_modules: Path) -> None:
     assert {"ko", "en"} <= {language["code"] for language in result["sources"]}
     assert {"en-US", "pt-BR"} <= {language["code"] for language in result["targets"]}
     assert result["usage"]["character"]["count"] == 78
+    assert result["document"] == {"status": "done", "billedCharacters": 5}
+    assert output.read_text() == "<p>A <b>DOG</b></p>"
     assert "Bad request" in result["unknown"]
     assert "Too many requests" in result["crowded"]

@@ -80,10 +80,14 @@ def open_figure(open_page: Open, folder: Path) -> Open:
     style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
     def open_one(
-        name: str, language: Any = "en", wait: str = ALIVE, **options: Any
+        name: str,
+        language: Any = "en",
+        wait: str = ALIVE,
+        state: str = "",
+        **options: Any,
     ) -> Any:
         path = folder / f"{name}.{language}.html"
-        opening = living.opening_of(name, language, "", SENTENCE)
+        opening = living.opening_of(name, language, "", SENTENCE, state)
         text = PAGE.format(
             language=language,
             style=style,
@@ -310,14 +314,42 @@ def test_the_query_moves_by_mouse_and_keyboard(open_figure: Open) -> None:
 
     page.get_by_label("equality").check()
     assert "KeyError" in page.locator(".answer").inner_text()
-    assert "none" in page.locator(".gradient-note").inner_text()
+    assert "none" in page.locator(".gradient-note").last.inner_text()
 
-    page.get_by_label("puppy x").fill("0.9")
-    page.get_by_label("puppy y").fill("0.3")
-    assert_answered(page, "equal")
+    for axis, number in zip("xy", dictionary.KEYS["dog"], strict=True):
+        page.get_by_label(f"puppy {axis}").fill(f"{number:.2f}")
+    assert page.locator(".answer").inner_text().endswith("= 2.0000")
 
     page.get_by_role("button", name="As in the note").click()
     assert query_of(page) == [1, 0]
+
+
+@pytest.mark.parametrize("rule", ["shares", "softmax"])
+def test_the_answer_goes_to_the_value_of_the_key_that_is_near(
+    open_figure: Open, rule: str
+) -> None:
+    page = open_figure("dictionary", state=f"rule={rule}")
+    start = page.locator(".alive").get_attribute("data-answer")
+    answers = {}
+    for name, key in dictionary.KEYS.items():
+        for axis, number in zip("xy", key, strict=True):
+            page.get_by_label(f"puppy {axis}").fill(f"{number:.2f}")
+        answers[name] = float(page.locator(".alive").get_attribute("data-answer"))
+
+    assert answers["dog"] < float(start) < answers["computer"]
+
+
+def test_the_dictionary_compares_directions_too(open_figure: Open) -> None:
+    """The cosines of the note's query are its similarities, too; elsewhere they may be negative."""
+    page = open_figure("dictionary", state="likeness=cosine")
+    similarities = page.locator("table.measures tbody td:nth-of-type(1)")
+
+    assert similarities.all_inner_texts() == ["0.100", "0.900", "0.700"]
+
+    page.get_by_label("puppy x").fill("-1")
+    assert "negative" in page.locator(".answer").inner_text()
+    page.get_by_label("softmax").check()
+    assert page.locator(".answer.problem").count() == 0
 
 
 def test_the_query_moves_by_touch(open_figure: Open) -> None:

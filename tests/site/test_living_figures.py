@@ -241,6 +241,28 @@ def test_two_models_translate_what_is_typed_and_show_each_step(
     assert "predicts was" in notes.last.inner_text()
 
 
+def test_two_models_draw_every_word_in_its_place_at_every_step(
+    open_figure: Open,
+) -> None:
+    """The longest sentence, opened by the page; words that a translation lacks are listed."""
+    for options in ({}, {"viewport": {"width": 400, "height": 800}}):
+        page = open_figure("two-models", state="example=3", **options)
+        words = page.get_by_label("Type a Korean sentence").input_value().split()
+        places = set()
+        slider = page.get_by_label("Step", exact=True)
+        for step in (0, 5, 14, 20):
+            slider.fill(str(step))
+            texts = page.locator(".with .mechanism text[lang=ko]")
+            assert texts.all_text_contents() == words
+            places.add(
+                str(texts.evaluate_all("nodes => nodes.map(n => n.getAttribute('x'))"))
+            )
+
+        assert len(places) == 1
+        assert "map" in page.locator(".without .missing").inner_text()
+        assert "map" not in page.locator(".with .missing").inner_text()
+
+
 def test_two_models_play_and_take_an_example_by_touch(open_figure: Open) -> None:
     page = open_figure("two-models", "ko", **PHONE)
     page.locator(".chips button").last.tap()

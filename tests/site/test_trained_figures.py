@@ -27,6 +27,8 @@ BY_NUMBER = re.compile(
 )
 """A statement on what the head of a number attends to."""
 TOLERANCE = 1e-4
+CANVAS = "globalThis.document = { createElement: () => ({ getContext: () => ({}) }) };"
+"""Node has no documents; diagrams measure their words."""
 
 
 def data_of(name: str) -> Any:
@@ -119,7 +121,7 @@ def answers(node: str, folder: Path, name: str, answer: str) -> Any:
     """Return what an expression on the data of a figure is in node."""
     script = folder / f"{name}.cjs"
     data = (FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8")
-    code = f"{bundle(FIGURES / f'{name}.js')}\nconst data = {data};\n"
+    code = f"{CANVAS}\n{bundle(FIGURES / f'{name}.js')}\nconst data = {data};\n"
     script.write_text(f"{code}console.log(JSON.stringify({answer}));", "utf-8")
     done = subprocess.run(
         [node, str(script)], capture_output=True, text=True, check=True, timeout=120
@@ -236,3 +238,18 @@ def test_the_weights_in_the_page_are_those_of_python(
 
         assert shown["text"] == translation.text
         assert np.allclose(shown["weights"], weights.ravel(), atol=TOLERANCE)
+
+
+def test_missing_words_are_counted_as_often_as_they_miss(
+    node: str, tmp_path: Path
+) -> None:
+    expression = """[
+      missingWords(["a", "b", "a"], ["a", "c"]), missingWords(["a"], ["a", "a"]),
+      missingWords(["a", "b"], []), missingWords([], ["a"])]"""
+
+    assert answers(node, tmp_path, "two-models", expression) == [
+        ["b", "a"],
+        [],
+        ["a", "b"],
+        [],
+    ]

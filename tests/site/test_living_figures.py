@@ -503,6 +503,17 @@ def test_the_dimension_moves_by_keyboard_and_the_divisor_by_mouse(
 # --- numbers to the loss
 
 
+def test_without_the_mask_its_step_says_what_is_seen(open_figure: Open) -> None:
+    page = open_figure("numbers-to-loss", state="step=self.mask")
+    step = page.locator("section:visible")
+    assert "10. Mask" in step.locator("h2").inner_text()
+    assert "no position sees the tokens after it" in step.inner_text()
+
+    page.get_by_role("checkbox", name="Mask").uncheck()
+    assert "no position sees" not in step.inner_text()
+    assert "sees the tokens after it, too" in step.inner_text()
+
+
 def test_the_switches_and_the_diagram_of_the_decoder(open_figure: Open) -> None:
     page = open_figure("numbers-to-loss")
     note = page.locator(".answer")

@@ -27,7 +27,7 @@ ALIGNED = {"I": "나는", "was": "있었다", "bread": "빵을"}
 """Words of the translation, and the source word that note 000 says has most of their weight."""
 PAIRS = {
     "build": ("didn't", "build", "house", "yesterday"),
-    "she": ("Minji", "cries,"),
+    "she": ("When", "Minji", "cries,"),
     "eat": ("I", "eat", "tonight"),
 }
 """Words of the sentences of `three-trainings`, and words that a head may attend to most."""

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "site" / "figures"
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 ROLE = re.compile(r"\{fact\}`([^`]+)`")
+ONLY = re.compile(r"\{only\}`([^`]+)`")
 BY_NUMBER = re.compile(
     r"(?i)\bheads? \d[^|.:]*attends?\b|헤드 ?\d[^|.:]*주목|헤드 ?\d[^|.:]*봅니다"
 )
@@ -54,9 +55,23 @@ def test_both_languages_state_the_same_facts() -> None:
         if not other.is_file():
             continue
         texts = [path.read_text(encoding="utf-8") for path in (page, other)]
-        english, korean = (ROLE.findall(text) for text in texts)
+        for role in (ROLE, ONLY):
+            english, korean = (role.findall(text) for text in texts)
 
-        assert sorted(english) == sorted(korean), page
+            assert sorted(english) == sorted(korean), page
+            assert set(english) <= facts.known().keys(), page
+
+
+def test_what_one_training_alone_shows_is_said_so() -> None:
+    fact = {
+        "values": [0.1, 0.39, 0.2],
+        "holds": [False, True, False],
+        "digits": 2,
+        "unit": "",
+    }
+
+    assert facts.once(fact, "en") == "in one of 3 trainings alone (0.39)"
+    assert facts.once(fact, "ko") == "세 번 가운데 한 번에만(0.39)"
 
 
 def test_no_page_says_what_the_head_of_a_number_attends_to() -> None:

@@ -4,19 +4,21 @@ import { choice, element, shadeOf, shape, written } from "./parts.js";
 const WORDS = {
   en: {
     train: "Train", pause: "Pause", done: "Trained", again: "Begin anew with other numbers", moment: "Updates", sentence: "Sentence (never trained on)", end: "⟨end⟩",
-    caption: "Rows: words to write; columns: words of the sentence; the darker, the more attention", right: "p (right word)", output: "The model writes: ", nothing: "nothing",
-    loss: (loss) => `loss ${loss}`, chart: "Loss of each update", updates: (count) => `${count} updates`,
+    caption: "Rows: words to write; columns: words of the sentence; the stronger the colour, the more attention", right: "p (right word)", output: "The model writes: ", nothing: "nothing",
+    now: (count, loss) => `${count} updates: loss of this sentence ${loss}`, chart: "Loss of each update",
     facts: (right, all, words) => `Of ${all} sentences that are never trained on, ${right} are translated right. A guess among ${words} words has a loss of ${written(Math.log(words), 2)}.`,
     begin: "Press Train: the model is in this page, and learns in half a minute or so.",
+    running: "Each update draws 16 sentences, and moves all weights a little against the gradient of their loss.",
     recorded: "This browser cannot train in the background. These are records of such a training; move the slider.",
     finished: "Trained. Move the slider to see how attention grew, or begin anew: other first numbers may end in other attention.",
   },
   ko: {
-    train: "학습 시작", pause: "멈춤", done: "학습 끝", again: "다른 난수로 처음부터", moment: "고친 횟수", sentence: "문장(학습에 쓰지 않은 것)", end: "⟨끝⟩",
-    caption: "행은 쓸 단어, 열은 원문의 단어입니다. 진할수록 많이 주목합니다", right: "p(정답)", output: "모델이 쓴 문장: ", nothing: "없음",
-    loss: (loss) => `손실 ${loss}`, chart: "고칠 때마다의 손실", updates: (count) => `${count}번 고침`,
+    train: "학습 시작", pause: "멈춤", done: "학습 끝", again: "다른 난수로 처음부터", moment: "업데이트 횟수", sentence: "문장(학습에 쓰지 않은 것)", end: "⟨끝⟩",
+    caption: "행은 쓸 단어, 열은 원문의 단어입니다. 색이 강할수록 많이 주목합니다", right: "p(정답)", output: "모델이 쓴 문장: ", nothing: "없음",
+    now: (count, loss) => `업데이트 ${count}번: 이 문장의 손실 ${loss}`, chart: "업데이트마다의 손실",
     facts: (right, all, words) => `학습에 쓰지 않은 문장 ${all}개 가운데 맞게 번역한 것은 ${right}개입니다. 단어 ${words}개 중에서 찍을 때의 손실은 ${written(Math.log(words), 2)}입니다.`,
     begin: "‘학습 시작’을 누르세요. 모델은 이 페이지 안에 있고, 30초쯤이면 배웁니다.",
+    running: "업데이트할 때마다 문장 16개를 뽑아 손실을 재고, 기울기의 반대쪽으로 가중치를 조금씩 옮깁니다.",
     recorded: "이 브라우저는 뒤에서 학습할 수 없습니다. 그런 학습을 기록해 둔 것이니 슬라이더를 움직여 보세요.",
     finished: "학습이 끝났습니다. 슬라이더를 움직이면 어텐션이 자란 과정이 보입니다. 처음부터 다시 하면 첫 난수가 달라 어텐션도 다를 수 있습니다.",
   },
@@ -75,7 +77,7 @@ export function draw(root, data, language) {
     const snapshot = history[Number(moment.value)], example = snapshot.examples[sentence];
     const translated = example.output.map((word) => data.target[word]).join(" ");
     map.replaceChildren(heatMap(data, data.examples[sentence], example, words));
-    now.textContent = `${words.updates(snapshot.updates)}, ${words.loss(written(example.loss))}`;
+    now.textContent = words.now(snapshot.updates, written(example.loss));
     moment.setAttribute("aria-valuetext", now.textContent);
     output.replaceChildren(words.output, element("b", { lang: "en" }, translated || words.nothing));
     facts.textContent = words.facts(snapshot.right, data.heldOut.length, data.target.length);
@@ -96,6 +98,7 @@ export function draw(root, data, language) {
     isRunning = isOn;
     worker.postMessage({ isRunning });
     player.textContent = isRunning ? words.pause : words.train;
+    status.textContent = words.running;
   }
 
   function begin() {

@@ -43,9 +43,12 @@ SEED = 1
 HELD_OUT = 10
 """One sentence in so many is not trained on."""
 TITLE = Text(
-    "Attention after 0, 75 and 400 updates", "0번, 75번, 400번 고친 뒤의 어텐션"
+    "Attention after 0, 75 and 400 updates", "업데이트 0번, 75번, 400번 뒤의 어텐션"
 )
-UPDATED = Text("{count} updates, loss {loss}", "{count}번 고침, 손실 {loss}")
+UPDATED = Text(
+    "{count} updates, loss of this sentence {loss}",
+    "업데이트 {count}번, 이 문장의 손실 {loss}",
+)
 CELL, ROW, LEFT = 62.0, 30.0, 84.0
 
 Pair = dict[str, list[int]]

@@ -149,6 +149,29 @@ def test_without_scripts_there_is_a_still_and_a_sentence(
     assert page.locator("figcaption").inner_text() == SENTENCE
 
 
+def test_figures_of_one_page_keep_their_own_choices(
+    open_figure: Open, folder: Path
+) -> None:
+    page = open_figure("scale")
+    chosen = page.locator(".choice input:checked")
+    assert chosen.count() == 1
+
+    opening = living.opening_of("three-trainings", "en", "", SENTENCE)
+    page.evaluate(
+        """html => {
+          document.querySelector("main").insertAdjacentHTML("beforeend", html);
+          const script = document.createElement("script");
+          script.src = "_static/living.js";
+          document.body.append(script);
+        }""",
+        f"{opening}<p>{SENTENCE}</p></figcaption></figure>",
+    )
+    page.wait_for_selector("figure[data-figure=three-trainings][data-alive]")
+    groups = page.locator(".choice")
+    for number in range(groups.count()):
+        assert groups.nth(number).locator("input:checked").count() == 1
+
+
 def test_a_figure_that_cannot_be_drawn_says_so(open_figure: Open, folder: Path) -> None:
     """If its script is missing, and if it fails."""
     (folder / "_static" / "figures" / "broken.js").write_text(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from regard.common.reading import parse_toml
+from regard.learn.samples.writing import write_sample
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.module_script import bundle
 
@@ -301,6 +302,45 @@ def test_the_weights_in_the_page_are_those_of_python(
 
         assert shown["text"] == translation.text
         assert np.allclose(shown["weights"], weights.ravel(), atol=TOLERANCE)
+
+
+def test_words_lost_by_their_place_are_those_of_the_shipped_model(
+    models: dict[str, RuntimeTranslator], tmp_path: Path
+) -> None:
+    """The first training is the model of the page: its first words of long test sentences."""
+    write_sample(tmp_path)
+    texts = [
+        (tmp_path / f"test.{kind}").read_text("utf-8") for kind in ("ko", "en", "align")
+    ]
+    rows = [
+        row
+        for row in zip(*map(str.splitlines, texts), strict=True)
+        if 9 < len(row[0].split()) < 16
+    ]
+    outputs = models["without"].translate([source for source, _, _ in rows], beam=1)
+    shares = {}
+    for place, name in ((0, "first-lost"), (-1, "last-lost")):
+        lost = []
+        for (source, target, links), output in zip(rows, outputs, strict=True):
+            number = place % len(source.split())
+            words = target.split()
+            linked = [
+                int(link.split("-")[1])
+                for link in links.split()
+                if link.startswith(f"{number}-")
+            ]
+            written = output.text.split()
+            if linked:
+                lost.append(
+                    any(
+                        words[: at + 1].count(words[at]) > written.count(words[at])
+                        for at in linked
+                    )
+                )
+        shares[name] = 100 * np.mean(lost)
+
+    for name, share in shares.items():
+        assert share == pytest.approx(facts.known()[name]["values"][0], abs=3), name
 
 
 def test_missing_words_are_counted_as_often_as_they_miss(

@@ -1,5 +1,5 @@
-"""Graphs and drawings on narrow screens: graphs of experiments have a narrow version, whose text has
-the same size as on wide ones; drawings of the notes that are too wide are marked.
+"""Graphs and drawings on narrow screens: graphs of experiments have a narrow version, whose text
+has the same size as on wide ones; drawings of the notes that are too wide are marked.
 """
 
 from __future__ import annotations

@@ -350,7 +350,8 @@ class _Axis:
     """A linear or logarithmic map from values to pixels, with ticks at round numbers.
 
     The axis is extended at both ends by `pad`, a share of its range, but a linear axis of positive
-    numbers not below zero, where it begins if all are equal. `ticks`: values of the ticks if these are not round numbers.
+    numbers not below zero, where it begins if all are equal. `ticks`: values of the ticks if these
+    are not round numbers.
     """
 
     def __init__(

@@ -36,6 +36,7 @@
   };
   sections[0]?.before(toggle);
   openAll(false);
+  parts[0]?.open(!location.hash);
   openTarget();
   addEventListener("hashchange", openTarget);
   addEventListener("beforeprint", () => openAll(true));

@@ -468,9 +468,7 @@ def test_a_model_is_trained_in_the_page(open_figure: Open) -> None:
 
     phone = open_figure("training", "ko", **PHONE)
     phone.get_by_role("button", name="학습 시작").tap()
-    phone.wait_for_function(
-        "parseInt(document.querySelector('.moment').textContent) > 0"
-    )
+    phone.locator(".moment", has_text=re.compile("업데이트 [1-9]")).wait_for()
 
 
 def test_without_a_worker_records_are_shown(open_figure: Open, folder: Path) -> None:

@@ -23,7 +23,7 @@ from regard.runtime.module_script import bundle
 
 figures = pytest.importorskip("make_figures", reason="the modules of the site")
 from figures import dictionary, numbers_to_loss, scale  # noqa: E402
-from figures.training import Recurrent  # noqa: E402
+from figures.training import Recurrent, still  # noqa: E402
 
 FIGURES = Path(numbers_to_loss.__file__).parent
 FACE = re.compile(r"@font-face \{[^}]*\}")
@@ -71,6 +71,15 @@ def test_data_and_stills_are_those_of_the_command(name: str, tmp_path: Path) -> 
     for path, text in before.items():
         made = (tmp_path / path.relative_to(FIGURES)).read_text(encoding="utf-8")
         assert FACE.sub("", made) == FACE.sub("", text), command
+
+
+def test_the_stills_of_the_training_show_its_records() -> None:
+    """Which are not made anew here: that takes minutes."""
+    data = data_of("training")
+    for language in figures.LANGUAGES:
+        path = FIGURES / "stills" / f"training.{language}.svg"
+        drawn = figures.draw_svg(still(data, language))
+        assert FACE.sub("", drawn) == FACE.sub("", path.read_text(encoding="utf-8"))
 
 
 def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ PACKAGES = [
     *(
         "regard.pipeline",
         "regard.pipeline.bulk",
+        "regard.documents",
         "regard.search",
         "regard.models",
         "regard.attention",

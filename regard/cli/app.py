@@ -215,7 +215,7 @@ def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
 @cache
 def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
     """Return the options of the command that `arguments` call, by parameter name."""
-    command: Any = typer.main.get_command(app)
+    command = _command()
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument, command)
     params = [*command.params, *getattr(command, "search_params", ())]
@@ -259,6 +259,12 @@ def begin(arguments: Sequence[str]) -> None:
     _invocation.debug = "--debug" in arguments
 
 
+@cache
+def _command() -> Any:
+    """Return the command with its subcommands."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit.
 
@@ -268,7 +274,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     begin(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        command = typer.main.get_command(app)
+        command = _command()
         with command.make_context("regard", arguments or ["--help"]) as context:
             context.command.invoke(context)
         sys.stdout.flush()

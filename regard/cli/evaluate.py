@@ -399,8 +399,9 @@ def _read_parallel(
     Raises DataError if the numbers of lines differ, and UsageError for files that are not lines of
     text.
     """
-    from regard.data.file_formats import holds_tabs, input_kind
+    from regard.data.file_formats import holds_tabs
     from regard.data.text import nfc, read_parallel
+    from regard.data.text_kinds import input_kind
 
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
     UsageError.raise_all(

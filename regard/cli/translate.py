@@ -20,7 +20,7 @@ from regard.cli.app import app, say, warn
 from regard.cli.progress import LineReporter
 from regard.cli.request_options import given_flags
 from regard.cli.search_options import search_command
-from regard.cli.translate_input import InputKind, find_input, read_input
+from regard.cli.translate_input import find_input, read_input
 from regard.cli.translate_model import TranslateModel, open_model
 from regard.common.counting import counted
 from regard.common.errors import LineError, UsageError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         ResumableOutput,
         StreamedOutput,
     )
-    from regard.pipeline.bulk.quality_report import QualityReport
+    from regard.pipeline.bulk.resumable_output import Render
     from regard.search import Constraints
 
 NOT_STREAMED = (
@@ -54,10 +54,10 @@ NOT_STREAMED = (
 """Options that `--stream` does not support."""
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """Search options that need whole translations, and so do not support `--stream`."""
-NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".docx")
-"""Ends of the names of files that are read by office programs, and are no text."""
 CONDITIONS = (
     "refuse_below",
+    "retranslate",
+    "attributes",
     "prefix",
     "term",
     "forbid",
@@ -82,14 +82,19 @@ def translate(command: TranslateCommand) -> None:
     --alignments the links in a further column. Empty lines stay empty. Files may be of any length.
     """
     from regard.data.file_formats import table_path
-    from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
+    from regard.pipeline.bulk import (
+        ChunkTranslator,
+        DocumentLines,
+        OutputFormat,
+        chunks,
+        remaining,
+    )
     from regard.pipeline.bulk.quality_report import QualityReport
     from regard.text.constraints import Constraints
 
     kept = list(options.kept_patterns(command.keep, command.no_keep))
     file = "/dev/stdin" if command.file == "-" else table_path(command.file)
     options.check_output(command.output, file, *command.runs)
-    _check_format(command.output)
 
     find_kind = cache(partial(find_input, command))
     model = open_model(command, find_kind)
@@ -101,16 +106,12 @@ def translate(command: TranslateCommand) -> None:
         _stream(command, model, kind, lines, constraints)
         return
 
-    is_page = callable(lines)
+    is_document = isinstance(lines, DocumentLines)
     output_format = OutputFormat(command.format == "jsonl", command.nbest)
-    form = lines if callable(lines) else output_format
-    of_lines = {
-        "nbest": command.nbest,
-        "alignments": command.alignments,
-        "max_characters": command.max_characters,
-    }
+    of_lines = {"nbest": command.nbest, "alignments": command.alignments}
     arguments = {
-        **({} if is_page else of_lines),
+        **({} if is_document else of_lines),
+        "max_characters": command.max_characters,
         "keep": kept or not command.no_keep,
         "dialect": command.dialect,
         "particles": command.particles,
@@ -118,7 +119,7 @@ def translate(command: TranslateCommand) -> None:
     }
     translate_chunk = ChunkTranslator(
         lines.name,
-        form,
+        lines if isinstance(lines, DocumentLines) else output_format,
         arguments,
         parser,
         lines.typed,
@@ -132,14 +133,16 @@ def translate(command: TranslateCommand) -> None:
         **_conditions(command),
         "input": kind,
     }
+    render = lines.render if isinstance(lines, DocumentLines) else None
     is_shown = command.output is None and sys.stdout.isatty()
     qualities = QualityReport()
     with (
-        _open_output(command, conditions) as sink,
+        _open_output(command, conditions, render) as sink,
         _chunk_results(command, translate_chunk, model) as results,
         LineReporter(total, sink.mark.lines, hidden=lines.typed or is_shown) as report,
     ):
-        size = _chunk_size(lines, is_page, command.chunk)
+        # A person waits for each line that is typed.
+        size = 1 if lines.typed else command.chunk
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         for done, result in results(new_chunks):
             report.warn(*result.notes)
@@ -156,41 +159,23 @@ def translate(command: TranslateCommand) -> None:
             report(done.end)
         _finish(sink, lines, command.run, report)
     model.keep_export()
-    _conclude(command, sink.mark.broken, qualities)
-
-
-def _conclude(command: TranslateCommand, broken: int, qualities: QualityReport) -> None:
-    """Print the report that was asked for; end with status 1 if strings are broken and that is an
-    error.
-    """
     if command.report:
-        say(*qualities.lines())
+        say(*qualities.lines(lines.numbering.label))
+    _raise_broken(command, sink.mark.broken)
+
+
+def _raise_broken(command: TranslateCommand, broken: int) -> None:
+    """End with status 1 if strings are broken and that is an error."""
     if command.strict and broken:
         strings = counted(broken, "string")
         say(f"{strings} would break or be too long; the warnings say why")
         raise typer.Exit(1)
 
 
-def _check_format(output: Path | None) -> None:
-    """Raise UsageError for an output that is named like a file of an office program."""
-    if output is not None and output.suffix.lower() in NOT_WRITTEN:
-        raise UsageError(
-            f"--output {output}: translations are written as text, a line for each, and a "
-            f"{output.suffix} is none; write .txt or .csv"
-        )
-
-
 def _conditions(command: TranslateCommand) -> dict[str, object]:
     """Return the options, besides those of the search, on which results depend."""
     conditions = {name: getattr(command, name) for name in CONDITIONS}
     return {name: value or None for name, value in conditions.items()}
-
-
-def _chunk_size(lines: Lines, is_page: bool, chunk: int) -> int:
-    """Return the lines of a chunk: one if a person types them, all of a page, else `chunk`."""
-    if lines.typed:
-        return 1
-    return sys.maxsize if is_page else chunk
 
 
 def _finish(
@@ -214,7 +199,7 @@ def _finish(
         report.warn(*doubt_note(lines.name, sink.mark.doubtful, sink.mark.lines))
 
 
-def _refuse_to_stream(command: TranslateCommand, kind: InputKind) -> None:
+def _refuse_to_stream(command: TranslateCommand, kind: str) -> None:
     """Raise UsageError for options that need whole translations."""
     search = command.settings
     flags = given_flags(command, NOT_STREAMED)
@@ -235,7 +220,7 @@ def _refuse_to_stream(command: TranslateCommand, kind: InputKind) -> None:
 def _stream(
     command: TranslateCommand,
     model: TranslateModel,
-    kind: InputKind,
+    kind: str,
     lines: Lines,
     constraints: Constraints,
 ) -> None:
@@ -303,7 +288,7 @@ def _chunk_results(
 
 @contextmanager
 def _open_output(
-    command: TranslateCommand, conditions: dict[str, object]
+    command: TranslateCommand, conditions: dict[str, object], render: Render | None
 ) -> Iterator[StreamedOutput | ResumableOutput]:
     """Open the output.
 
@@ -321,12 +306,12 @@ def _open_output(
             "--resume: only an --output that is a regular file can be continued; give it as before"
         )
     if output is None:
-        yield StreamedOutput(sys.stdout)
+        yield StreamedOutput(sys.stdout, render)
         return
     # To a pipe or a device, results are written as they come.
     if not is_regular:
         with _open_to_append(output) as file:
-            yield StreamedOutput(file)
+            yield StreamedOutput(file, render)
         return
     output = _link_target(output)
     files = fingerprints(command.run)
@@ -334,9 +319,8 @@ def _open_output(
         for name, digest in fingerprints(other).items():
             files[f"{name} of model {number}"] = digest
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
-    with ResumableOutput(output, {"option": flags, "file": files}).open(
-        command.resume
-    ) as part:
+    sink = ResumableOutput(output, {"option": flags, "file": files}, render)
+    with sink.open(command.resume) as part:
         if command.resume and part.mark.lines:
             say(f"continuing after line {part.mark.lines:,}")
         elif command.resume:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 from regard.cli.app import is_quiet, warn
 from regard.cli.request_options import given_flags
@@ -14,35 +15,25 @@ from regard.requests.translate_request import TranslateCommand
 
 if TYPE_CHECKING:
     from regard.cli.translate_model import TranslateModel
-    from regard.pipeline.bulk import LineParser, Lines
+    from regard.pipeline.bulk import DocumentLines, LineParser, Lines
     from regard.search import Constraints
 
-NOT_FOR_PAGES = (
-    "nbest",
-    "alignments",
-    "format",
-    "keep",
-    "max_characters",
-    "resume",
-    "cluster",
-    "column",
-    "stream",
-)
-"""Options that the translation of a page does not support."""
+NOT_FOR_DOCUMENTS = ("nbest", "alignments", "format", "cluster", "stream")
+"""Options that the translation of a document does not support."""
+NOT_TEXT = (".xlsx", ".xls", ".ods", ".docx", ".odt")
+"""Ends of the names of files that are read by office programs, and are no text."""
 LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that limit the lines of the input, which are checked before the translation."""
 
-InputKind = Literal["text", "jsonl", "html", "xml"]
 
-
-def find_input(command: TranslateCommand) -> InputKind:
+def find_input(command: TranslateCommand) -> str:
     """Return the kind of the input, with `auto` resolved.
 
     Raises UsageError if FILE is a text instead of a name, or if other options do not support the
     kind.
     """
-    from regard.data.file_formats import input_kind
     from regard.data.text import data_path
+    from regard.data.text_kinds import LINES, input_kind
 
     file = command.file
     is_stream = file == "-" or command.column is not None
@@ -54,22 +45,57 @@ def find_input(command: TranslateCommand) -> InputKind:
         raise UsageError(f"{file[:80]}: no such file; {remedy}")
 
     kind: str = command.input
-    if kind == "auto":
-        kind = "text" if is_stream else input_kind(data_path(file))
-    if kind in ("html", "xml"):
-        flags = given_flags(command, NOT_FOR_PAGES)
+    if kind == "auto" and is_stream:
+        kind = "text"
+    elif kind == "auto":
+        from regard.documents import FORMATS
+
+        kind = input_kind(data_path(file), (*LINES, *FORMATS))
+    if kind in LINES:
+        _check_output_of_lines(command.output)
+    else:
+        _check_output_of_document(command, kind)
+        flags = given_flags(command, NOT_FOR_DOCUMENTS)
         if flags:
             why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
             raise UsageError(
                 f"{', '.join(flags)}: {why}; leave them out, or give --input text to translate "
                 "every line as it stands"
             )
-    return cast("InputKind", kind)
+    return kind
+
+
+def _check_output_of_lines(output: Path | None) -> None:
+    """Raise UsageError for an output that is named like a file of an office program."""
+    if output is not None and output.suffix.lower() in NOT_TEXT:
+        raise UsageError(
+            f"--output {output}: translations are written as text, a line for each, and a "
+            f"{output.suffix} is none; write .txt or .csv"
+        )
+
+
+def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
+    """Raise UsageError for a document that is no text without a file to write, and for one that
+    would be named like another kind.
+    """
+    from regard.documents import FORMATS
+
+    output = command.output
+    suffix = Path(command.file).suffix
+    if output is None and FORMATS[kind].is_binary:
+        raise UsageError(
+            f"{command.file}: the document is no text to print; give --output NAME{suffix}"
+        )
+    if output is not None and FORMATS[kind].is_binary and output.suffix != suffix:
+        raise UsageError(
+            f"--output {output}: {command.file} is {kind.upper()}, and stays so; give it a name in "
+            f"{suffix}"
+        )
 
 
 def read_input(
     command: TranslateCommand,
-    kind: InputKind,
+    kind: str,
     model: TranslateModel,
     constraints: Constraints,
 ) -> tuple[Lines, LineParser]:
@@ -90,6 +116,7 @@ def read_input(
             f"--cluster: {file} can be read only once, or is no file; give the name of a file"
         )
     from regard.data.text import JSON_SIZE, MAX_LINE
+    from regard.data.text_kinds import LINES
     from regard.pipeline.bulk import LineParser, Lines
 
     limits = None
@@ -100,21 +127,10 @@ def read_input(
     if jsonl:
         max_line = max(MAX_LINE, JSON_SIZE * max_line)
 
-    if column is not None:
+    if column is not None and kind in LINES:
         lines: Lines = _column_lines(file, column, max_line)
-    elif kind in ("html", "xml"):
-        from regard.cli.markup_file import Page
-        from regard.text.constraints import NO_CONSTRAINTS
-        from regard.text.markup.elements import MarkupOptions
-
-        settings = model.settings()
-        if "split" in search:
-            settings = settings.with_values(split=search["split"])
-        may_retry = constraints == NO_CONSTRAINTS and not command.no_keep
-        markup_options = MarkupOptions(
-            sentences=settings.splits_sentences, mark_spans=not may_retry
-        )
-        lines = Page(file, kind, markup_options)
+    elif kind not in LINES:
+        lines = _document_lines(command, kind, model, constraints)
     else:
         lines = Lines(file, max_line)
         if lines.typed and not (jsonl or is_quiet()):
@@ -126,6 +142,38 @@ def read_input(
         encoder = model.encoder()
         check_constraints([constraints], encoder, limits)
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
+
+
+def _document_lines(
+    command: TranslateCommand,
+    kind: str,
+    model: TranslateModel,
+    constraints: Constraints,
+) -> DocumentLines:
+    """Return the lines of a document."""
+    from regard.documents import DocumentOptions
+    from regard.documents.formats import read_bytes, read_document
+    from regard.pipeline.bulk import DocumentLines
+    from regard.text.constraints import NO_CONSTRAINTS
+
+    settings = model.settings()
+    if "split" in command.settings:
+        settings = settings.with_values(split=command.settings["split"])
+    may_retry = constraints == NO_CONSTRAINTS and not command.no_keep
+    document_options = DocumentOptions(
+        model.languages(),
+        sentences=settings.splits_sentences,
+        mark_spans=not may_retry,
+        retranslate=command.retranslate,
+        attributes=command.attributes,
+        column=command.column or "",
+    )
+    file = command.file
+    data = sys.stdin.buffer.read() if file == "-" else read_bytes(file)
+    name = "standard input" if file == "-" else file
+    document = read_document(data, name, kind, document_options)
+    warn(*(f"{name}: {note}" for note in document.notes))
+    return DocumentLines(file, document)
 
 
 def _column_lines(file: str, column: str, max_line: int) -> Lines:

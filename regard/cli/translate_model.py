@@ -105,6 +105,7 @@ def _supports_export(command: TranslateCommand, find_kind: Callable[[], str]) ->
     """Return whether the export of a model folder supports all options of the call, so that PyTorch
     is not needed.
     """
+    from regard.data.text_kinds import LINES
     from regard.pipeline.runtime_translator import UNSUPPORTED
 
     if command.with_ or command.cluster or command.stream:
@@ -115,7 +116,7 @@ def _supports_export(command: TranslateCommand, find_kind: Callable[[], str]) ->
     with suppress(RegardError):
         kind = find_kind()
         # PyTorch reads alignments in float32, whatever the precision of the search.
-        needs_alignments = command.alignments or kind in ("html", "xml")
+        needs_alignments = command.alignments or kind not in LINES
         return command.decoding_precision == "float32" or not needs_alignments
     return False
 

@@ -30,10 +30,11 @@ Keys = Counter[tuple[str, str]]
 
 def code_faults(source: Part, target: Part) -> Iterator[Fault]:
     """Yield the faults of the spans and signs of a part."""
-    yield from _count_faults(source, target)
-    yield from _pair_faults(source, target)
-    yield from _glue_faults(source, target)
-    yield from _place_faults(source, target)
+    if source.spans or target.spans:
+        yield from _count_faults(source, target)
+        yield from _pair_faults(source, target)
+        yield from _glue_faults(source, target)
+        yield from _place_faults(source, target)
     yield from _raw_faults(source, target)
     yield from _sign_faults(source.prose, target.prose)
 
@@ -203,6 +204,8 @@ def _raw_faults(source: Part, target: Part) -> Iterator[Fault]:
 def _sign_faults(source: str, target: str) -> Iterator[Fault]:
     code_signs = table()["code_signs"]
     for sign, words in table()["signs"].items():
+        if sign not in source and sign not in target:
+            continue
         wanted, given = source.count(sign), target.count(sign)
         if given + sum(map(target.count, words)) < wanted:
             yield Fault("lost", sign, "is a sign that the source has")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from regard.contracts.codes import code_faults
 from regard.contracts.dialects import PLAIN, get_dialect, table
@@ -33,7 +34,7 @@ def judge_code(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
 def _faults(
     source: str, target: str, dialect: str, part_faults: PartFaults
 ) -> list[Fault]:
-    wanted = read(source, get_dialect(dialect))
+    wanted = _read_source(source, dialect)
     given = read(target, wanted.dialect)
     if given.problem and not wanted.problem:
         return [Fault("malformed", target, given.problem)]
@@ -45,6 +46,12 @@ def _faults(
         for selectors in _selectors(source_part, target_part):
             faults += _branch_faults(*selectors, pairs, part_faults)
     return list(dict.fromkeys(faults))
+
+
+@lru_cache(maxsize=256)
+def _read_source(text: str, dialect: str) -> Part:
+    """Return the parts of a source, with which several translations may be compared."""
+    return read(text, get_dialect(dialect))
 
 
 def _all_faults(source: Part, target: Part) -> list[Fault]:

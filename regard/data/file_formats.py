@@ -5,10 +5,8 @@ and what reads them.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import re
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,6 +57,7 @@ from regard.data.text import (
     data_path,
     read_file,
 )
+from regard.data.text_kinds import HEAD_BYTES, file_head
 from regard.data.translation_files import read_po, read_po_flags, read_xml
 
 Row = tuple[str, str]
@@ -302,7 +301,7 @@ def _count_lines(count: int, reason: str) -> str:
 
 def _read_json(reader: LineReader) -> Table:
     """Read JSON lines, or one array of such objects, whose numbers are then those of the lines."""
-    start = next(reader.read(lambda file: iter([file.read(_HEAD)])), b"")
+    start = next(reader.read(lambda file: iter([file.read(HEAD_BYTES)])), b"")
     if not _ARRAY.match(start):
         return _read_json_lines(reader)
     content = next(reader.read(lambda file: iter([file.read(MAX_BYTES + 1)])), b"")
@@ -405,34 +404,6 @@ FORMATS = (
 )
 """Formats of pairs and captions, in the order in which they are tried."""
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
-_HEAD = 1 << 18  # bytes of a file that are read
-_PROLOGUE = r"\s*(<[?!][^>]*>\s*)*?"
-_TEXTS = {
-    "a PDF": r".*\n%PDF-\d",
-    "RTF": r".*\.rtf\n|.*\n\{\\rtf\d",
-    "LaTeX": r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b",
-    "Markdown": r"(?m).*\.(md|markdown|mdx)\n"
-    r"(---\s*$|(?s:.*?)(^[ \t]*(```|~~~|#{1,6} |> |[-*+] |\d+\. |\|.*\|)|\]\(|"
-    r"\]\[|\]: |`[^`\n]+`|\*\S|^(===|---)|</?\w+>))",
-    "reStructuredText or AsciiDoc": r".*\.(rst|adoc|asciidoc)\n",
-    "a message catalogue (PO)": r'.*\.pot?\n|.*\n(#.*\n|\s)*msgid ".*"\r?\n("|msgstr)',
-    "a translation file (XLIFF, TMX or TS)": r".*\.(\w*xliff|xlf|tmx)\n|"
-    rf".*\n{_PROLOGUE}<(xliff|tmx|TS)[\s>]",
-    "a subtitle file": r".*\.(srt|vtt|ass|ssa|sub|sbv|lrc)\n|"
-    r".*\n(WEBVTT(\s*\n|.*\n\s)|\[Script Info\]|"
-    r"\d+\s*\n\d+:\d\d:\d\d,\d+ --> )",
-    "a file of JSON, YAML or TOML": r".*\.(json|arb|ipynb|ya?ml|toml)\n",
-    "a message file": r".*\.(properties|strings|stringsdict|xcstrings|resx|ftl)\n",
-    "USFM": r".*\.u?sfm\n|.*\n\\id [0-9A-Z]{3}\b",
-    "a table (`column=` translates one of its columns)": r".*\.([ct]sv|xls[xmb]?|ods)\n",
-    "SVG": rf".*\.svg\n|.*\n{_PROLOGUE}<svg\s",
-    "jsonl": r".*\.(jsonl|ndjson)\n",
-    "html": rf"(?i).*\.x?html?\n|.*\n{_PROLOGUE}<(!doctype )?html[^>]*>\s*<[!a-z]",
-    "xml": r".*\.(xml|sgml?)\n|.*\n<\?xml\s[^>]*\?>\s*<",
-}
-"""Formats whose lines may look like text, with patterns for a file's name, a line feed and its
-first bytes. The formats that can be translated come last.
-"""
 
 
 def read_caption_rows(
@@ -509,36 +480,9 @@ def _caption_file(contents: CaptionRows) -> CaptionFile:
     return CaptionFile(kind, unit, rows, problems)
 
 
-def input_kind(path: Path) -> str:
-    """Return how a file is read: text, jsonl, html or xml. Raises DataError for other formats."""
-    start = _head(path).removeprefix(b"\xef\xbb\xbf")
-    subject = f"{path.name.lower().removesuffix('.gz')}\n{start.decode('latin-1')}"
-    kinds = (kind for kind, pattern in _TEXTS.items() if re.match(pattern, subject))
-    kind = next(kinds, "text")
-    if kind not in ("text", "jsonl", "html", "xml"):
-        reason = f"is {kind}, not lines of text: save its sentences as plain text, one a line"
-        raise DataError(
-            f"{path}: {reason}, or give `input=text` to translate every line as it stands"
-        )
-    return kind
-
-
 def holds_tabs(path: Path) -> bool:
     """Return whether most lines at the start of a file hold tabs, as in files of pairs and
     tables.
     """
-    lines = _head(path).splitlines()
+    lines = file_head(path).splitlines()
     return sum(b"\t" in line.strip() for line in lines) > len(lines) / 2
-
-
-def _head(path: Path) -> bytes:
-    """Return the first bytes of a file; empty if it is no regular file or cannot be read."""
-    # The reader of the lines reports the errors that are suppressed here.
-    with contextlib.suppress(OSError, EOFError, ValueError, zlib.error):
-        if path.is_file():
-            with (
-                path.open("rb") as raw,
-                gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file,
-            ):
-                return file.read(_HEAD)
-    return b""

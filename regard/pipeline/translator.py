@@ -18,6 +18,7 @@ from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
+    ALL,
     BEST_TEXT,
     Keep,
     Path,
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from regard.data.languages import Languages
+    from regard.documents import Document
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
-    from regard.text.markup.document import MarkupDocument
     from regard.text.text_format import TextFormat, TranslatedText
 
 _R = TypeVar("_R")
@@ -173,23 +174,26 @@ class Translator(ABC):
             check_limit(max_characters, wanted, search.get("sample"))
             decoded = Wanted(search.get("beam") or self.search.beam)
         decoder = self._decoder(len(lines), decoded, constraints, search)
-        keep = checked_keep(keep, wanted, decoder.free)
+        free = decoder.free
+        keep = checked_keep(keep, wanted, free)
         rules = self._rules(wanted, keep, dialect, particles)
-        path = lines_path(lines, rules, decoder.free)
+        path = lines_path(lines, rules, free)
         if max_characters is not None:
             path = limited_path(path, lines, rules, max_characters)
         return TranslationCall(path, decoder)
 
     def begin_document(
         self,
-        document: MarkupDocument,
+        document: Document,
         constraints: Constraints = NO_CONSTRAINTS,
         keep: Keep = True,
         dialect: str = "auto",
         particles: Particles = "both",
+        bounds: slice = ALL,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
-        """Begin to translate the sentences of HTML or XML; the options are those of `translate`.
+        """Begin to translate the lines of a document, or those within some bounds; the options are
+        those of `translate`.
 
         With constraints nothing is translated again.
         """
@@ -197,14 +201,9 @@ class Translator(ABC):
         keep = keep if is_free else False
         rules = self._rules(BEST_TEXT, keep, dialect, particles)
         rules = self._with_links(rules)
-        lines = document.lines
-        decoder = self._decoder(len(lines), rules.wanted, constraints, search)
-        if not rules.may_retry:
-            return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
-        # Imported late, since plain lines need no markup.
-        from regard.text.sentence_path import sentence_paths
-
-        return TranslationCall(joint_path(sentence_paths(document, rules)), decoder)
+        paths = document.paths(rules, bounds)
+        decoder = self._decoder(len(paths), rules.wanted, constraints, search)
+        return TranslationCall(joint_path(paths), decoder)
 
     def begin_texts(
         self,

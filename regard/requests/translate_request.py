@@ -26,6 +26,30 @@ from regard.requests.shared_fields import (
     with_seed,
 )
 
+InputKind = Literal[
+    "auto",
+    "text",
+    "jsonl",
+    "html",
+    "xml",
+    "table",
+    "srt",
+    "vtt",
+    "po",
+    "xliff",
+    "android",
+    "resx",
+    "ts",
+    "json",
+    "properties",
+    "strings",
+    "yaml",
+    "fluent",
+    "docx",
+    "odt",
+]
+"""Kinds of input: lines, and the formats of documents."""
+
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)
 class TranslateCommand:
@@ -91,12 +115,20 @@ class TranslateCommand:
     ] = False
     with_: With = ()
     input: Annotated[
-        Literal["auto", "text", "jsonl", "html", "xml"],
+        InputKind,
         Option(
-            "Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as "
-            "FILE is."
+            "Plain lines; one JSON object per line: text, prefix, terms, forbid; a document of "
+            "some format; auto: as FILE is."
         ),
     ] = "auto"
+    retranslate: Annotated[
+        bool,
+        Option("Translate what has a translation in a document again."),
+    ] = False
+    attributes: Annotated[
+        bool,
+        Option("Translate alt, title and the like of HTML, too."),
+    ] = False
     stream: Annotated[
         bool,
         Option("Print words as they are decoded; greedy, or with --sample."),

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from regard.common.lazy import lazy_pattern
-from regard.contracts.dialects import Dialect, compiled, get_dialect, table
+from regard.contracts.dialects import compiled, get_dialect, table
 from regard.contracts.faults import Fault
 from regard.contracts.judge import judge_code
-from regard.contracts.messages import syntax
+from regard.contracts.messages import Syntax, syntax
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
@@ -63,6 +63,13 @@ def dialect_of(line: str, dialect: str) -> str:
     return _recognised(line) if dialect == AUTO else dialect
 
 
+@lru_cache(maxsize=256)
+def _read_code(line: str, dialect: str) -> tuple[list[Syntax], list[ContractSpan]]:
+    """Return the syntax of messages and the spans of a line, which each try needs."""
+    rules = get_dialect(dialect_of(line, dialect))
+    return syntax(line, rules), scan(line, rules)
+
+
 def breaches(
     line: str, translation: str, dialect: str = AUTO, own: object = None
 ) -> list[Fault]:
@@ -89,10 +96,10 @@ def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault
     lost = [text for text in kinds if translation.count(text) < line.count(text)]
     if not lost:
         return
-    rules = get_dialect(dialect_of(line, dialect))
+    marks, spans = _read_code(line, dialect)
     known = [
-        *((start, end) for start, end, _ in syntax(line, rules)),
-        *((span.start, span.end) for span in scan(line, rules) if span.kind != KEY),
+        *((start, end) for start, end, _ in marks),
+        *((span.start, span.end) for span in spans if span.kind != KEY),
     ]
     for text in lost:
         start = line.find(text)
@@ -143,14 +150,14 @@ def code_spans(
     `find_spans` finds, words that the model cannot read, and single signs. Signs beside a number
     are part of it.
     """
-    rules = get_dialect(dialect_of(line, dialect))
+    marks, known = _read_code(line, dialect)
     contract = [
         span
-        for span in scan(line, rules)
+        for span in known
         if span.end > span.start and not span.rule.free and span.kind != NUMBER
     ]
     spans = [
-        *_message_spans(line, rules),
+        *_message_spans(line, marks),
         *_paired(contract),
         *map(CodeSpan, _names(line)),
         *map(CodeSpan, find_spans(line, own)),
@@ -170,9 +177,9 @@ def _names(line: str) -> list[Span]:
     return [Span(*match.span(), NAME) for match in matches]
 
 
-def _message_spans(line: str, rules: Dialect) -> Iterator[CodeSpan]:
+def _message_spans(line: str, marks: list[Syntax]) -> Iterator[CodeSpan]:
     """Yield the syntax of a message with branches or arguments."""
-    for start, end, divides in syntax(line, rules):
+    for start, end, divides in marks:
         if line[start:end] != DOUBLED_QUOTE:
             kind = "message" if divides else "placeholder"
             yield CodeSpan(Span(start, end, kind))

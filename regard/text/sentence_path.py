@@ -18,6 +18,7 @@ from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import tag_name
 from regard.text.protected_line import CodeSpan, disjoint
 from regard.text.text_path import (
+    ALL,
     LONG,
     Attempt,
     LinePath,
@@ -32,24 +33,31 @@ from regard.text.text_path import (
 from regard.text.translation import Translation
 
 
+def dialect_of_sentences(document: MarkupDocument) -> str:
+    """Return the dialect that all lines of a document together speak for."""
+    return recognise(filter(may_have_spans, document.lines))
+
+
 def sentence_paths(
-    document: MarkupDocument, rules: PathRules, code: str = ""
+    document: MarkupDocument,
+    rules: PathRules,
+    bounds: slice = ALL,
+    code: str = "",
 ) -> list[LinePath]:
-    """Return the paths of the sentences of a document; `code`: that of the target language, if the
-    model needs one.
+    """Return the paths of the sentences of a document within some bounds; `code`: that of the
+    target language, if the model needs one.
 
     With `auto` the dialect is the one that all lines together speak for.
     """
     rules = replace(rules, links=True)
     if rules.dialect == AUTO:
-        dialect = recognise(filter(may_have_spans, document.lines))
-        rules = replace(rules, dialect=dialect)
+        rules = replace(rules, dialect=dialect_of_sentences(document))
     code = f"{code} " if code else ""
     return [
         line_path(f"{code}{sentence.line}", rules)
         if sentence.is_plain
         else _sentence_path(document, sentence, rules, code)
-        for sentence in document.sentences
+        for sentence in document.sentences[bounds]
     ]
 
 

@@ -14,6 +14,7 @@ from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.particles import Particles
 from regard.text.text_path import (
+    ALL,
     LinePath,
     Path,
     PathRules,
@@ -52,6 +53,20 @@ class Layout:
     put: Callable[[Sequence[Translation]], str]
     document: MarkupDocument | None = None
 
+    def paths(
+        self, rules: PathRules, bounds: slice = ALL, code: str = ""
+    ) -> list[LinePath]:
+        """Return the paths of the lines within some bounds; `code`: that of the target language, if
+        the model needs one.
+        """
+        if self.document is not None and rules.may_retry:
+            # Imported late, since plain texts need no markup.
+            from regard.text.sentence_path import sentence_paths
+
+            return sentence_paths(self.document, rules, bounds, code)
+        lines = [f"{code} {line}" if code else line for line in self.lines[bounds]]
+        return [line_path(line, rules) for line in lines]
+
 
 def lay_out(
     text: str, form: TextFormat, sentences: bool = False, mark_spans: bool = True
@@ -62,13 +77,19 @@ def lay_out(
     sentences = sentences and form.split != "0"
     if form.kind == "text":
         newlines = form.split != "nonewlines"
-        plain = split_text(text, sentences=sentences, newlines=newlines)
-        return Layout(
-            plain.lines, lambda lines: plain.join([line.text for line in lines])
-        )
-
+        return plain_layout(text, sentences, newlines)
     options = replace(form.markup, sentences=form.split != "0", mark_spans=mark_spans)
-    markup = parse_markup(text, form.kind, options)
+    return markup_layout(parse_markup(text, form.kind, options))
+
+
+def plain_layout(text: str, sentences: bool = False, newlines: bool = True) -> Layout:
+    """Divide a plain text into its lines or sentences."""
+    plain = split_text(text, sentences=sentences, newlines=newlines)
+    return Layout(plain.lines, lambda lines: plain.join([line.text for line in lines]))
+
+
+def markup_layout(markup: MarkupDocument) -> Layout:
+    """Return the sentences of a marked-up text as lines."""
 
     def render(lines: Sequence[Translation]) -> str:
         return markup.render(
@@ -89,6 +110,17 @@ class TranslatedText:
     alternatives: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     lines: tuple[Translation, ...] = ()
+
+    @property
+    def quality(self) -> float | None:
+        """Probability that the translation is good, that of its worst line; None if unknown."""
+        known = [line.quality for line in self.lines if line.quality is not None]
+        return min(known, default=None)
+
+    @property
+    def broken(self) -> bool:
+        """True if a line is broken."""
+        return any(line.broken for line in self.lines)
 
 
 def texts_path(
@@ -112,7 +144,7 @@ def texts_path(
         for number, layout in enumerate(layouts)
         for line in range(len(layout.lines))
     ]
-    paths = [path for layout in layouts for path in _paths(layout, rules, code)]
+    paths = [path for layout in layouts for path in layout.paths(rules, code=code)]
     try:
         translated = yield from joint_path(paths)
     except LineError as problem:
@@ -131,19 +163,8 @@ def texts_path(
             without_code(line, code_words)
             for line in islice(translations, len(layout.lines))
         )
-        results.append(_joined_text(layout, lines, rules.wanted.nbest))
+        results.append(joined_text(layout, lines, rules.wanted.nbest))
     return results
-
-
-def _paths(layout: Layout, rules: PathRules, code: str) -> list[LinePath]:
-    """Return the path of each line of a text."""
-    if layout.document is not None and rules.may_retry:
-        # Imported late, since plain texts need no markup.
-        from regard.text.sentence_path import sentence_paths
-
-        return sentence_paths(layout.document, rules, code)
-    lines = [f"{code} {line}" if code else line for line in layout.lines]
-    return [line_path(line, rules) for line in lines]
 
 
 def stream_text(
@@ -168,12 +189,13 @@ def stream_text(
             except StopIteration as stop:
                 translations.append(stop.value)
                 break
-    return _joined_text(layout, tuple(translations), 1)
+    return joined_text(layout, tuple(translations), 1)
 
 
-def _joined_text(
-    layout: Layout, lines: tuple[Translation, ...], nbest: int
+def joined_text(
+    layout: Layout, lines: tuple[Translation, ...], nbest: int = 1
 ) -> TranslatedText:
+    """Join the translations of the lines of a text, and those of their hypotheses."""
     text = layout.put(lines)
     alternatives = list[str]()
     for rank in range(1, nbest):

@@ -54,6 +54,8 @@ Links = tuple[tuple[int, int], ...] | None
 """Pairs of a source word and a target word; None if they were not asked for."""
 AUTO, QUOTING = "auto", "messageformat"
 """Dialect that each line speaks for by itself, and the one in which every apostrophe quotes."""
+ALL = slice(None)
+"""Bounds of all lines of a text."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
 _R = TypeVar("_R")
@@ -394,9 +396,9 @@ def best_try(
     best = yield from translate(first, is_retry=False)
     assert best is not None, "the first try has translations"
     previous = first
-    for attempt in further(best):
-        if not any(best.faults):
-            break
+    attempts = iter(further(best))
+    # An attempt is made ready only if it is needed.
+    while any(best.faults) and (attempt := next(attempts, None)):
         if attempt != previous:  # else the result would be the same
             outcome = yield from translate(attempt, is_retry=True)
             if outcome is None:

@@ -29,6 +29,8 @@ from regard.visualisation.text import clean, is_korean
 
 # Comments, indentation and empty lines of assets, which pages omit.
 _OMITTED = re.compile(r'(?m)^ *(?:// .*|/[*][*] .* [*]/)?\n|^ +| // [^"`\n]*$')
+# Comments, spaces beside punctuation and empty lines of style sheets.
+_OMITTED_IN_CSS = re.compile(r"(?m)/[*].*?[*]/|^\s+|(?<=[:;,{]) | (?={)")
 
 
 @cache
@@ -50,6 +52,7 @@ def templates(package: str) -> Environment:
     }
     environment.filters |= {"clean": clean, "digest": _digest, "words": _words}
     environment.filters |= {"code": code_span, "markdown": escape_text}
+    environment.filters["css"] = lambda text: Markup(_OMITTED_IN_CSS.sub("", text))
     environment.tests["korean"] = is_korean
     environment.globals |= {
         "counted": counted,

@@ -44,7 +44,7 @@ TEXTS = {
     "pairs.jsonl": '{"source": "x"}\nno\n',
     "page.html": "<p>나는</p>\n",
     "latin.html": '<meta charset="iso-8859-1">',
-    "a.srt": "1\n",
+    "a.sub": "1\n",
     "a.csv": "a,b\n",
     "open.toml": "[data\n",
     "unknown.toml": f"{DATA}[trainning]\n",

@@ -11,7 +11,7 @@ import sacrebleu
 
 from regard.comparison import result
 from regard.comparison.breakdowns import breakdowns, interval
-from regard.comparison.result import Bucket
+from regard.comparison.result import Breakdown, Bucket
 from regard.comparison.test_data import TrainingWords
 
 VOCABULARY = [f"w{n}" for n in range(40)]
@@ -49,10 +49,11 @@ SOURCE_COUNTS = {word: n for n, word in enumerate(VOCABULARY) if n > 2}
 TRAINING = TrainingWords(Counter(SOURCE_COUNTS), Counter(TARGET_COUNTS))
 
 
-PARTS = {
-    part.key: part
-    for part in breakdowns(TEST, {"one": [ONE], "two": TWO}, {}, TRAINING)
-}
+@pytest.fixture(scope="module")
+def parts() -> dict[str, Breakdown]:
+    """Return the breakdowns of two systems by their keys."""
+    both = breakdowns(TEST, {"one": [ONE], "two": TWO}, {}, TRAINING)
+    return {part.key: part for part in both}
 
 
 def _rows(bucket: Bucket, texts: list[str]) -> list[int]:
@@ -61,9 +62,11 @@ def _rows(bucket: Bucket, texts: list[str]) -> list[int]:
     return [row for row, text in enumerate(texts) if len(text.split()) in lengths]
 
 
-def test_length_buckets_are_those_of_sacrebleu_on_their_sentences() -> None:
+def test_length_buckets_are_those_of_sacrebleu_on_their_sentences(
+    parts: dict[str, Breakdown],
+) -> None:
     """Several runs are scored as one corpus."""
-    systems = PARTS["length"].systems
+    systems = parts["length"].systems
     for runs, buckets in (([ONE], systems["one"]), (TWO, systems["two"])):
         assert sum(bucket.items for bucket in buckets) == len(SOURCES)
 
@@ -128,8 +131,8 @@ def test_the_lead_over_the_baseline_is_the_difference_on_the_same_resamples() ->
         assert equal.lead == (0.0, 0.0, 0.0)
 
 
-def test_word_f1_by_frequency_is_a_direct_count() -> None:
-    part = PARTS["frequency"]
+def test_word_f1_by_frequency_is_a_direct_count(parts: dict[str, Breakdown]) -> None:
+    part = parts["frequency"]
     assert part.score == "word F1"
 
     labels = [bucket.label for bucket in part.systems["one"]]
@@ -155,13 +158,13 @@ def test_word_f1_by_frequency_is_a_direct_count() -> None:
         assert bucket.value == pytest.approx(200 * both / (of_outputs + of_references))
 
 
-def test_seen_and_unseen_words_and_sentences() -> None:
+def test_seen_and_unseen_words_and_sentences(parts: dict[str, Breakdown]) -> None:
     words = " ".join(REFERENCES).split()
-    seen, unseen = PARTS["seen_words"].systems["one"]
+    seen, unseen = parts["seen_words"].systems["one"]
     assert unseen.items == words.count("w0")
     assert seen.items + unseen.items == len(words)
 
-    whole, with_unknown = PARTS["seen_sources"].systems["one"]
+    whole, with_unknown = parts["seen_sources"].systems["one"]
     unknown = {"w0", "w1", "w2"}
     assert whole.items == sum(unknown.isdisjoint(text.split()) for text in SOURCES)
     assert whole.items + with_unknown.items == len(SOURCES)

@@ -164,19 +164,24 @@ def test_right_translations_are_not_spoken_of() -> None:
     assert not alarms
 
 
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_each_planted_fault_is_spoken_of(dialect: str) -> None:
-    """In each string of a dialect each fault is planted that fits in."""
+def test_each_planted_fault_is_spoken_of(dialect: str, first: int) -> None:
+    """In each string of a dialect each fault is planted that fits in; half of the translations are
+    judged.
+    """
     draw = random.Random(20261129)
     own = [line for line in lines() if line["dialect"] == dialect]
     missed = []
     count = 0
-    for line, text in FAULTS.right_translations(own):
+    for number, (line, text) in enumerate(FAULTS.right_translations(own)):
         for plant in FAULTS.PLANTS:
             broken = plant(draw, text, line)
             if broken == text:
                 continue
             count += 1
+            if number // 2 % 2 != first:
+                continue
             kinds = ((plant.__name__, FAULTS.bare(span)) for span in line["spans"])
             is_harmless = not HARMLESS.isdisjoint(kinds)
             if not is_harmless and not judge(line["text"], broken, dialect):

@@ -160,7 +160,13 @@ def test_each_kind_is_found_and_good_pairs_are_not_blamed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "offset"), [(700, 1), (1201, -2), (1700, 5), (150, -3)]
+    ("first", "offset"),
+    [
+        pytest.param(700, 1, marks=pytest.mark.slow),
+        pytest.param(1201, -2, marks=pytest.mark.slow),
+        (1700, 5),
+        (150, -3),
+    ],
 )
 def test_the_line_from_which_sides_are_shifted_is_named(
     first: int, offset: int

@@ -11,8 +11,8 @@ import pytest
 from helpers.text_table import items, lines
 
 from regard.common.errors import DataError
-from regard.data.file_formats import input_kind
 from regard.data.text import read_lines
+from regard.data.text_kinds import input_kind
 
 HTML = "<!DOCTYPE html>\n<html><body>"
 XML = '<?xml version="1.0"?>\n<!-- c > d -->\n<a>'

@@ -18,6 +18,8 @@ CHROMIUM = next(filter(None, PROGRAMS), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic"]
 """What playwright does not give by itself: it starts Chromium without a window and without all
 that asks the network."""
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+"""Rules of axe whose results depend on colours, of those that it uses by itself."""
 INSTALLED = Path(__file__).parents[1] / "serving" / "node_modules"
 NODE_MODULES = Path(os.environ.get("NODE_MODULES", INSTALLED))
 
@@ -155,8 +157,31 @@ def assert_accessible_and_narrow(
     page.evaluate(axe)
     for width in widths:
         page.set_viewport_size({"width": width, "height": 800})
-        violations = page.evaluate(
-            "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
-        )
+        violations = _violations(page)
         assert not violations, f"at {width}: {violations}"
         assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def assert_readable_in_the_dark(page: Any, widths: Sequence[int] = (1280, 400)) -> None:
+    """Check a page that `assert_accessible_and_narrow` has checked by the rules of axe for colours,
+    in dark ones.
+    """
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 800})
+        violations = _violations(page, COLOUR_RULES)
+        assert not violations, f"at {width}, in the dark: {violations}"
+
+
+def _violations(page: Any, rules: Sequence[str] = ()) -> list[Any]:
+    """Return the rules of axe that a page breaks, of all or of the given ones, with places."""
+    options: dict[str, object] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": [*rules]}
+    violations: list[Any] = page.evaluate(
+        """options => axe.run(document, options)
+        .then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))""",
+        options,
+    )
+    return violations

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -135,6 +136,7 @@ def _parameters(
     return broad_beyond_cover(chosen, [_features(one) for one in chosen], ids)
 
 
+@cache
 def fitted(encoder: Settings, decoder: Settings) -> tuple[Settings, Settings]:
     """Give a decoder that compares its states with the source as they are the size of the
     source.

@@ -22,7 +22,7 @@ LAYERS = {
         common
         attention | contracts | layers | data
         models | visualisation | text | requests
-        search
+        search | documents
         model_folder
         runtime | training
         pipeline

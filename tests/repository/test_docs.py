@@ -40,15 +40,20 @@ def test_the_page_of_markup_translates_its_document(
     """A block that is no doctest, since it needs a model, after the doctest before it."""
     folder(tmp_path / "runs" / "first", end=2.0)
     monkeypatch.chdir(tmp_path)
-    first, second = fenced(DOCS / "markup.md", "python")[:2]
+    first, second, third = fenced(DOCS / "markup.md", "python")[:3]
+    Path("page.html").write_text("<p>나는 <b>집에</b> 간다</p>", encoding="utf-8")
     names: dict[str, object] = {}
     for example in doctest.DocTestParser().get_examples(first):
         exec(example.source, names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)  # the model is untrained
         exec(compile(second, "markup.md", "exec"), names)
+        exec(compile(third, "markup.md", "exec"), names)
 
     assert names["translations"]
+    page = names["translated"]
+    assert isinstance(page, bytes)
+    assert page.count(b"<b>") == 1
 
 
 def test_the_doctests_of_the_soft_dictionary_pass() -> None:

@@ -380,6 +380,10 @@ def _check_the_translator(page: Any) -> None:
 
     asks = re.compile("한국어 문장을|Type a Korean sentence")
     warns = re.compile("not learnt|배우지 않은")
+    page.fill("#try-input", "나는 친구와 집에 간다")
+    page.locator("[data-part=message]", has_text=": 친구와").wait_for()
+    assert page.locator("[data-part=source] .unread").all_text_contents() == ["친구와"]
+
     # The model is sure of the two translations of which the page warns.
     for text, message in (("", asks), ("너를 사랑해", warns), ("asdf", warns)):
         page.fill("#try-input", text)

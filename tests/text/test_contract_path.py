@@ -153,12 +153,13 @@ def with_code(text: str, draw: random.Random) -> str:
     return f"{text} {draw.choice(codes)}"
 
 
+@pytest.mark.parametrize("first", [0, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("has_links", [True, False])
 @pytest.mark.parametrize(
     "change", [reversed_words, dropped_words, doubled_words, with_code]
 )
 def test_no_string_breaks_without_a_mark(
-    change: Callable[[str, random.Random], str], has_links: bool
+    change: Callable[[str, random.Random], str], has_links: bool, first: int
 ) -> None:
     draw = random.Random(1)
 
@@ -175,7 +176,7 @@ def test_no_string_breaks_without_a_mark(
 
     reader = CaseReader(("", ""), lambda text: [*map(ord, text)])
     rules = PathRules(reader, COPY_CHARACTERS)
-    strings = string_lines()[::3]
+    strings = string_lines()[first::6]
     texts = [string["text"] for string in strings]
     results = run_path(lines_path(texts, rules, [True] * len(texts)), decode)
     for string, result in zip(strings, results, strict=True):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ChunkTranslator,
         unknown_script,
     )
+    from regard.pipeline.bulk.document_lines import DocumentLines
     from regard.pipeline.bulk.line_parser import LineParser
     from regard.pipeline.bulk.lines import Chunk, Lines, chunks, remaining
     from regard.pipeline.bulk.output_format import OutputFormat
@@ -30,6 +31,7 @@ __all__ = [
     "Chunk",
     "ChunkResult",
     "ChunkTranslator",
+    "DocumentLines",
     "LineParser",
     "Lines",
     "OutputFormat",
@@ -43,6 +45,7 @@ __all__ = [
 
 _MODULES = {
     "chunk_translator": ("ChunkResult", "ChunkTranslator", "unknown_script"),
+    "document_lines": ("DocumentLines",),
     "line_parser": ("LineParser",),
     "lines": ("Chunk", "Lines", "chunks", "remaining"),
     "resumable_output": ("OutputMark", "ResumableOutput", "StreamedOutput"),

@@ -14,11 +14,11 @@ from regard.pipeline.bulk.lines import Chunk, Numbering
 from regard.pipeline.bulk.output_format import OutputFormat
 
 if TYPE_CHECKING:
+    from regard.documents import Document
     from regard.pipeline import Translation, Translator
-    from regard.text.markup.document import MarkupDocument
 
 
-UNLEARNT = "the model has not learnt such sentences, so what follows is probably wrong"
+UNLEARNT = "the translation that follows is doubtful, and probably wrong"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ChunkTranslator:
     """Translator of chunks of the file `name`, with the options of `Translator.translate`.
 
     If `typed`, a person types the lines, and is warned of each line unlike the training data. The
-    lines of the only chunk may be the sentences of a `document`. Translations of a quality below
+    lines may be those of a `document`, whose texts may have limits. Translations of a quality below
     `least` are refused.
     """
 
@@ -58,20 +58,18 @@ class ChunkTranslator:
     parser: LineParser = PLAIN_TEXT
     typed: bool = False
     numbering: Numbering = field(default_factory=Numbering)
-    document: MarkupDocument | None = None
+    document: Document | None = None
     least: float | None = None
 
     def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
         texts, constraints = self.parser(chunk)
         try:
-            if self.document is None or not self.document.lines:
+            if self.document is None:
                 call = translator.begin(texts, constraints=constraints, **self.options)
+                translations = call.run()
             else:
-                call = translator.begin_document(
-                    self.document, self.parser.constraints, **self.options
-                )
-            translations = call.run()
+                translations = self._of_document(translator, self.document, chunk)
         except LineError as problem:
             raise problem.in_file(self.name, chunk.start) from None
 
@@ -103,6 +101,31 @@ class ChunkTranslator:
         return ChunkResult(
             text, tuple(notes), known, unknown, doubtful, broken, qualities
         )
+
+    def _of_document(
+        self, translator: Translator, document: Document, chunk: Chunk
+    ) -> list[Translation]:
+        """Translate lines of a document, those that are too long for their texts once more."""
+        options = {**self.options}
+        own_limit = options.pop("max_characters", None)
+        constraints = self.parser.constraints
+        bounds = slice(chunk.start - 1, chunk.end)
+        translations = translator.begin_document(
+            document, constraints, bounds=bounds, **options
+        ).run()
+        for index, result in enumerate(translations):
+            text = document.text_of_line(chunk.start - 1 + index)
+            limit = min(filter(None, (own_limit, text.max_characters)), default=None)
+            if limit is None or len(result.text) <= limit:
+                continue
+            options["dialect"] = text.dialect
+            (translations[index],) = translator.begin(
+                chunk.lines[index],
+                constraints=constraints,
+                max_characters=limit,
+                **options,
+            ).run()
+        return translations
 
     def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
         """Return a translation, or its line, marked, if its quality is below `least`."""
@@ -138,21 +161,18 @@ def unknown_script(
     is_unknown = translator.doubts.is_of_unknown_script
     numbering = numbering or Numbering()
     unknown = [
-        f"{numbering.number(number)}"
+        number
         for number, line in enumerate(lines, start)
         if any(map(str.isalpha, line)) and is_unknown(line)
     ]
     if not unknown:
         return 0, None
 
-    numbers = ", ".join(unknown[:5])
-    if len(unknown) > 5:
-        numbers += f" and {len(unknown) - 5} more"
-    are_several = len(unknown) > 1
+    verb = "mean" if len(unknown) > 1 else "means"
     warning = (
-        f"{name}, {numbering.unit}{'s' if are_several else ''} {numbers}: most characters were "
-        f"never seen in training, so the translation{'s mean' if are_several else ' means'} "
-        "nothing; check that this is the language of the model"
+        f"{name}, {numbering.names(unknown)}: most characters were never seen in training, so the "
+        f"translation{'s' if len(unknown) > 1 else ''} {verb} nothing; check that this is the "
+        "language of the model"
     )
     return len(unknown), warning
 
@@ -163,9 +183,9 @@ def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
         return ()
     verb = "is" if doubtful == 1 else "are"
     return (
-        f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: the model is less sure "
-        "of them than of 97 % of its validation lines, or has not learnt such sentences; JSON "
-        "lines (`format=jsonl`) mark them",
+        f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
+        "of sentences that the model has not learnt; JSON lines (`format=jsonl`) mark them, and "
+        "`report=True` names the least sure",
     )
 
 

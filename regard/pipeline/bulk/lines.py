@@ -20,8 +20,17 @@ from regard.common.errors import DataError
 from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
+    from regard.documents import Document
     from regard.pipeline.bulk.resumable_output import ResumableOutput, StreamedOutput
-    from regard.text.markup.document import MarkupDocument
+
+
+NAMED = 5
+"""Maximum number of lines that a warning names."""
+
+
+def rest(lines: Sequence[int]) -> str:
+    """Say how many of several lines are not named."""
+    return f" and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
 
 
 @dataclass
@@ -46,9 +55,18 @@ class Numbering:
         index = bisect_right(self.offsets, line, key=itemgetter(0))
         return line + self.offsets[index - 1][1]
 
+    def label(self, line: int) -> str:
+        """Return the shortest name of a line among others, its number."""
+        return str(self.number(line))
+
     def name(self, line: int) -> str:
         """Return the name of a line, such as "row 4"."""
         return f"{self.unit} {self.number(line)}"
+
+    def names(self, lines: Sequence[int]) -> str:
+        """Return the names of the first of several lines, such as "rows 4, 7 and 3 more"."""
+        numbers = ", ".join(f"{self.number(line)}" for line in lines[:NAMED])
+        return f"{self.unit}{'s' if len(lines) > 1 else ''} {numbers}{rest(lines)}"
 
 
 @dataclass(frozen=True)
@@ -124,10 +142,10 @@ class Lines:
     """The lines of a text file, or of standard input if its name is -; never all in memory at once.
 
     A line has at most `max_line` characters, and is yielded as soon as it is complete. `document`:
-    the page whose sentences the lines are.
+    the one whose lines these are.
     """
 
-    document: MarkupDocument | None = None
+    document: Document | None = None
 
     def __init__(
         self, file: str, max_line: int = READ_LINE, keep_ends: bool = False

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -27,6 +27,10 @@ from regard.common.errors import DataError, UsageError
 from regard.common.reading import file_bytes, parse_json
 
 _BLOCK = 1 << 20  # bytes
+
+
+Render = Callable[[Iterable[str]], bytes]
+"""Makes a document from the lines of its results."""
 
 
 @dataclass(frozen=True)
@@ -68,20 +72,32 @@ class OutputMark:
 
 
 class StreamedOutput:
-    """Output that writes results to a stream at once, and cannot be resumed."""
+    """Output that writes results to a stream at once, and cannot be resumed.
 
-    def __init__(self, file: TextIO) -> None:
+    `render`: makes a document from all results, which is written at the end.
+    """
+
+    def __init__(self, file: TextIO, render: Render | None = None) -> None:
         self._file = file
+        self._render = render
+        self._lines = list[str]()
         self.mark = OutputMark()
 
     def add(self, text: str, mark: OutputMark) -> None:
-        """Write the results of one more chunk."""
-        self._file.write(text)
-        self._file.flush()
+        """Write the results of one more chunk, or keep those of a document."""
+        if self._render is None:
+            self._file.write(text)
+            self._file.flush()
+        else:
+            self._lines += text.splitlines(keepends=True)
         self.mark = mark
 
     def finish(self) -> None:
-        """Do nothing: everything is written already."""
+        """Write the document, if it is one."""
+        if self._render is not None:
+            self._file.flush()
+            self._file.buffer.write(self._render(self._lines))
+            self._file.buffer.flush()
 
     def discard(self) -> None:
         """Do nothing: a stream cannot be taken back."""
@@ -94,14 +110,19 @@ class ResumableOutput:
     """Output that writes results to `OUTPUT.part`; `OUTPUT` itself appears when everything is done.
 
     `conditions` are tables of everything that the result depends on besides the lines; work that
-    began under other conditions is not resumed. Use the output in a `with` block: if it is left
+    began under other conditions is not resumed. `render`: makes a document from all results, which
+    is the output. Use the output in a `with` block: if it is left
     before `finish`, the part file is kept if it holds at least one chunk.
     """
 
     def __init__(
-        self, output: Path, conditions: Mapping[str, Mapping[str, Any]]
+        self,
+        output: Path,
+        conditions: Mapping[str, Mapping[str, Any]],
+        render: Render | None = None,
     ) -> None:
         self.output = output
+        self._render = render
         self.conditions = json.loads(json.dumps(conditions))
         self.path = output.with_name(output.name + ".part")
         self.journal = output.with_name(output.name + ".part.json")
@@ -200,14 +221,29 @@ class ResumableOutput:
         self._read(self._previous)
 
     def finish(self) -> None:
-        """Rename the part file, which is complete, to the output."""
+        """Rename the part file, which is complete, to the output, or write the document."""
         assert self._file is not None, "open the part file before finishing it"
         os.fsync(self._file.fileno())
+        if self._render is not None:
+            self._write_document(self._render)
+            self.discard()
+            self._close()
+            return
         self._close()
         os.replace(self.path, self.output)
         with contextlib.suppress(OSError):  # Windows cannot sync folders
             sync(self.output.parent)
         self.journal.unlink(missing_ok=True)
+
+    def _write_document(self, render: Render) -> None:
+        """Write the document that is made from the lines of the part file."""
+        is_packed = self.output.name.endswith(".gz")
+        unpack = gzip.open if is_packed else open
+        # Of JSON only a line feed ends a line.
+        with unpack(self.path, "rt", encoding="utf-8", newline="\n") as part:
+            data = render(part)
+        with atomic_file(self.output, durable=True) as temporary:
+            temporary.write_bytes(gzip.compress(data, mtime=0) if is_packed else data)
 
     def discard(self) -> None:
         """Remove the part file and its journal."""

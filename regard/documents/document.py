@@ -1,0 +1,282 @@
+"""A document: the texts to translate, and the document with translations in their place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import NamedTuple
+
+from regard.common.counting import counted
+from regard.data.languages import Languages
+from regard.data.sentences import check_count
+from regard.documents.encoding import EncodedText
+from regard.text.markup.document import MarkupDocument
+from regard.text.markup.elements import MarkupOptions
+from regard.text.text_format import (
+    Layout,
+    TranslatedText,
+    joined_text,
+    markup_layout,
+    plain_layout,
+)
+from regard.text.text_path import ALL, AUTO, LinePath, PathRules
+from regard.text.translation import Translation
+
+
+@dataclass(frozen=True)
+class DocumentOptions:
+    """Options for reading a document.
+
+    `languages`: those of the model. `sentences`: the sentences of marked-up text are its lines.
+    `mark_spans`: placeholders and the like are not in the lines of marked-up text.
+    `retranslate`: texts that have a translation are translated again. `attributes`: attributes
+    that people read, such as `alt` and `title`, are translated, too. `column`: that of a table.
+    """
+
+    languages: Languages = field(default_factory=Languages)
+    sentences: bool = True
+    mark_spans: bool = False
+    retranslate: bool = False
+    attributes: bool = False
+    column: str = ""
+
+    @property
+    def markup(self) -> MarkupOptions:
+        """The options of marked-up text."""
+        return MarkupOptions(sentences=self.sentences, mark_spans=self.mark_spans)
+
+
+@dataclass(frozen=True)
+class DocumentText:
+    """A text of a document, as a reader sees it: without the escapes of the format.
+
+    `name`: where it stands, such as "line 12". `dialect`: that of its code; `auto`: what it speaks
+    for. `max_characters`: a limit that the document sets. `comment`: what the document says about
+    it. `markup`: the text with its marks, if it has any that its words keep, such as tags.
+    """
+
+    text: str
+    name: str
+    dialect: str = AUTO
+    max_characters: int | None = None
+    comment: str = ""
+    markup: MarkupDocument | None = None
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The lines of the text to translate."""
+        if self.markup is not None:
+            return markup_layout(self.markup)
+        return _message_layout(self.text, self.dialect) or plain_layout(self.text)
+
+    @cached_property
+    def own_dialect(self) -> str:
+        """The dialect, that of all lines together if the text has marks."""
+        if self.markup is None or self.dialect != AUTO:
+            return self.dialect
+        # Imported late, since plain texts need no markup.
+        from regard.text.sentence_path import dialect_of_sentences
+
+        return dialect_of_sentences(self.markup)
+
+
+class Document(ABC):
+    """A document of a format.
+
+    `texts` are in the order of the document. `notes` say what stays as it is, and why.
+    `media_type` is that of the file.
+    """
+
+    media_type = "text/plain"
+
+    def __init__(
+        self, texts: Iterable[DocumentText], notes: Iterable[str] = ()
+    ) -> None:
+        self.texts = tuple(texts)
+        self.notes = tuple(notes)
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of all texts."""
+        return tuple(line for text in self.texts for line in text.layout.lines)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of lines up to the end of each text."""
+        return [*accumulate(len(text.layout.lines) for text in self.texts)]
+
+    def text_of_line(self, index: int) -> DocumentText:
+        """Return the text that a line, counted from 0, is a part of."""
+        return self.texts[bisect_right(self._ends, index)]
+
+    def paths(self, rules: PathRules, bounds: slice = ALL) -> list[LinePath]:
+        """Return the paths of the lines within some bounds; the dialect of `rules`, unless it is
+        `auto`, is that of all texts.
+        """
+        start, stop, _ = bounds.indices(len(self.lines))
+        paths = list[LinePath]()
+        index = bisect_right(self._ends, start)
+        while start < stop:
+            text = self.texts[index]
+            begin = self._ends[index] - len(text.layout.lines)
+            own = replace(rules, dialect=text.own_dialect)
+            paths += text.layout.paths(
+                own if rules.dialect == AUTO else rules,
+                slice(start - begin, stop - begin),
+            )
+            start = self._ends[index]
+            index += 1
+        return paths
+
+    def render(self, translations: Sequence[Translation]) -> bytes:
+        """Return the document with the lines replaced by their translations.
+
+        Raises UsageError unless each line has one.
+        """
+        check_count(translations, self.lines)
+        rest = iter(translations)
+        return self.write(
+            [
+                joined_text(text.layout, tuple(islice(rest, len(text.layout.lines))))
+                for text in self.texts
+            ]
+        )
+
+    @abstractmethod
+    def write(self, translations: Sequence[TranslatedText]) -> bytes:
+        """Return the document with its texts replaced by their translations, in order."""
+
+
+class Edit(NamedTuple):
+    """A replacement of what stands between two offsets of a source."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Slot(NamedTuple):
+    """A text of a document, and the edits by which its translation is written."""
+
+    text: DocumentText
+    edits: Callable[[TranslatedText], Iterable[Edit]]
+
+
+class EditedText(Document):
+    """A document that is one text file, of which only the slots change.
+
+    `constant_edits` are made whatever the translations are, such as to name the language.
+    """
+
+    def __init__(
+        self,
+        source: EncodedText,
+        slots: Sequence[Slot],
+        notes: Iterable[str] = (),
+        constant_edits: Iterable[Edit] = (),
+    ) -> None:
+        super().__init__([slot.text for slot in slots], notes)
+        self._source = source
+        self._slots = slots
+        self._constant_edits = tuple(constant_edits)
+
+    def write(self, translations: Sequence[TranslatedText]) -> bytes:
+        """Return the file with the edits of all slots."""
+        edits = [*self._constant_edits]
+        for slot, translation in zip(self._slots, translations, strict=True):
+            edits += slot.edits(translation)
+        return self._source.encode(apply_edits(self._source.text, edits))
+
+
+def _message_layout(text: str, dialect: str) -> Layout | None:
+    """Divide a text of several lines whose messages with branches are in one of these; return None
+    if it has none.
+    """
+    if "\n" not in text or "{" not in text:
+        return None
+    # Imported late, since few texts are messages.
+    from regard.contracts.dialects import get_dialect
+    from regard.contracts.messages import syntax
+    from regard.text.contracts import dialect_of
+
+    rules = get_dialect(dialect_of(text, dialect))
+    branches = [part for part in syntax(text, rules) if part.divides]
+    if not branches:
+        return None
+    first = text.rfind("\n", 0, branches[0].start) + 1
+    rest = text[branches[-1].end :].partition("\n")[0]
+    line = text[first : branches[-1].end + len(rest)].strip()
+    start = text.index(line, first)
+    before = plain_layout(text[:start])
+    after = plain_layout(text[start + len(line) :])
+    number = len(before.lines)
+
+    def put(lines: Sequence[Translation]) -> str:
+        parts = [before.put(lines[:number]), lines[number].text]
+        return "".join([*parts, after.put(lines[number + 1 :])])
+
+    return Layout((*before.lines, line, *after.lines), put)
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with edits, which do not overlap; those at one offset keep their order."""
+    parts = list[str]()
+    end = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        assert edit.start >= end, "edits do not overlap"
+        parts += [text[end : edit.start], edit.text]
+        end = edit.end
+    return "".join([*parts, text[end:]])
+
+
+def replaced(
+    start: int, end: int, escape: Callable[[str], str] = str
+) -> Callable[[TranslatedText], Iterator[Edit]]:
+    """Return a function that replaces what stands between two offsets by an escaped
+    translation.
+    """
+
+    def edits(translation: TranslatedText) -> Iterator[Edit]:
+        yield Edit(start, end, escape(translation.text))
+
+    return edits
+
+
+def is_blank(translation: TranslatedText) -> bool:
+    """Return whether nothing came of a text, so that its document keeps what it has."""
+    return bool(translation.lines) and not any(
+        line.text.strip() for line in translation.lines
+    )
+
+
+def verdict(translation: TranslatedText) -> str:
+    """Return what is known of the quality of a translation, as documents note it; empty if nothing
+    is.
+    """
+    if translation.broken:
+        return "broken: code or numbers are altered, or it is too long"
+    if translation.quality is None:
+        return ""
+    return f"quality {translation.quality:.2f}"
+
+
+def kept_note(count: int, options: DocumentOptions) -> list[str]:
+    """Say that so many texts are translated already, unless they are translated again."""
+    if options.retranslate or not count:
+        return []
+    texts = counted(count, "text has a translation", "texts have a translation")
+    return [f"{texts}, which stays; `retranslate=True` translates all anew"]
+
+
+def locked_note(count: int, mark: str) -> list[str]:
+    """Say that so many texts are not to be translated, by a mark of their document."""
+    texts = counted(
+        count,
+        f"text stays as written: it has {mark}",
+        f"texts stay as written: they have {mark}",
+    )
+    return [texts] if count else []

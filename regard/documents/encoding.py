@@ -1,0 +1,68 @@
+"""Text files of documents: decoded, and encoded as they were, with their byte-order mark."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+from regard.common.errors import DataError
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+"""Encodings by byte-order marks; that of UTF-32 begins like that of UTF-16."""
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A decoded file: its text, encoding and byte-order mark. Line ends are as they were."""
+
+    text: str
+    encoding: str = "utf-8"
+    mark: bytes = b""
+
+    def encode(self, text: str) -> bytes:
+        """Encode a text as the file was.
+
+        Raises DataError for characters that its encoding lacks.
+        """
+        try:
+            return self.mark + text.encode(self.encoding)
+        except UnicodeEncodeError as problem:
+            character = text[problem.start]
+            raise DataError(
+                f"the file is {self.encoding}, which has no {character!r}, and its translation "
+                "needs it; save the file as UTF-8, and let it say so"
+            ) from None
+
+
+def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:
+    """Decode a file by its byte-order mark, or else as it is declared.
+
+    Raises DataError, with the line, for bytes that the encoding does not have, and for an encoding
+    that is not known.
+    """
+    marks = (mark for mark in _MARKS if data.startswith(mark))
+    mark = next(marks, b"")
+    encoding = _MARKS.get(mark, declared)
+    try:
+        codecs.lookup(encoding)
+        decoded = EncodedText(data[len(mark) :].decode(encoding), encoding, mark)
+        if decoded.encode(decoded.text) == data:
+            return decoded
+        raise LookupError
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, len(mark) + problem.start) + 1
+        raise DataError(
+            f"{name}: line {line} is not {encoding.upper()} (byte "
+            f"{problem.object[problem.start]:#04x}); save the file as UTF-8"
+        ) from None
+    except (LookupError, UnicodeError):
+        raise DataError(
+            f"{name}: says that it is {encoding!r}, which is no known encoding, or none that can "
+            "be written as it was; save it as UTF-8"
+        ) from None

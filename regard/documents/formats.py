@@ -1,0 +1,114 @@
+"""The formats of documents: how they are recognised, and what reads them."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from regard.common.errors import DataError, UsageError
+from regard.common.lazy import needs_extra
+from regard.data.text_kinds import HEAD_BYTES, kind_of
+from regard.documents.document import Document, DocumentOptions
+
+MAX_BYTES = 1 << 27  # of a document, unpacked
+LIBRARIES = ("yaml", "fluent")
+"""Packages of the extra `documents`, by their import names."""
+Read = Callable[[bytes, str, DocumentOptions], Document]
+"""Reads the bytes of a file of some name. Raises DataError for what cannot be read."""
+
+
+@dataclass(frozen=True)
+class DocumentFormat:
+    """A format, recognised as `regard.data.text_kinds.KINDS` has it.
+
+    `is_binary`: it is no text to show in a terminal.
+    """
+
+    read: Read
+    is_binary: bool = False
+
+
+def _late(module: str, function: str, **more: object) -> Read:
+    """Return a reader with more options, whose module is imported when it reads."""
+
+    def read(data: bytes, name: str, options: DocumentOptions) -> Document:
+        with needs_extra("documents", name, LIBRARIES):
+            reader = getattr(import_module(f"regard.documents.{module}"), function)
+        document: Document = reader(data, name, options, **more)
+        return document
+
+    return read
+
+
+FORMATS: dict[str, DocumentFormat] = {
+    "html": DocumentFormat(_late("markup", "Page", kind="html")),
+    "xml": DocumentFormat(_late("markup", "Page", kind="xml")),
+    "table": DocumentFormat(_late("table_file", "read_table")),
+    "srt": DocumentFormat(_late("subtitles", "read_subtitles")),
+    "vtt": DocumentFormat(_late("subtitles", "read_subtitles", is_vtt=True)),
+    "po": DocumentFormat(_late("po", "read_po")),
+    "xliff": DocumentFormat(_late("xliff", "read_xliff")),
+    "android": DocumentFormat(_late("string_files", "read_android")),
+    "resx": DocumentFormat(_late("string_files", "read_resx")),
+    "ts": DocumentFormat(_late("string_files", "read_ts")),
+    "json": DocumentFormat(_late("json_file", "read_json")),
+    "properties": DocumentFormat(_late("properties_file", "read_properties")),
+    "strings": DocumentFormat(_late("apple_strings", "read_strings")),
+    "yaml": DocumentFormat(_late("yaml_file", "read_yaml")),
+    "fluent": DocumentFormat(_late("fluent_file", "read_fluent")),
+    "docx": DocumentFormat(_late("word", "read_word"), is_binary=True),
+    "odt": DocumentFormat(_late("opendocument", "read_odt"), is_binary=True),
+}
+"""Formats by the names of kinds of files."""
+
+
+def read_document(
+    data: bytes,
+    name: str,
+    kind: str | None = None,
+    options: DocumentOptions | None = None,
+) -> Document:
+    """Read the bytes of a file. Raises UsageError for a file of no known format, and DataError for
+    one that cannot be read.
+    """
+    kind = kind or kind_of(Path(name).name, data[:HEAD_BYTES])
+    if kind not in FORMATS:
+        raise UsageError(
+            f"{name}: no document of a known format, but {kind}; known are {', '.join(FORMATS)}"
+        )
+    return FORMATS[kind].read(data, name, options or DocumentOptions())
+
+
+def open(
+    path: str | Path, kind: str | None = None, options: DocumentOptions | None = None
+) -> Document:
+    """Read a file, whose format is recognised by its name and content unless it is given.
+
+    Raises UsageError for a file of no known format, and DataError for one that cannot be read.
+    """
+    return read_document(read_bytes(path), str(path), kind, options)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file, unpacked if its name ends in .gz. Raises DataError for one that is too large."""
+    try:
+        with (
+            gzip.open(path)
+            if str(path).endswith(".gz")
+            else Path(path).open("rb") as file
+        ):
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise DataError(f"{path}: cannot be read ({reason})") from None
+    if not data:
+        raise DataError(f"{path}: the file is empty")
+    if len(data) > MAX_BYTES:
+        raise DataError(
+            f"{path}: has more than {MAX_BYTES >> 20} MB, and a document is in memory; divide it"
+        )
+    return data

@@ -1,0 +1,214 @@
+"""Subtitles: SRT and WebVTT. Numbers, times, settings, notes and styles stay.
+
+A sentence that runs over several cues is one text; its translation is divided among them in
+proportion to their lengths, at the ends of words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from regard.common.counting import counted
+from regard.data.sentences import has_letters, has_spaces
+from regard.documents.document import (
+    Document,
+    DocumentOptions,
+    DocumentText,
+    Edit,
+    EditedText,
+    Slot,
+)
+from regard.documents.encoding import decode_file
+from regard.text.markup.document import parse_markup
+from regard.text.text_format import TranslatedText
+
+WIDTH = 42
+"""Columns of a line, as broadcasters have it; a Korean or Chinese character takes two."""
+_MOST_CUES = 6
+"""Maximum number of cues that one sentence runs over."""
+_TIME = r"(?:\d+:)?\d\d?:\d\d[.,]\d+"
+_TIMING = re.compile(rf"[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}")
+_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
+_SPEAKER = re.compile(rf"\s*(?:{_TAG})*\s*(?:[-‐–—]|>>|&gt;&gt;)")
+"""Beginning of a line that another person says."""
+_LEAD = re.compile(rf"(?:{_TAG}|&gt;&gt;|>>|[-‐–—♪♫#\s])*")
+_TRAIL = re.compile(rf"(?:{_TAG}|[♪♫#\s])*\Z")
+_SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
+"""A sound, such as [music], that is a text by itself."""
+_WORD = re.compile(rf"(?:{_TAG}|\S)+")
+_ENDS = tuple('.!?…。！？:;"”»')
+_CONTINUES = tuple(",，、")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Words of one person in a cue: their bounds in the file, and their text on one line."""
+
+    start: int
+    end: int
+    text: str
+    cue: str
+    lines: int
+    is_marked: bool
+
+
+def read_subtitles(
+    data: bytes, name: str, options: DocumentOptions, is_vtt: bool = False
+) -> Document:
+    """Read SRT or WebVTT. Raises DataError for a wrong encoding."""
+    source = decode_file(data, name)
+    newline = "\r\n" if "\r\n" in source.text else "\n"
+    pieces = [*_pieces(source.text, is_vtt)]
+    spoken = [piece for piece in pieces if not _SOUND.fullmatch(piece.text)]
+    slots = [_slot(group, newline, is_vtt, options) for group in _sentences(spoken)]
+    sounds = len(pieces) - len(spoken)
+    stay = counted(sounds, "sound such as [music] stays", "sounds such as [music] stay")
+    notes = [f"{stay} as written"] if sounds else []
+    return EditedText(source, slots, notes)
+
+
+def _pieces(text: str, is_vtt: bool) -> Iterator[_Piece]:
+    """Yield what is said in each cue."""
+    cue = ""
+    number = 0
+    begun: list[tuple[int, int]] = []
+    for match in re.finditer(r"[^\r\n]*(?:\r\n|\n|\r|\Z)", text):
+        start = match.start()
+        line = match[0].rstrip("\r\n")
+        timing = _TIMING.match(line)
+        if timing or not line.strip():
+            yield from _pieces_of_cue(text, begun, cue, is_vtt)
+            begun = []
+            cue = ""
+        if timing:
+            number += 1
+            cue = f"cue {number} ({timing[1]})"
+        elif line.strip() and cue:
+            begun.append((start, start + len(line)))
+
+
+def _pieces_of_cue(
+    text: str, lines: Sequence[tuple[int, int]], cue: str, is_vtt: bool
+) -> Iterator[_Piece]:
+    """Yield what each person says in a cue, without dashes and tags around it."""
+    starts = [
+        index
+        for index, (start, end) in enumerate(lines)
+        if index == 0 or _SPEAKER.match(text[start:end])
+    ]
+    for first, last in pairwise([*starts, len(lines)]):
+        start, end = lines[first][0], lines[last - 1][1]
+        raw = text[start:end]
+        lead = _LEAD.match(raw)
+        raw = raw[lead.end() :] if lead else raw
+        trail = _TRAIL.search(raw)
+        raw = raw[: trail.start()] if trail else raw
+        if has_letters(raw):
+            start = start + (lead.end() if lead else 0)
+            is_marked = bool(re.search(_TAG, raw) or (is_vtt and "&" in raw))
+            plain = " ".join(raw.split())
+            yield _Piece(start, start + len(raw), plain, cue, last - first, is_marked)
+
+
+def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Group the pieces that one sentence runs over: one that has not ended before a small letter,
+    and one that ends in a comma.
+    """
+    group: list[_Piece] = []
+    for piece in pieces:
+        before = group[-1] if group else None
+        continues = (
+            before is not None
+            and not (before.is_marked or piece.is_marked)
+            and before.cue != piece.cue
+            and len(group) < _MOST_CUES
+            and not before.text.endswith(_ENDS)
+            and (piece.text[0].islower() or before.text.endswith(_CONTINUES))
+        )
+        if group and not continues:
+            yield group
+            group = []
+        group.append(piece)
+    if group:
+        yield group
+
+
+def _slot(
+    pieces: Sequence[_Piece],
+    newline: str,
+    is_vtt: bool,
+    options: DocumentOptions,
+) -> Slot:
+    """Return the text of one sentence or cue, and how its translation is written."""
+    first = pieces[0]
+    markup = None
+    joined = _join([piece.text for piece in pieces])
+    if first.is_marked:
+        markup = parse_markup(joined, "html", options.markup)
+
+    def edits(translation: TranslatedText) -> Iterator[Edit]:
+        if translation.text == joined:
+            return
+        shares = [_width(piece.text) for piece in pieces]
+        for piece, part in zip(pieces, divide(translation.text, shares), strict=True):
+            escaped = part.translate(_ESCAPES) if is_vtt and markup is None else part
+            lines = wrap(escaped, max(2, piece.lines))
+            yield Edit(piece.start, piece.end, newline.join(lines))
+
+    return Slot(DocumentText(joined, first.cue, markup=markup), edits)
+
+
+def _join(texts: Sequence[str]) -> str:
+    joined = texts[0]
+    for text in texts[1:]:
+        joined += (" " if has_spaces(joined[-1], text[0]) else "") + text
+    return joined
+
+
+def _width(text: str) -> int:
+    """Return the columns that a text takes."""
+    return sum(
+        1 + (unicodedata.east_asian_width(character) in "WF") for character in text
+    )
+
+
+def divide(text: str, shares: Sequence[int]) -> list[str]:
+    """Divide a text at the ends of words in proportion to shares, no part empty if there are words
+    enough; a text without spaces is divided between characters.
+    """
+    if len(shares) == 1:
+        return [text]
+    words = _WORD.findall(text)
+    glue = " "
+    if len(words) < len(shares):
+        words = [*text.replace(" ", "\u00a0")]
+        glue = ""
+    if not words:
+        return ["…"] * len(shares)
+    ends = [*accumulate(_width(word) + len(glue) for word in words)]
+    total = sum(shares)
+    parts = list[str]()
+    start = 0
+    for number, share in enumerate(accumulate(shares), 1):
+        wanted = share * ends[-1] / total
+        stop = min(
+            range(start + 1, max(start + 2, len(words) - len(shares) + number + 1)),
+            key=lambda stop: abs(ends[min(stop, len(words)) - 1] - wanted),
+        )
+        stop = len(words) if number == len(shares) else stop
+        parts.append(glue.join(words[start:stop]).replace("\u00a0", " ").strip() or "…")
+        start = stop
+    return parts
+
+
+def wrap(text: str, most: int) -> list[str]:
+    """Divide a text into at most so many lines of about equal length, one if it is short."""
+    count = min(most, -(-_width(re.sub(_TAG, "", text)) // WIDTH))
+    if count < 2 or " " not in text.strip():
+        return [text]
+    return divide(text, [1] * count)

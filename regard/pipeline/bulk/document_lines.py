@@ -1,0 +1,85 @@
+"""The lines of a document, translated in chunks; the document is written at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from regard.documents import Document
+from regard.pipeline.bulk.lines import NAMED, Lines, Numbering, rest
+from regard.text.translation import TranslatedPart, Translation
+
+_LONGEST = 10_000_000
+"""Maximum number of characters of a line; the whole document is in memory."""
+
+
+class DocumentNumbering(Numbering):
+    """Names lines by the texts that they are parts of."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__("sentence")
+        self._document = document
+
+    def name(self, line: int) -> str:
+        """Return the name of the text of a line, such as "entry 4"."""
+        name = (
+            self._document.text_of_line(line - 1).name if self._document.lines else ""
+        )
+        return name or super().name(line)
+
+    def label(self, line: int) -> str:
+        """Return the name of the text of a line."""
+        return self.name(line)
+
+    def names(self, lines: Sequence[int]) -> str:
+        """Return the names of the texts of the first of several lines."""
+        names = [*dict.fromkeys(map(self.name, lines[:NAMED]))]
+        return f"{', '.join(names)}{rest(lines)}"
+
+
+class DocumentLines(Lines):
+    """The lines of the texts of a document.
+
+    Called with the number and the translation of a line, it returns a line of a journal; from all
+    of them `render` makes the translated document.
+    """
+
+    document: Document
+
+    def __init__(self, file: str, document: Document) -> None:
+        super().__init__(file, _LONGEST)
+        self.document = document
+        self.numbering = DocumentNumbering(document)
+        self.typed = False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.document.lines)
+
+    def __call__(self, label: int | str, result: Translation) -> str:  # noqa: ARG002
+        """Return the translation of a line as JSON, with what the document is written from."""
+        values = {
+            "text": result.text,
+            "alignments": result.alignments,
+            "markup": result.markup,
+            "broken": result.broken,
+            "parts": [part._asdict() for part in result.parts],
+        }
+        return json.dumps(values, ensure_ascii=False) + "\n"
+
+    def render(self, journal: Iterable[str]) -> bytes:
+        """Return the translated document."""
+        return self.document.render([_read_line(line) for line in journal])
+
+
+def _read_line(line: str) -> Translation:
+    values = json.loads(line)
+    links = values["alignments"]
+    return Translation(
+        values["text"],
+        (),
+        0.0,
+        None if links is None else tuple((source, target) for source, target in links),
+        parts=tuple(TranslatedPart(**part) for part in values["parts"]),
+        markup=values["markup"],
+        broken=values["broken"],
+    )

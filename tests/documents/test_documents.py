@@ -1,0 +1,149 @@
+"""Documents: what is not a text stays to the byte, whatever a model makes of the texts."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import get_args
+
+import pytest
+from helpers.hostile_models import MODELS, RULES, Model, translate_document
+
+from regard.common.errors import DataError, UsageError
+from regard.data.text_kinds import KINDS, LINES
+from regard.documents import FORMATS, Document, DocumentText
+from regard.documents.document import Edit, EditedText, Slot, apply_edits, replaced
+from regard.documents.encoding import EncodedText, decode_file
+from regard.documents.formats import read_document
+from regard.requests.translate_request import InputKind
+from regard.text.text_path import joint_path, run_path
+from regard.text.translation import Translation
+
+PAGE = """\
+<!DOCTYPE html>
+<html><head><title>Two dogs</title><style>p { color: red }</style></head>
+<body><p>A man is <b>riding</b> a <a href="/red">red bike</a>.</p>
+<!-- not seen --><p>Two dogs play. They are <i>happy</i>.</p></body></html>
+"""
+
+
+class Tags(HTMLParser):
+    """The tags, comments and declarations of a page, in no order within a paragraph."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen = list[object]()
+        self.feed(page)
+
+    def handle_starttag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
+        self.seen.append((tag, attributes))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.seen.append(tag)
+
+    def handle_comment(self, data: str) -> None:
+        self.seen.append(data)
+
+
+def read(text: str, name: str) -> Document:
+    return read_document(text.encode(), name)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_page_keeps_its_tags(model: Model) -> None:
+    for seed in range(5):
+        page = translate_document(read(PAGE, "a.html"), model, seed).decode()
+        assert sorted(map(str, Tags(page).seen)) == sorted(map(str, Tags(PAGE).seen))
+        assert page.startswith("<!DOCTYPE html>\n<html><head><title>")
+        assert "<style>p { color: red }</style>" in page
+
+
+def test_lines_are_translated_alike_in_any_pieces() -> None:
+    document = read(PAGE, "a.html")
+    count = len(document.lines)
+
+    def translations(bounds: list[slice]) -> list[Translation]:
+        results = []
+        for part in bounds:
+            path = joint_path(document.paths(RULES, part))
+            results += run_path(path, lambda request: [upper(t) for t in request.lines])
+        return results
+
+    whole = translations([slice(None)])
+    assert len(whole) == count == 4
+    assert [line.text for line in whole] == [line.upper() for line in document.lines]
+    for size in (1, 2, 3):
+        bounds = [slice(start, start + size) for start in range(0, count, size)]
+        assert translations(bounds) == whole
+
+
+def upper(text: str) -> Translation:
+    links = tuple((index, index) for index in range(len(text.split())))
+    return Translation(text.upper(), (), 0.0, links)
+
+
+def test_texts_of_several_lines_are_joined_as_they_were() -> None:
+    source = EncodedText("a = One dog.\n# x\nb = Two.\\nThree.\n")
+    slots = [
+        Slot(DocumentText("One dog.", "key a"), replaced(4, 12)),
+        Slot(
+            DocumentText("Two.\nThree.", "key b"),
+            replaced(21, 33, lambda text: text.replace("\n", "\\n")),
+        ),
+    ]
+    document = EditedText(source, slots)
+    assert document.lines == ("One dog.", "Two.", "Three.")
+    assert [document.text_of_line(line).name for line in range(3)] == [
+        "key a",
+        "key b",
+        "key b",
+    ]
+    rendered = document.render([upper(line) for line in document.lines])
+    assert rendered == b"a = ONE DOG.\n# x\nb = TWO.\\nTHREE.\n"
+    with pytest.raises(UsageError, match="3 lines to translate, but 2 translations"):
+        document.render([upper("a"), upper("b")])
+
+
+def test_edits_at_one_offset_keep_their_order() -> None:
+    edits = [Edit(3, 3, "b"), Edit(0, 1, "x"), Edit(3, 3, "c")]
+    assert apply_edits("abcd", edits) == "xbcbcd"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("a\r\né".encode("utf-8-sig"), "a\r\né"),
+        ("a\r\né".encode("utf-16"), "a\r\né"),
+        (b"\xfe\xff" + "é".encode("utf-16-be"), "é"),
+        ("é".encode("utf-32"), "é"),
+        ("é".encode(), "é"),
+    ],
+)
+def test_encodings_come_back(data: bytes, text: str) -> None:
+    decoded = decode_file(data, "a")
+    assert decoded.text == text
+    assert decoded.encode(text) == data
+
+
+def test_wrong_encodings_are_said_with_the_line() -> None:
+    with pytest.raises(DataError, match=r"a\.po: line 2 is not UTF-8 \(byte 0xff\)"):
+        decode_file(b"a\n\xff", "a.po")
+    with pytest.raises(DataError, match="'klingon', which is no known encoding"):
+        decode_file(b"a", "a.po", "klingon")
+    with pytest.raises(DataError, match="ascii, which has no 'é'"):
+        decode_file(b"a", "a.po", "ascii").encode("é")
+
+
+def test_unknown_formats_are_refused_by_name() -> None:
+    with pytest.raises(
+        UsageError, match=r"a\.txt: no document of a known format"
+    ) as caught:
+        read("Plain text.\n", "a.txt")
+    assert all(name in str(caught.value) for name in FORMATS)
+
+
+def test_the_command_knows_every_format() -> None:
+    kinds = {*get_args(InputKind)} - {"auto", *LINES}
+    assert kinds == set(FORMATS)
+    assert set(FORMATS) <= set(KINDS)

@@ -42,7 +42,7 @@ CELL = 46.0  # width of a number
 WORD = 58.0  # width of a token
 ROW = 22.0
 GAP = 16.0
-WIDTH = 480.0  # an equation that is wider goes on below
+WIDTH = 750.0  # an equation that is wider goes on below
 
 
 @dataclass(frozen=True)

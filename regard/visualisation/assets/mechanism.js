@@ -128,7 +128,7 @@ const mechanism = (() => {
     if (isNarrow) text(end + 15, 18, more, { class: "name" });
     columns.forEach(([s, word], i) => {
       const attributes = s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }, x = xOf(i), y = 18 + raised;
-      if (isSlanted) text(x + 4, y, fitted(word, 1.2 * SLANTED), { ...attributes, "text-anchor": "start", transform: `rotate(-50 ${x + 4} ${y})` });
+      if (isSlanted) text(x + 4, y, fitted(word, 1.4 * SLANTED), { ...attributes, "text-anchor": "start", transform: `rotate(-50 ${x + 4} ${y})` });
       else text(x, y, fitted(word, wide - 2), attributes);
     });
     named(yState + 13, labels.stateRow);

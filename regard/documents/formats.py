@@ -12,6 +12,7 @@ from pathlib import Path
 from regard.common.errors import DataError, UsageError
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
+from regard.documents.markdown import read_markdown
 from regard.documents.markup import Page
 from regard.documents.subtitles import read_subtitles
 from regard.documents.table_file import read_table
@@ -40,6 +41,7 @@ def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> 
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(partial(_read_page, kind="html")),
     "xml": DocumentFormat(partial(_read_page, kind="xml")),
+    "markdown": DocumentFormat(read_markdown),
     "table": DocumentFormat(read_table),
     "srt": DocumentFormat(read_subtitles),
     "vtt": DocumentFormat(partial(read_subtitles, is_vtt=True)),

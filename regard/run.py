@@ -439,7 +439,8 @@ class _Session:
                 update = update_of(self.out / WEIGHTS)
                 trainer.journal.write("test", **scores, update=update)
             self._finish(data, outcome, pages, seconds)
-            model_card.write(self.out, trainer.recipe)
+            quality = load_settings(self.out).quality
+            model_card.write(self.out, trainer.recipe, quality)
         return Run(self.out, trainer.recipe, outcome)
 
     def _resume(self, trainer: Trainer, settings: FolderSettings) -> None:
@@ -464,7 +465,7 @@ class _Session:
         """Write the report by outputs of the default search, which may take so many seconds.
 
         From translated validation sources also learn when a translation is doubtful. After a stop
-        nothing is translated: no threshold is learnt, and the report is that of the best
+        nothing is translated: nothing is learnt of it, and the report is that of the best
         validation.
         """
         sources: list[str] = []
@@ -488,10 +489,13 @@ class _Session:
                     notes = compare_with_parent(parent, pipeline, valid, seconds)
                     outputs = replace(outputs, notes=(*outputs.notes, *notes))
         if isinstance(data.valid, Corpus):
-            if pages.recipe.search.score_threshold is None:
-                self._learn_threshold(translations)
             targets = data.valid.targets
-            self._learn_quality(translations, [targets[line] for line in outputs.lines])
+            quality = calibrate(translations, [targets[line] for line in outputs.lines])
+            if quality is not None:
+                settings = load_settings(self.out).with_values(quality=quality)
+                write_settings(self.out, settings)
+            elif pages.recipe.search.score_threshold is None:
+                self._learn_threshold(translations)
             if self.parent is None:  # the parent's training text is not available
                 self._learn_seen_token_pairs(data, sources)
         if not outputs.texts:
@@ -559,7 +563,9 @@ class _Session:
         return dict(event)
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
-        """Write to the model folder the score below which `DOUBTFUL_SHARE` of the lines are."""
+        """Write to a model folder without a quality the score below which `DOUBTFUL_SHARE` of the
+        lines are.
+        """
         settings = load_settings(self.out)
         lowest = (
             min((part.score for part in translation.parts), default=0.0)
@@ -573,15 +579,6 @@ class _Session:
             threshold = math.floor(1e4 * score) / 1e4
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
-
-    def _learn_quality(
-        self, translations: Sequence[Translation], references: Sequence[str]
-    ) -> None:
-        """Write the calibration of the model to the folder, if there are enough pairs."""
-        quality = calibrate(translations, references)
-        if quality is not None:
-            settings = load_settings(self.out).with_values(quality=quality)
-            write_settings(self.out, settings)
 
     def _learn_seen_token_pairs(
         self, data: PreparedData, validation_sources: Sequence[str]

@@ -35,7 +35,7 @@ html_title = "Regard"
 templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["living.css", "site.css", "figures.css"]
-html_js_files = ["site.js", "start.js", "living.js"]
+html_js_files = ["site.js", "start.js", "folding.js", "living.js"]
 # Summaries would be fetched, which a page from disk may not.
 html_copy_source, html_show_search_summary = (
     False,

@@ -25,6 +25,9 @@ from regard.runtime.module_script import module_script
 from regard.visualisation import live_page
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
+ASSETS = Path(live_page.__file__).parent / "assets"
+OF_PAGES = ("explanation_data.js", "unread.js")
+"""Scripts of pages that the start page uses, too."""
 FOLDERS: dict[Language, str] = {"en": "", "ko": "ko"}
 BACK: dict[Language, str] = {"en": "A lesson of 50 minutes", "ko": "50분 수업"}
 """The link of the pages of numbers to the lesson that it belongs to."""
@@ -83,10 +86,18 @@ def write(app: Any, exception: Exception | None) -> None:
     (folder / "files.js").write_text(
         f"window.regardFiles = {files};\n", encoding="utf-8"
     )
-    script = (
-        f"window.regard = (() => {{\n{module_script()}\nreturn {{ load }};\n}})();\n"
-    )
-    (folder / "regard.js").write_text(script, encoding="utf-8")
+    (folder / "regard.js").write_text(start_script(), encoding="utf-8")
+
+
+def start_script() -> str:
+    """Return the script by which the start page translates, and finds words that get lost."""
+    parts = [
+        "window.regard = (() => {",
+        module_script(),
+        *((ASSETS / name).read_text(encoding="utf-8") for name in OF_PAGES),
+        "return { load, unreadWords };\n})();\n",
+    ]
+    return "\n".join(parts)
 
 
 def take_apart(text: str) -> None:

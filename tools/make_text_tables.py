@@ -169,7 +169,14 @@ def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
     from regard.contracts import codes, faults
     from regard.data import copy_tokens, letter_case, spans
-    from regard.text import casing, contracts, mnemonics, particles, protected_line
+    from regard.text import (
+        casing,
+        contracts,
+        mnemonics,
+        particles,
+        protected_line,
+        quality,
+    )
     from regard.text.markup import document, elements, projection, tagged_sentence
 
     return {
@@ -191,6 +198,7 @@ def values() -> dict[str, Any]:
         "LONGEST_WORD": letter_case.LONGEST_WORD,
         "PARTED_SYLLABLES": letter_case._PARTED_SYLLABLES,
         "LONGEST_LABEL": mnemonics.LONGEST,
+        "DOUBTFUL": quality.DOUBTFUL,
         "FEW_WORDS": mnemonics.FEW_WORDS,
         "SMALL_WORDS": sorted(mnemonics._SMALL),
         "PARTICLES": particles.PARTICLES,

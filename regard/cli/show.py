@@ -257,6 +257,8 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
         )
         data = explanation.data
         output = explanation.translation
+        if output.quality is not None:
+            facts = {words("quality"): f"{output.quality:.2f}", **facts}
     assert output.readings is not None, "readings were requested"
 
     if drawing.view in INNER and not isinstance(pipeline, Captioner):

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         ResumableOutput,
         StreamedOutput,
     )
-    from regard.pipeline.bulk.quality_report import QualityReport
     from regard.pipeline.bulk.resumable_output import Render
     from regard.search import Constraints
 
@@ -160,15 +159,13 @@ def translate(command: TranslateCommand) -> None:
             report(done.end)
         _finish(sink, lines, command.run, report)
     model.keep_export()
-    _conclude(command, sink.mark.broken, qualities)
-
-
-def _conclude(command: TranslateCommand, broken: int, qualities: QualityReport) -> None:
-    """Print the report that was asked for; end with status 1 if strings are broken and that is an
-    error.
-    """
     if command.report:
-        say(*qualities.lines())
+        say(*qualities.lines(lines.numbering.label))
+    _raise_broken(command, sink.mark.broken)
+
+
+def _raise_broken(command: TranslateCommand, broken: int) -> None:
+    """End with status 1 if strings are broken and that is an error."""
     if command.strict and broken:
         strings = counted(broken, "string")
         say(f"{strings} would break or be too long; the warnings say why")

@@ -14,9 +14,11 @@ from regard.common.errors import DataError
 from regard.data.text import BOM
 
 HEAD_BYTES = 1 << 18  # bytes of a file that are read
-_PROLOGUE = r"\s*(<[?!][^>]*>\s*)*?"
+_PROLOGUE = r"\s*(?:<!--(?:(?!-->)(?s:.))*-->\s*|<[?!](?!--)[^>]*>\s*)*?"
 """What may stand before the first element of XML."""
 _OFFICE = r"PK\x03\x04"
+_OLE = r"\xd0\xcf\x11\xe0"
+"""First bytes of office programs before 2007, and of documents with a password."""
 LINES = frozenset(("text", "jsonl"))
 """Kinds that are translated line by line."""
 
@@ -32,8 +34,14 @@ class FileKind(NamedTuple):
 
 KINDS = {
     "pdf": FileKind("a PDF", r".*\n%PDF-\d"),
-    "docx": FileKind("a Word document", rf".*\.doc[xm]\n{_OFFICE}"),
-    "odt": FileKind("a text of LibreOffice", rf".*\.(odt|ott)\n{_OFFICE}"),
+    "docx": FileKind(
+        "a Word document",
+        rf".*\.do[ct][xm]\n|.*\.do[ct]\n{_OLE}|.*\n{_OFFICE}(?s:.*?)word/document\.xml",
+    ),
+    "odt": FileKind(
+        "a text of LibreOffice",
+        rf".*\.o[dt]t\n|.*\n{_OFFICE}(?s:.{{26}})mimetypeapplication/vnd\.oasis\.opendocument\.text",
+    ),
     "rtf": FileKind("RTF", r".*\.rtf\n|.*\n\{\\rtf\d"),
     "latex": FileKind("LaTeX", r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b"),
     "markdown": FileKind(
@@ -71,14 +79,18 @@ KINDS = {
     "strings": FileKind("a message file (strings)", r".*\.strings\n"),
     "fluent": FileKind("a message file (Fluent)", r".*\.ftl\n"),
     "messages": FileKind("a message file", r".*\.(stringsdict|xcstrings)\n"),
-    "resx": FileKind("a message file (RESX)", r".*\.resx\n"),
+    "resx": FileKind("a message file (RESX)", r".*\.res[xw]\n"),
     "android": FileKind(
         "a message file of Android", rf".*\n{_PROLOGUE}<resources[^>]*>\s*<"
     ),
     "usfm": FileKind("USFM", r".*\.u?sfm\n|.*\n\\id [0-9A-Z]{3}\b"),
     "table": FileKind(
         "a table (`column=` translates one of its columns)",
-        r".*\.([ct]sv|xls[xmb]?|ods)\n",
+        r".*\.[ct]sv\n",
+    ),
+    "spreadsheet": FileKind(
+        "a table (`column=` translates one of its columns)",
+        r".*\.(xls[xmb]?|ods)\n",
     ),
     "svg": FileKind("SVG", rf".*\.svg\n|.*\n{_PROLOGUE}<svg\s"),
     "jsonl": FileKind("JSON lines", r".*\.(jsonl|ndjson)\n"),

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import NamedTuple
 
+from regard.common.counting import counted
 from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
@@ -70,7 +71,7 @@ class DocumentText:
         """The lines of the text to translate."""
         if self.markup is not None:
             return markup_layout(self.markup)
-        return plain_layout(self.text)
+        return _message_layout(self.text, self.dialect) or plain_layout(self.text)
 
     @cached_property
     def own_dialect(self) -> str:
@@ -166,23 +167,59 @@ class Slot(NamedTuple):
 
 
 class EditedText(Document):
-    """A document that is one text file, of which only the slots change."""
+    """A document that is one text file, of which only the slots change.
+
+    `constant_edits` are made whatever the translations are, such as to name the language.
+    """
 
     def __init__(
-        self, source: EncodedText, slots: Sequence[Slot], notes: Iterable[str] = ()
+        self,
+        source: EncodedText,
+        slots: Sequence[Slot],
+        notes: Iterable[str] = (),
+        constant_edits: Iterable[Edit] = (),
     ) -> None:
         super().__init__([slot.text for slot in slots], notes)
         self._source = source
         self._slots = slots
+        self._constant_edits = tuple(constant_edits)
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the file with the edits of all slots."""
-        edits = [
-            edit
-            for slot, translation in zip(self._slots, translations, strict=True)
-            for edit in slot.edits(translation)
-        ]
+        edits = [*self._constant_edits]
+        for slot, translation in zip(self._slots, translations, strict=True):
+            edits += slot.edits(translation)
         return self._source.encode(apply_edits(self._source.text, edits))
+
+
+def _message_layout(text: str, dialect: str) -> Layout | None:
+    """Divide a text of several lines whose messages with branches are in one of these; return None
+    if it has none.
+    """
+    if "\n" not in text or "{" not in text:
+        return None
+    # Imported late, since few texts are messages.
+    from regard.contracts.dialects import get_dialect
+    from regard.contracts.messages import syntax
+    from regard.text.contracts import dialect_of
+
+    rules = get_dialect(dialect_of(text, dialect))
+    branches = [part for part in syntax(text, rules) if part.divides]
+    if not branches:
+        return None
+    first = text.rfind("\n", 0, branches[0].start) + 1
+    rest = text[branches[-1].end :].partition("\n")[0]
+    line = text[first : branches[-1].end + len(rest)].strip()
+    start = text.index(line, first)
+    before = plain_layout(text[:start])
+    after = plain_layout(text[start + len(line) :])
+    number = len(before.lines)
+
+    def put(lines: Sequence[Translation]) -> str:
+        parts = [before.put(lines[:number]), lines[number].text]
+        return "".join([*parts, after.put(lines[number + 1 :])])
+
+    return Layout((*before.lines, line, *after.lines), put)
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
@@ -207,3 +244,39 @@ def replaced(
         yield Edit(start, end, escape(translation.text))
 
     return edits
+
+
+def is_blank(translation: TranslatedText) -> bool:
+    """Return whether nothing came of a text, so that its document keeps what it has."""
+    return bool(translation.lines) and not any(
+        line.text.strip() for line in translation.lines
+    )
+
+
+def verdict(translation: TranslatedText) -> str:
+    """Return what is known of the quality of a translation, as documents note it; empty if nothing
+    is.
+    """
+    if translation.broken:
+        return "broken: code or numbers are altered, or it is too long"
+    if translation.quality is None:
+        return ""
+    return f"quality {translation.quality:.2f}"
+
+
+def kept_note(count: int, options: DocumentOptions) -> list[str]:
+    """Say that so many texts are translated already, unless they are translated again."""
+    if options.retranslate or not count:
+        return []
+    texts = counted(count, "text has a translation", "texts have a translation")
+    return [f"{texts}, which stays; `retranslate=True` translates all anew"]
+
+
+def locked_note(count: int, mark: str) -> list[str]:
+    """Say that so many texts are not to be translated, by a mark of their document."""
+    texts = counted(
+        count,
+        f"text stays as written: it has {mark}",
+        f"texts stay as written: they have {mark}",
+    )
+    return [texts] if count else []

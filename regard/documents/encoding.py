@@ -51,14 +51,18 @@ def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:
     encoding = _MARKS.get(mark, declared)
     try:
         codecs.lookup(encoding)
-        return EncodedText(data[len(mark) :].decode(encoding), encoding, mark)
-    except LookupError:
-        raise DataError(
-            f"{name}: says that it is {encoding!r}, which is no known encoding; save it as UTF-8"
-        ) from None
+        decoded = EncodedText(data[len(mark) :].decode(encoding), encoding, mark)
+        if decoded.encode(decoded.text) == data:
+            return decoded
+        raise LookupError
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, len(mark) + problem.start) + 1
         raise DataError(
             f"{name}: line {line} is not {encoding.upper()} (byte "
             f"{problem.object[problem.start]:#04x}); save the file as UTF-8"
+        ) from None
+    except (LookupError, UnicodeError):
+        raise DataError(
+            f"{name}: says that it is {encoding!r}, which is no known encoding, or none that can "
+            "be written as it was; save it as UTF-8"
         ) from None

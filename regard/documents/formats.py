@@ -6,19 +6,17 @@ import gzip
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
+from regard.common.lazy import needs_extra
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
-from regard.documents.markdown import read_markdown
-from regard.documents.markup import Page
-from regard.documents.subtitles import read_subtitles
-from regard.documents.table_file import read_table
-from regard.text.markup.tags import Kind
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
+LIBRARIES = ("yaml", "fluent", "pyromark")
+"""Packages of the extra `documents`, by their import names."""
 Read = Callable[[bytes, str, DocumentOptions], Document]
 """Reads the bytes of a file of some name. Raises DataError for what cannot be read."""
 
@@ -34,17 +32,37 @@ class DocumentFormat:
     is_binary: bool = False
 
 
-def _read_page(data: bytes, name: str, options: DocumentOptions, kind: Kind) -> Page:
-    return Page(data, name, kind, options)
+def _late(module: str, function: str, **more: object) -> Read:
+    """Return a reader with more options, whose module is imported when it reads."""
+
+    def read(data: bytes, name: str, options: DocumentOptions) -> Document:
+        with needs_extra("documents", name, LIBRARIES):
+            reader = getattr(import_module(f"regard.documents.{module}"), function)
+        document: Document = reader(data, name, options, **more)
+        return document
+
+    return read
 
 
 FORMATS: dict[str, DocumentFormat] = {
-    "html": DocumentFormat(partial(_read_page, kind="html")),
-    "xml": DocumentFormat(partial(_read_page, kind="xml")),
-    "markdown": DocumentFormat(read_markdown),
-    "table": DocumentFormat(read_table),
-    "srt": DocumentFormat(read_subtitles),
-    "vtt": DocumentFormat(partial(read_subtitles, is_vtt=True)),
+    "html": DocumentFormat(_late("markup", "Page", kind="html")),
+    "xml": DocumentFormat(_late("markup", "Page", kind="xml")),
+    "markdown": DocumentFormat(_late("markdown", "read_markdown")),
+    "table": DocumentFormat(_late("table_file", "read_table")),
+    "srt": DocumentFormat(_late("subtitles", "read_subtitles")),
+    "vtt": DocumentFormat(_late("subtitles", "read_subtitles", is_vtt=True)),
+    "po": DocumentFormat(_late("po", "read_po")),
+    "xliff": DocumentFormat(_late("xliff", "read_xliff")),
+    "android": DocumentFormat(_late("string_files", "read_android")),
+    "resx": DocumentFormat(_late("string_files", "read_resx")),
+    "ts": DocumentFormat(_late("string_files", "read_ts")),
+    "json": DocumentFormat(_late("json_file", "read_json")),
+    "properties": DocumentFormat(_late("properties_file", "read_properties")),
+    "strings": DocumentFormat(_late("apple_strings", "read_strings")),
+    "yaml": DocumentFormat(_late("yaml_file", "read_yaml")),
+    "fluent": DocumentFormat(_late("fluent_file", "read_fluent")),
+    "docx": DocumentFormat(_late("word", "read_word"), is_binary=True),
+    "odt": DocumentFormat(_late("opendocument", "read_odt"), is_binary=True),
 }
 """Formats by the names of kinds of files."""
 

@@ -18,6 +18,7 @@ from regard.documents.document import (
     Edit,
     EditedText,
     Slot,
+    is_blank,
     replaced,
 )
 from regard.documents.encoding import decode_file
@@ -147,7 +148,7 @@ class _Reader:
         slot_text = DocumentText(text, self._name(start))
 
         def edits(translation: TranslatedText) -> Iterator[Edit]:
-            if translation.text.strip() and translation.text != text:
+            if translation.text != text and not is_blank(translation):
                 yield Edit(start, end, escape(translation.text))
 
         if has_letters(text):

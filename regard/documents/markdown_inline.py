@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, product
 from typing import Any, NamedTuple
 
-from regard.common.lazy import needs_extra
+import pyromark
 
 _EXTENSIONS = "TABLES FOOTNOTES STRIKETHROUGH TASKLISTS HEADING_ATTRIBUTES MATH GFM DEFINITION_LIST"
 _INLINE = frozenset(("Emphasis", "Strong", "Strikethrough", "Link", "Image"))
@@ -131,8 +131,6 @@ def read_runs(masked: str) -> Iterator[Run]:
 
 
 def _events(masked: str) -> Iterator[Event]:
-    with needs_extra("documents", "Markdown", ("pyromark",)):
-        import pyromark
     options = pyromark.Options(0)
     for extension in _EXTENSIONS.split():
         options |= pyromark.Options[f"ENABLE_{extension}"]

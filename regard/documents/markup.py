@@ -22,7 +22,7 @@ class Page(Document):
     """A page: one text, whose lines are its sentences."""
 
     def __init__(
-        self, data: bytes, name: str, kind: Kind, options: DocumentOptions
+        self, data: bytes, name: str, options: DocumentOptions, kind: Kind
     ) -> None:
         self.media_type = "text/html" if kind == "html" else "application/xml"
         self._source = decode_file(data, name)

@@ -21,6 +21,7 @@ from regard.documents.document import (
     Edit,
     EditedText,
     Slot,
+    is_blank,
 )
 from regard.documents.encoding import decode_file
 from regard.text.markup.document import parse_markup
@@ -49,8 +50,8 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one person says in a cue, up to a time within it: its bounds in the file, and its text
-    on one line. `goes_on`: it follows such a time.
+    """Words of one person in a cue, up to a time within it: their bounds in the file, and their
+    text on one line. `goes_on`: they follow such a time.
     """
 
     start: int
@@ -176,7 +177,7 @@ def _slot(
 
     def edits(translation: TranslatedText) -> Iterator[Edit]:
         # A cue that shows nothing is none to some players.
-        if translation.text == joined or not re.sub(_TAG, "", translation.text).strip():
+        if translation.text == joined or is_blank(translation):
             return
         shares = [_width(piece.text) for piece in pieces]
         for piece, part in zip(pieces, divide(translation.text, shares), strict=True):

@@ -1,7 +1,7 @@
 """Fit the probability that a translation is good to held-out pairs.
 
 Good is a chrF of `GOOD` or more. The logistic function is fitted by Newton's method to the
-log-likelihood with a small ridge, the linear one by least squares.
+log-likelihood with a small ridge.
 """
 
 from __future__ import annotations
@@ -43,16 +43,11 @@ def calibrate(
     if len(rows) < LEAST or good.min() == good.max():
         return None
     return Quality(
-        _rounded(_logistic(values, good)),
-        _rounded(_least_squares(values, chrf)),
+        tuple(round(float(weight), _DIGITS) for weight in _logistic(values, good)),
         len(rows),
         round(float(good.mean()), _DIGITS),
         _curve(values, good),
     )
-
-
-def _rounded(weights: Array) -> tuple[float, ...]:
-    return tuple(round(float(weight), _DIGITS) for weight in weights)
 
 
 def _scaled(values: Array) -> tuple[Array, Array, Array]:
@@ -67,12 +62,6 @@ def _scaled(values: Array) -> tuple[Array, Array, Array]:
     )
 
 
-def _unscaled(weights: Array, means: Array, deviations: Array) -> Array:
-    """Return the weights of the features as they were before they were scaled."""
-    slopes = weights[1:] / deviations
-    return np.concatenate([[weights[0] - slopes @ means], slopes])
-
-
 def _logistic(values: Array, good: Array) -> Array:
     scaled, means, deviations = _scaled(values)
     ridge = _RIDGE * len(good) * np.array([0.0] + [1.0] * (FEATURES - 1))
@@ -83,13 +72,8 @@ def _logistic(values: Array, good: Array) -> Array:
         curvature = predicted * (1 - predicted) + 1e-9
         hessian = (scaled * curvature[:, None]).T @ scaled + np.diag(ridge)
         weights = weights + np.linalg.solve(hessian, gradient)
-    return _unscaled(weights, means, deviations)
-
-
-def _least_squares(values: Array, chrf: Array) -> Array:
-    scaled, means, deviations = _scaled(values)
-    weights = np.linalg.lstsq(scaled, chrf, rcond=None)[0].astype(np.float64)
-    return _unscaled(weights, means, deviations)
+    slopes = weights[1:] / deviations  # of the features before they were scaled
+    return np.concatenate([[weights[0] - slopes @ means], slopes])
 
 
 def _curve(values: Array, good: Array) -> tuple[tuple[float, float], ...]:

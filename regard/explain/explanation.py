@@ -18,6 +18,7 @@ from regard.common.errors import RegardError
 from regard.common.shapes import Tensor
 from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.faithfulness import measure_faithfulness
+from regard.explain.unread_words import unread_words
 from regard.models import Batch, Decoder, Model, State
 from regard.models.recurrent import (
     NoAttentionDecoder,
@@ -76,6 +77,10 @@ def explain(
     measured = None
     if attributions and readings.layers("cross"):
         measured = _attributions(translator, text, translation, readings)
+    unread: tuple[int, ...] = ()
+    if readings.layers("cross"):
+        choice = alignment_choice(translator, readings)
+        unread = unread_words(translator, text, translation, choice, beam)
     data = _data(
         translator,
         readings,
@@ -83,6 +88,7 @@ def explain(
         steps,
         readings.source_text,
         attributions=measured,
+        unread=unread,
         states=_states(translator, text, translation),
     )
     return Explanation(translation, data)

@@ -13,6 +13,7 @@ from regard.data.language_codes import base_language
 from regard.explain.licences import licence_address, licence_on_hugging_face
 from regard.explain.published_checklist import model_items
 from regard.explain.published_model import LICENCE, PublishedModel, PublishedModels
+from regard.text.quality import DOUBTFUL
 from regard.training.journal import scores_of
 from regard.training.model_card import describe_making, summary
 from regard.visualisation.template import make_page
@@ -52,6 +53,7 @@ def card_body(
         labels=_VERSIONS,
         summary=_summary,
         making=_making,
+        doubtful=DOUBTFUL,
     )
     return f"{card.strip()}\n"
 
@@ -105,7 +107,7 @@ def _summary(model: PublishedModel) -> str:
 def _making(model: PublishedModel) -> str:
     """Describe how a model was made, or return what its own card tells of it."""
     if model.record.recipe is not None:
-        return describe_making(model.record, model.recipe_file)
+        return describe_making(model.record, model.settings.quality, model.recipe_file)
     readme = model.folder / "README.md"
     if not readme.is_file():
         return "That is not recorded."

@@ -338,7 +338,6 @@ class LibraryDecoder(Decoder):
         self._options = options
         self._constraints = constraints
         self._trust = trust
-        self._quality = trust.quality
         self._wanted = wanted
         self._reads_each = False
         options.attention = ALL_ATTENTION if wanted.readings else NO_ATTENTION
@@ -387,16 +386,8 @@ class LibraryDecoder(Decoder):
     def _translation(self, line: RuntimeLine, constraints: Constraints) -> Translation:
         best = line.hypotheses[0]
         parts = tuple(
-            TranslatedPart(
-                source,
-                text,
-                score,
-                self._doubts.is_doubtful(source, score, self._trust.threshold),
-                None
-                if self._quality is None
-                else self._quality.probability(source, text, score),
-            )
-            for source, text, score, *_ in line.parts
+            TranslatedPart(*part[:3], *self._doubts.judge(*part[:3], self._trust))
+            for part in line.parts
         )
         ranked = list[Translation]()
         if self._wanted.nbest > 1 and line.parts:

@@ -26,7 +26,28 @@ from regard.requests.shared_fields import (
     with_seed,
 )
 
-InputKind = Literal["auto", "text", "jsonl", "html", "xml", "srt", "vtt", "table"]
+InputKind = Literal[
+    "auto",
+    "text",
+    "jsonl",
+    "html",
+    "xml",
+    "table",
+    "srt",
+    "vtt",
+    "po",
+    "xliff",
+    "android",
+    "resx",
+    "ts",
+    "json",
+    "properties",
+    "strings",
+    "yaml",
+    "fluent",
+    "docx",
+    "odt",
+]
 """Kinds of input: lines, and the formats of documents."""
 
 

@@ -517,8 +517,12 @@ def calibration(values: dict[str, Any]) -> Quality | None:
     """
     if not values:
         return None
-    weights = {name: tuple(map(float, values[name])) for name in ("good", "chrf")}
-    return Quality(**{**values, **weights})
+    known = {
+        field.name: values[field.name]
+        for field in fields(Quality)
+        if field.name in values
+    }
+    return Quality(**{**known, "good": tuple(map(float, known.get("good", ())))})
 
 
 def _flaw(name: str, value: object) -> str:

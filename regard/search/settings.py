@@ -155,7 +155,8 @@ class SearchSettings(Settings):
         None,
         ge=-COUNT,
         le=0,
-        description="score below which a translation is doubtful; learnt from validation data",
+        description="score below which a translation is doubtful if the folder has no quality; "
+        "learnt from validation data",
     )
     max_line: int = Field(
         MAX_LINE,

@@ -21,6 +21,7 @@ from regard.runtime.model import (
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.translation import TranslatedPart
 from regard.visualisation.translation_json import (
     Attention,
     States,
@@ -55,13 +56,9 @@ class Explainer:
             self._hypothesis(hypothesis, rank)
             for rank, hypothesis in enumerate(line.hypotheses[1:], 1)
         )
-        is_doubtful = self.doubts.is_doubtful
         trust = trust_of(self.model.card)
         parts = [
-            part._replace(
-                doubtful=is_doubtful(part.source, part.score, trust.threshold),
-                quality=trust.probability(part.source, part.text, part.score),
-            )
+            TranslatedPart(*part[:3], *self.doubts.judge(*part[:3], trust))
             for part in line.parts
         ]
 

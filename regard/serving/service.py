@@ -233,8 +233,8 @@ class ServedText(Answer, frozen=True):
     """A translated text. `model`: null if source and target are the same language. `confidence`: of
     a detected source.
 
-    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not
-    learnt such lines. `broken`: true if code or numbers of a line are not kept. `quality`: the
+    `alternatives`: the whole text of further hypotheses. `doubtful`: true if a line is probably not
+    translated well. `broken`: true if code or numbers of a line are not kept. `quality`: the
     probability that the worst line is a good translation; null if the model is not calibrated.
     """
 

@@ -1,5 +1,5 @@
-"""Recognise sentences that a model has probably not learnt, by their translation's score or their
-text.
+"""Recognise sentences that a model has probably not learnt, by the quality of their translation or
+by their text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import clean, unknown_share
 from regard.text.mnemonics import Encode
+from regard.text.quality import DOUBTFUL, Trust
 
 if TYPE_CHECKING:
     from regard.data.seen_token_pairs import SeenTokenPairs
@@ -39,24 +40,44 @@ class DoubtfulSentences:
         # Characters that are known or no letters. A line of these need not be encoded.
         self._known = set[str]()
 
-    def is_doubtful(self, source: str, score: float, threshold: float | None) -> bool:
-        """Return whether a translation scores below a threshold, or its source is unlike the
-        training data.
+    def judge(
+        self, source: str, text: str, score: float, trust: Trust
+    ) -> tuple[bool, float | None]:
+        """Return whether the translation of a sentence is doubtful, and its quality. It is doubtful
+        if the quality is low or its source is unlike the training data.
 
-        A source is unlike the training data if it has unknown letters, or too many pairs of
-        neighbouring tokens that were not seen in training. regard.js does the same. A sentence
-        without letters is copied, and never doubtful.
+        If the quality is unknown, a low score counts instead. A source is unlike the training data
+        if it has unknown letters, or too many pairs of neighbouring tokens that were not seen in
+        training. regard.js does the same.
         """
-        if (threshold is not None and score < threshold) or self.unknown_share(source):
-            return True
-        if self._familiar is None or not any(map(str.isalpha, source)):
+        if trust.quality is None:
+            quality = None
+            is_low = trust.threshold is not None and score < trust.threshold
+        else:
+            quality = trust.quality.probability(source, text, score)
+            is_low = quality < DOUBTFUL
+        is_doubtful = (
+            is_low
+            or self.unknown_share(source) > 0
+            or (
+                self._familiar is not None
+                and self._has_unseen_pairs(source, self._familiar)
+            )
+        )
+        return is_doubtful, quality
+
+    def _has_unseen_pairs(self, source: str, familiar: SeenTokenPairs) -> bool:
+        """Return whether too many pairs of neighbouring tokens were not seen in training; a
+        sentence without letters, which is copied, has none.
+        """
+        if not any(map(str.isalpha, source)):
             return False
         ids = self._encode(source)
         without_copies = [
             -1 if token in COPY_CHARACTERS else index
             for index, token in zip(ids, self._tokens(ids), strict=True)
         ]
-        return self._familiar.unseen(without_copies) > self._familiar.most
+        return familiar.unseen(without_copies) > familiar.most
 
     def unknown_share(self, line: str) -> float:
         """Return the share of a line's characters, spaces excluded, that have no token.

@@ -36,7 +36,7 @@ class TranslatedPart(NamedTuple):
     source: str
     text: str
     score: float
-    # The score is below `search.score_threshold`, or the text is unlike the training data.
+    # The quality is low, or the text is unlike the training data.
     doubtful: bool = False
     # Probability that the translation is good; None if the model is not calibrated.
     quality: float | None = None
@@ -104,10 +104,7 @@ class Translation:
         doubtful if a part is.
         """
         parts = [
-            part._replace(
-                doubtful=doubts.is_doubtful(part.source, part.score, trust.threshold),
-                quality=trust.probability(part.source, part.text, part.score),
-            )
+            TranslatedPart(*part[:3], *doubts.judge(*part[:3], trust))
             for part in self.parts
         ]
         return replace(

@@ -12,6 +12,7 @@ from regard.common.counting import counted
 from regard.common.markdown import quote_command
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.languages import english_name
+from regard.text.quality import Quality
 from regard.training.best_weights import CARD
 from regard.training.journal import describe_test
 from regard.training.recipe import Recipe
@@ -19,7 +20,7 @@ from regard.training.run_record import RunRecord
 from regard.visualisation.template import make_page
 
 
-def write(folder: Path, recipe: Recipe) -> None:
+def write(folder: Path, recipe: Recipe, quality: Quality | None = None) -> None:
     """Write `README.md` from the recipe, the journal and the data of a run."""
     record = RunRecord.read(folder, recipe)
     name = folder.name
@@ -28,7 +29,7 @@ def write(folder: Path, recipe: Recipe) -> None:
         "card.md",
         record=record,
         summary=summary(record, recipe),
-        making=describe_making(record),
+        making=describe_making(record, quality),
         folder_name=name,
         loaded=f"regard.load({json.dumps(name, ensure_ascii=not name.isprintable())})",
         describe_experiment=describe_experiment,
@@ -67,13 +68,16 @@ def summary(record: RunRecord, recipe: Recipe) -> str:
     return f"{does}{facts} Expect less of anything of another kind."
 
 
-def describe_making(record: RunRecord, recipe_file: str = "train.toml") -> str:
+def describe_making(
+    record: RunRecord, quality: Quality | None, recipe_file: str = "train.toml"
+) -> str:
     """Return a list in Markdown of how a run was made, with its scores; the run has a recipe."""
     assert record.recipe is not None, "a model that was trained has a recipe"
     making = make_page(
         "regard.training",
         "making.md",
         record=record,
+        quality=quality,
         recipe_file=recipe_file,
         tokenizer=bleu_tokenizer(record.recipe.data.languages.target),
         describe_test=describe_test,

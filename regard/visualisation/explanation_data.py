@@ -149,6 +149,7 @@ class ExplanationData:
     facts: dict[str, str] = field(default_factory=dict)
     image: SourceImage | None = None
     states: States | None = None
+    unread: tuple[int, ...] = ()  # source words that the translation leaves out
 
     def __post_init__(self) -> None:
         if self.image and len(self.source) != len(self.image.cells()):
@@ -370,6 +371,7 @@ def page_data(
         "agreement": _agreement(data.attributions),
         "facts": {clean(name): clean(value) for name, value in data.facts.items()},
         "translation": translation,
+        "unread": data.unread,
     }
 
 

@@ -35,7 +35,7 @@ LABELS = {
     "add & norm": Text("add & norm", "더하고 정규화"),
     "norm": Text("layer norm", "층 정규화"),
     "logits": Text("linear", "출력층"),
-    "probabilities": Text("softmax", "소프트맥스"),
+    "probabilities": Text("softmax", "softmax"),
     "loss": Text("loss", "손실"),
 }
 SUBLAYERS = {"self", "cross", "feedforward"}

@@ -26,7 +26,7 @@ TITLES = {
 }
 TITLE = Text(
     "Softmax of the scores of random vectors, by their dimension d",
-    "무작위 벡터의 점수와 소프트맥스, 차원 d에 따라",
+    "무작위 벡터의 점수와 softmax, 차원 d에 따라",
 )
 SUMMARY = Text(
     "Not divided, one key takes nearly all weight at d = 512; divided by √d the weights stay as "

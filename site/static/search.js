@@ -5,7 +5,7 @@ window.texts = {};
   const list = document.getElementById("search-results");
   if (!list) return;
   const PLACES = { title: 30, heading: 15, beginning: 10, often: 8, text: 5 };
-  const KINDS = [[/^(ko\/)?tutorials\//, 6], [/^log/, -20], [/^(ko\/)?experiments\//, -20], [/^(ko\/)?experiments/, -4], [/^(ko\/)?(coming-from|glossary|guides|index|notes\/.*)$/, -2], [/^reference\//, 0], [/./, 2]];
+  const KINDS = [[/^(ko\/)?tutorials\//, 6], [/^log/, -30], [/^(ko\/)?experiments\//, -20], [/^(ko\/)?experiments/, -4], [/^(ko\/)?(coming-from|glossary|guides|index|notes\/.*)$/, -2], [/^reference\//, 0], [/./, 2]];
   const PARTICLES = "이라는|라는|이란|란|처럼|마다|들|에서는|에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만";
   const [SYNONYM, PARTIAL, EXACT_NAME, LENGTH, OWN] = [0.9, 0.4, 12, 200, 2000]; // OWN: above any other score, so pages of the reader's language come first
   const korean = document.documentElement.lang === "ko", stemmer = new Stemmer();

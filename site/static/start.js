@@ -67,11 +67,22 @@
     const translation = await translated(text, { attention: "cross", alignments: true });
     if (!translation) return;
     output.textContent = translation.text;
-    message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful);
-    message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
-    shown = { translation, weights: wordWeights(translation) };
+    const unread = unreadOf(text, translation), lost = unread.map((index) => translation.sourceWords.texts[index]).join(", ");
+    message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful || unread.length > 0);
+    message.textContent = [
+      ...(translation.doubtful ? [korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong."] : []),
+      ...(lost ? [korean ? `번역에서 빠진 말: ${lost}` : `The translation leaves out: ${lost}`] : []),
+    ].join(" ");
+    shown = { translation, unread, weights: wordWeights(translation) };
     figure.hidden = !translation.sourceWords.texts.length; // several sentences, or a line that is copied
     if (!figure.hidden) draw();
+  }
+
+  /** Words of the sentence that its translation leaves out, by their index. */
+  function unreadOf(text, translation) {
+    const words = window.regard.unreadWords.unattended(text, translation, translation, translator.card.alignment);
+    const others = translator.translate(words.map((word) => word.text), { nbest: 1 });
+    return words.filter((_, i) => others[i].text === translation.text).map(({ index }) => index);
   }
 
   /** Weights between words, of the last layer: the mean over heads and the tokens of a target word, the sum over those of a source word. */
@@ -94,7 +105,7 @@
 
   function draw() {
     const { sourceWords, targetWords } = shown.translation;
-    source.replaceChildren(...sourceWords.texts.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
+    source.replaceChildren(...sourceWords.texts.map((text, index) => Object.assign(document.createElement("span"), { textContent: text, className: shown.unread.includes(index) ? "unread" : "" })));
     target.replaceChildren(...targetWords.texts.map((text, row) => {
       const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
       const weights = shown.weights[row] ?? [];

@@ -140,6 +140,31 @@ def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
 
 
 @posix
+def test_a_killed_document_resumes_to_the_same_bytes(
+    regard: Command, run: Path, long: Path
+) -> None:
+    cues = (
+        f"{number}\n00:00:{number:02},000 --> 00:00:{number:02},900\n{line}\n"
+        for number, line in enumerate(lines_of(long))
+        if line
+    )
+    Path("film.srt").write_text("\n".join(cues), encoding="utf-8")
+    command = f"translate {run} film.srt --beam 1 --chunk {CHUNK}"
+    regard(f"{command} --output whole.srt")
+    resumed = f"{command} --output film.ko.srt --resume"
+    for chunks in (2, 5):
+        with _paused(chunks, resumed) as process:
+            process.kill()
+        assert not Path("film.ko.srt").exists()
+    done = _mark(Path("film.ko.srt")).lines
+    assert done == 5 * CHUNK
+    assert f"continuing after line {done}\n" in regard(resumed).err
+    whole = Path("whole.srt").read_bytes()
+    assert Path("film.ko.srt").read_bytes() == whole != Path("film.srt").read_bytes()
+    assert sorted(os.listdir()) == ["film.ko.srt", "film.srt", "whole.srt"]
+
+
+@posix
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:

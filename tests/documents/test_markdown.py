@@ -250,5 +250,7 @@ def test_without_its_parser_the_command_to_install_it_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyromark", None)
+    for module in ("markdown", "markdown_inline"):
+        monkeypatch.delitem(sys.modules, f"regard.documents.{module}", raising=False)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[documents\]'"):
         read("A man.")

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from helpers.browser import assert_accessible_and_narrow
+from helpers.calibrated_model import calibrated
 from helpers.small_models import SENTENCES
 from helpers.time_limits import wait_until
 
+from regard.interchange.runtime import export
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints
 from regard.runtime.module_script import module_script
@@ -404,7 +406,7 @@ def test_doubtful_translations_and_unsure_words_are_marked(
 
     put(page, "\n".join(SENTENCES))
     marks = page.locator(".line-of-text").evaluate_all(
-        "all => all.map(line => line.dataset.doubt === 'not learnt' && line.title !== '')"
+        "all => all.map(line => line.dataset.doubt === 'doubtful' && line.title !== '')"
     )
 
     assert marks == doubtful
@@ -420,6 +422,38 @@ def test_doubtful_translations_and_unsure_words_are_marked(
     page.uncheck("#unsure")
 
     assert spans.count() == 0
+
+
+def test_sentences_have_the_bar_of_their_quality(
+    open_page: Callable[..., Any], wasm: Path, tmp_path: Path, axe: str
+) -> None:
+    file = tmp_path / "model.regard"
+    export(calibrated(tmp_path / "run"), file, precision="int8")
+    model = LiveModel(file.read_bytes(), ("en", "ko"))
+    page_file = tmp_path / "page.html"
+    script = module_script()
+    page_file.write_text(render_live_page([model], wasm.read_bytes(), script), "utf-8")
+    page = open_page(page_file, "html[data-loaded]", offline=True)
+    put(page, "\n".join([*SENTENCES, "12"]))
+    results = RuntimeTranslator(file, threads=1).translate([*SENTENCES, "12"])
+    levels = [
+        "low" if result.doubtful else "high" if result.quality >= 0.8 else "middle"
+        for result in results
+    ]
+    told = page.locator(".line-of-text").evaluate_all(
+        "all => all.map(line => [line.dataset.quality, line.title, line.dataset.doubt ?? ''])"
+    )
+
+    assert [level for level, _, _ in told] == levels
+    assert {*levels} >= {"low", "high"}
+
+    for result, (_, title, doubt) in zip(results, told, strict=True):
+        assert f"probability of {round(100 * result.quality)} %" in title
+        assert (doubt == "doubtful") == result.doubtful
+
+    legend = page.locator("#qualities span").all_text_contents()
+    assert legend == ["probably good (80 % or more)", "unsure", "doubtful"]
+    assert_accessible_and_narrow(page, axe)
 
 
 UNPUNCTUATED = " ".join(["you read a book 나는 집에 간다"] * 60)

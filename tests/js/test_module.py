@@ -23,6 +23,7 @@ from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
+from regard.text.quality import Trust
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -160,11 +161,11 @@ def test_it_translates_as_the_native_library(
 
         assert parts == [part[:2] for part in expected.parts]
 
-        doubts = [
-            native.doubts.is_doubtful(p.source, p.score, -8.0) for p in expected.parts
+        judged = [
+            native.doubts.judge(*part[:3], Trust(-8.0)) for part in expected.parts
         ]
 
-        assert actual["doubtful"] == any(doubts)
+        assert actual["doubtful"] == any(doubtful for doubtful, _ in judged)
         assert actual["notes"][: len(expected.notes)] == list(expected.notes)
         assert actual["sourceTokens"] == model.tokens(expected.source, False)
         assert actual["sourceWords"]["ofTokens"] == model.word_indices(

@@ -30,6 +30,28 @@ def test_it_translates_the_sentences_of_the_demonstration(
         page.locator(f"#translation p:nth-child({line})", has_text=expected).wait_for()
 
 
+def test_it_names_the_word_that_gets_lost(
+    open_page: Callable[..., Any],
+    wasm: Path,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "translator.html"
+    file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
+    page = open_page(file, "html[data-loaded]", offline=True)
+    page.evaluate("document.getElementById('how').open = true")
+    page.fill("#input", "나는 친구와 집에 간다")
+    page.wait_for_selector("#columns :text('친구와')")
+
+    assert page.locator(".word.unread bdi").all_text_contents() == ["친구와"]
+    assert page.locator("#unread").text_content().endswith(": 친구와")
+
+    page.fill("#input", "나는 집에 간다")
+    page.wait_for_selector("#columns .word:nth-child(3) :text('간다')")
+
+    assert page.locator(".word.unread").count() == 0
+    assert page.locator("#unread").is_hidden()
+
+
 def test_its_model_can_be_taken_out_of_it(
     wasm: Path,
     tmp_path: Path,

@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
 
 const assets = new URL("../../regard/visualisation/assets/", import.meta.url);
-const scripts = await Promise.all(["explanation_data.js", "worker.js"].map((name) => readFile(new URL(name, assets), "utf8")));
+const scripts = await Promise.all(["explanation_data.js", "unread.js", "worker.js"].map((name) => readFile(new URL(name, assets), "utf8")));
 const input = [];
 for await (const part of process.stdin) input.push(part);
 const { messages, parts } = JSON.parse(Buffer.concat(input).toString("utf8"));
@@ -25,7 +25,7 @@ function* translateInSteps(sentence, { attention, nbest }) { // a step for each 
       log(`${open} of ${name}`);
       yield open;
     }
-    const hypothesis = { text: sentence.toUpperCase(), targetWords: { texts: [], ofTokens: [] }, logProbs: [] };
+    const hypothesis = { text: sentence.toUpperCase(), targetWords: { texts: [], ofTokens: [] }, sourceWords: { texts: [] }, attention: [], steps: [], logProbs: [] };
     return [{ ...hypothesis, nbest: [hypothesis] }];
   } finally {
     log(`end of ${name}`);
@@ -38,7 +38,7 @@ class Channel { // whose message arrives after those that are on their way
 }
 
 const worker = {
-  load: async () => ({ translateInSteps, layers: [], recurrent: {}, options: () => ({ beam: 3 }) }),
+  load: async () => ({ translateInSteps, card: {}, layers: [], recurrent: {}, options: () => ({ beam: 3 }) }),
   postMessage({ kind, results = [], translation }) {
     if (kind === "ready") log(kind);
     for (const { text } of translation ? [translation] : results) log(`${kind} ${text}`);

@@ -65,7 +65,9 @@ def _with_english(pairs: tuple[AlignedPair, ...]) -> tuple[AlignedPair, ...]:
 
 
 def train(folder: Path) -> None:
-    """Train the model by the command, into the folder `run`."""
+    """Train the model by the command, into the folder `run`, and give it a quality."""
+    from helpers.calibrated_model import calibrate
+
     from regard.cli import main
 
     Sample(
@@ -90,6 +92,7 @@ def train(folder: Path) -> None:
             "--quiet",
         ]
     )
+    calibrate(folder / "run")
 
 
 def export(folder: Path, run: str) -> None:

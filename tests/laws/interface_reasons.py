@@ -13,7 +13,7 @@ from pathlib import Path
 
 from laws.interfaces import Result
 
-FIELDS = ("text", "score", "doubtful", "parts", "warnings")
+FIELDS = ("text", "score", "doubtful", "parts", "warnings", "quality")
 SCORE_TOLERANCE = 1e-4
 COMMAND = frozenset({"json lines"})
 SERVER = frozenset({"v1", "libretranslate", "deepl"})
@@ -47,7 +47,7 @@ class Case:
     def _is_same(self, field: str) -> bool:
         expected = getattr(self.expected, field)
         actual = getattr(self.actual, field)
-        if field == "score":
+        if field in ("score", "quality") and expected is not None:
             return abs(expected - actual) <= SCORE_TOLERANCE
         return actual == (
             len(expected) if isinstance(actual, int) and field == "parts" else expected

@@ -43,6 +43,7 @@ class Result:
     doubtful: bool | None = None
     parts: tuple[tuple[str, str], ...] | int | None = None
     warnings: tuple[str, ...] | None = None
+    quality: float | None = None
 
 
 def _run(
@@ -98,7 +99,14 @@ def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
         parts = tuple((part.source, part.text) for part in translation.parts)
         doubtful = translation.doubtful
         results.append(
-            Result(translation.text, translation.score, doubtful, parts, tuple(own))
+            Result(
+                translation.text,
+                translation.score,
+                doubtful,
+                parts,
+                tuple(own),
+                translation.quality,
+            )
         )
 
     return results
@@ -119,8 +127,8 @@ def without_kernels(lines: Sequence[str], folder: Path) -> list[Result]:
         command, json.dumps(lines).encode(), variables={"REGARD_KERNELS": "off"}
     )
     return [
-        Result(text, score, doubtful, tuple(map(tuple, parts)), tuple(notes))
-        for text, score, doubtful, parts, notes in json.loads(output)
+        Result(text, score, doubtful, tuple(map(tuple, parts)), tuple(notes), quality)
+        for text, score, doubtful, parts, notes, quality in json.loads(output)
     ]
 
 
@@ -149,6 +157,7 @@ def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result
                 row["doubtful"],
                 _parts(row["parts"]),
                 own,
+                row["quality"],
             )
         )
 
@@ -194,6 +203,7 @@ class Server:
                     row.get("doubtful", False),
                     tuple((source, hypothesis["text"]) for source, hypothesis in best),
                     tuple(row.get("warnings", ())),
+                    row.get("quality"),
                 )
             )
 
@@ -298,10 +308,20 @@ def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Res
                 answer["doubtful"],
                 parts if isinstance(parts, int) else _parts(parts),
                 tuple(answer["notes"]),
+                answer["quality"],
             )
         )
 
     return results
+
+
+def lost_words(
+    lines: Sequence[str], node: str, wasm: Path, file: Path, script: Path
+) -> list[list[str]]:
+    """Return the words of each line that the script of the start page names as lost."""
+    program = ROOT / "tests" / "site" / "lost_words.mjs"
+    output, _ = _run([node, program, wasm, file, script], json.dumps(lines).encode())
+    return [answer["unread"] for answer in json.loads(output)]
 
 
 SHOWN = "#translation[aria-busy=false] .line-of-text:not(.pending)"

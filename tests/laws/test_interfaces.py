@@ -17,9 +17,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import live
 import pytest
 from helpers.cached_folders import FolderCache
 
+import regard
 from laws import interface_model
 from laws import interfaces as by
 from laws.interface_lines import MAKERS, interface_lines
@@ -30,6 +32,7 @@ from laws.interface_reasons import (
     documented,
     reasons_of,
 )
+from regard.explain.explanation import explain
 from regard.runtime import native
 
 if (problem := native.why_unavailable()) is not None:
@@ -232,6 +235,32 @@ def test_some_lines(interface: str, precision: str, request: Request) -> None:
 @_each(*interface_model.PRECISIONS)
 def test_all_lines(interface: str, precision: str, request: Request) -> None:
     check(interface, precision, 2000, request, whole=True)
+
+
+def test_show_and_pages_name_the_same_lost_words(
+    run_folder: Path, files: Path, node: str, wasm: Path, tmp_path: Path
+) -> None:
+    """Each word that is named is one without which the translation is the same."""
+    lines = [pair.source for pair in interface_model.sample().splits["test"][:40]]
+    script = tmp_path / "regard.js"
+    script.write_text(live.start_script(), encoding="utf-8")
+    file = files / "ko-en.float32.regard"
+    by_page = by.lost_words(lines, node, wasm, file, script)
+    translator = regard.load(run_folder)
+    named = [
+        [line.split()[i] for i in explain(translator, line, None, False).data.unread]
+        for line in lines
+    ]
+
+    assert named == by_page
+    assert any(named)
+
+    for line, words in zip(lines, named, strict=True):
+        before = translator.translate(line)[0].text
+        for word in words:
+            rest = line.split()
+            rest.remove(word)
+            assert translator.translate(" ".join(rest))[0].text == before
 
 
 @pytest.mark.parametrize("page", SECTIONS)

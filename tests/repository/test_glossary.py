@@ -12,7 +12,8 @@ HANGUL = range(0xAC00, 0xD7A4)
 PAGES = [ROOT / "README.ko.md", *sorted((ROOT / "docs" / "ko").rglob("*.md"))]
 PROGRAM = [
     path
-    for path in sorted((ROOT / "regard").rglob("*"))
+    for folder in ("regard", "site/figures")
+    for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".toml", ".js", ".html"}
     and any(ord(letter) in HANGUL for letter in path.read_text(encoding="utf-8"))
 ]

@@ -197,7 +197,7 @@ def test_it_translates_what_is_typed_and_explains_it(
         for row, values in zip(rows, weights, strict=True):
             cells = [float(cell) for cell in row.locator("td").all_text_contents()]
             assert cells[: len(values)] == pytest.approx(values, abs=6e-4), role
-    doubtful = page.locator(".line-of-text[data-doubt='not learnt']")
+    doubtful = page.locator(".line-of-text[data-doubt='doubtful']")
 
     assert doubtful.count() == translation.doubtful
     assert page.locator(".line-of-text [class^=unsure-]").count() > 0

@@ -337,6 +337,10 @@ def _check_the_translator(page: Any) -> None:
 
     asks = re.compile("한국어 문장을|Type a Korean sentence")
     warns = re.compile("not learnt|배우지 않은")
+    page.fill("#try-input", "나는 친구와 집에 간다")
+    page.locator("[data-part=message]", has_text=": 친구와").wait_for()
+    assert page.locator("[data-part=source] .unread").all_text_contents() == ["친구와"]
+
     # The model is sure of the two translations of which the page warns.
     for text, message in (("", asks), ("너를 사랑해", warns), ("asdf", warns)):
         page.fill("#try-input", text)
@@ -389,6 +393,44 @@ def test_a_worksheet_is_one_sheet_of_paper(site: Path, context: Any, name: str) 
         assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1, f"{folder}/{name}"
 
     page.close()
+
+
+LONGEST = 15_000
+"""Pixels that a page of the notes may be high on a phone, until its sections are opened."""
+
+
+@pytest.mark.parametrize("name", ["000", "001", "002", "003", "004"])
+def test_sections_of_the_notes_fold_on_a_phone(
+    site: Path, browser: Any, name: str
+) -> None:
+    """A heading opens its section, by keyboard too, and so does a link to it."""
+    page = browser.new_page(viewport={"width": 400, "height": 900})
+    address = (site / "ko" / "notes" / f"{name}.html").as_uri()
+    page.goto(address)
+    headings = page.locator(".folds button")
+
+    assert page.evaluate("document.documentElement.scrollHeight") < LONGEST
+    assert headings.count() > 8
+    assert page.locator(".folds [aria-expanded=true]").count() == 1
+
+    headings.nth(2).focus()
+    page.keyboard.press("Enter")
+    assert headings.nth(2).get_attribute("aria-expanded") == "true"
+    assert page.locator("blockquote:visible").count() > 1
+
+    page.get_by_role("button", name="모두 펼치기").click()
+    assert page.locator(".folds [aria-expanded=false]").count() == 0
+    last = page.locator("article section > section").nth(-2).get_attribute("id")
+    page.goto("about:blank")
+    page.goto(f"{address}#{last}")
+    assert page.locator(f"#{last} p:visible").count() > 0
+
+    wide = browser.new_page(viewport={"width": 1280, "height": 900})
+    wide.goto(address)
+    assert wide.locator(".folds").count() == 0
+    assert wide.locator("blockquote").last.is_visible()
+    page.close()
+    wide.close()
 
 
 @pytest.mark.parametrize("name", items(TRIED))

@@ -342,7 +342,7 @@ def test_the_query_moves_by_touch(open_figure: Open) -> None:
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     # Chromium passes moves on with its next frames.
     page.wait_for_function("document.querySelector('.position input').value < 0.7")
-    page.get_by_label("소프트맥스").check()
+    page.get_by_label("softmax").check()
     moved = assert_answered(page, "softmax")
 
     assert moved[0] < 0.8
@@ -366,6 +366,56 @@ def test_bad_numbers_get_a_sentence(open_figure: Open, language: str) -> None:
         field.blur()
         assert page.locator(".wrong:visible").count() == 0
         assert re.fullmatch(r"[\d.−]+", field.input_value())
+
+
+# --- training
+
+
+def test_a_model_is_trained_in_the_page(open_figure: Open) -> None:
+    """Paused, looked back on, begun anew; by keyboard and by touch."""
+    page = open_figure("training")
+    moment, rows = page.locator(".moment"), page.locator("table.growing tbody tr")
+    before = rows.first.inner_text()
+    assert moment.inner_text().startswith("0 updates")
+
+    page.get_by_role("button", name="Train").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "parseInt(document.querySelector('.moment').textContent) >= 20"
+    )
+    page.get_by_role("button", name="Pause").click()
+    assert rows.first.inner_text() != before
+    page.get_by_label("Updates").focus()
+    page.keyboard.press("Home")
+    assert rows.first.inner_text() == before
+    page.get_by_label("민지는 책을 팔았다").check()
+    assert rows.count() == 4
+
+    page.get_by_role("button", name="Begin anew").click()
+    page.wait_for_function("document.querySelector('input[type=range]').max === '0'")
+    assert moment.inner_text().startswith("0 updates")
+    assert rows.first.inner_text() != before
+
+    phone = open_figure("training", "ko", **PHONE)
+    phone.get_by_role("button", name="학습 시작").tap()
+    phone.locator(".moment", has_text=re.compile("업데이트 [1-9]")).wait_for()
+
+
+def test_without_a_worker_records_are_shown(open_figure: Open, folder: Path) -> None:
+    script = folder / "_static" / "figures" / "training.js"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(f"delete window.Worker;\n{text}", encoding="utf-8")
+    try:
+        page = open_figure("training")
+    finally:
+        script.write_text(text, encoding="utf-8")
+
+    assert "cannot train" in page.locator(".alive > p[role=status]").inner_text()
+    assert page.locator(".steps button:visible").count() == 0
+    assert page.locator(".moment").inner_text().startswith("400 updates")
+    page.get_by_label("Updates").focus()
+    page.keyboard.press("Home")
+    assert page.locator(".moment").inner_text().startswith("0 updates")
 
 
 # --- scale

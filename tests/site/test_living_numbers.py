@@ -23,6 +23,7 @@ from regard.runtime.module_script import bundle
 
 figures = pytest.importorskip("make_figures", reason="the modules of the site")
 from figures import dictionary, numbers_to_loss, scale  # noqa: E402
+from figures.training import Recurrent, still  # noqa: E402
 
 FIGURES = Path(numbers_to_loss.__file__).parent
 FACE = re.compile(r"@font-face \{[^}]*\}")
@@ -45,7 +46,7 @@ def answers(
     node: str, folder: Path, name: str, answer: str, questions: list[Any]
 ) -> list[Any]:
     """Return what a function of a figure answers in node."""
-    script = folder / f"{name}.cjs"
+    script = folder / "figure.cjs"
     code = bundle(FIGURES / f"{name}.js")
     script.write_text(f"{START}{code}\nconst answer = {answer};\n{END}", "utf-8")
     done = subprocess.run(
@@ -70,6 +71,15 @@ def test_data_and_stills_are_those_of_the_command(name: str, tmp_path: Path) -> 
     for path, text in before.items():
         made = (tmp_path / path.relative_to(FIGURES)).read_text(encoding="utf-8")
         assert FACE.sub("", made) == FACE.sub("", text), command
+
+
+def test_the_stills_of_the_training_show_its_records() -> None:
+    """Which are not made anew here: that takes minutes."""
+    data = data_of("training")
+    for language in figures.LANGUAGES:
+        path = FIGURES / "stills" / f"training.{language}.svg"
+        drawn = figures.draw_svg(still(data, language))
+        assert FACE.sub("", drawn) == FACE.sub("", path.read_text(encoding="utf-8"))
 
 
 def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) -> None:
@@ -202,3 +212,87 @@ def test_the_decoder_computes_what_the_model_does(node: str, tmp_path: Path) -> 
         assert given["loss"][2] == pytest.approx(float(mean), abs=TOLERANCE)
         losses.add(round(float(mean), 3))
     assert len(losses) > 8, "the switches change the loss"
+
+
+TRAINED = """({ seed, updates }) => {
+  const random = randomly(seed), weights = begin(DATA.source.length, DATA.target.length, random);
+  const copy = (kind) => Object.fromEntries(Object.entries(weights).map(([name, matrix]) => [name, [...matrix[kind]]]));
+  const before = copy("numbers"), reads = DATA.examples.map((pair) => read(weights, pair)), update = training(weights);
+  const losses = Array.from({ length: updates }, () => update(DATA.examples));
+  const outputs = DATA.examples.map(({ source }) => translate(weights, source, DATA.longest));
+  return { before, reads, losses, gradients: copy("gradient"), after: copy("numbers"), outputs };
+}"""
+
+
+def test_the_training_in_the_page_is_that_of_pytorch(node: str, tmp_path: Path) -> None:
+    """What is read, gradients, updates and translations."""
+    data = data_of("training")
+    questions = [
+        {"seed": seed, "updates": updates} for seed in (1, 2) for updates in (1, 30)
+    ]
+    small = {name: data[name] for name in ("source", "target", "examples", "longest")}
+    answer = TRAINED.replace("DATA", json.dumps(small))
+    results = answers(node, tmp_path, "recurrent/model", answer, questions)
+    for question, given in zip(questions, results, strict=True):
+        model = Recurrent(len(data["source"]), len(data["target"])).double()
+        weights = dict(model.weights.items())
+        assert weights.keys() == given["before"].keys()
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(torch.tensor(given["before"][name]).view_as(weight))
+        for pair, read in zip(data["examples"], given["reads"], strict=True):
+            attention, log_probs = model(pair)
+            for name, values in (
+                ("attention", attention),
+                ("probabilities", log_probs.exp()),
+                ("loss", -log_probs.mean()),
+            ):
+                np.testing.assert_allclose(
+                    read[name], values.detach(), atol=TOLERANCE, err_msg=name
+                )
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+        for expected in given["losses"]:
+            loss = -torch.cat([model(pair)[1] for pair in data["examples"]]).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            assert loss.item() == pytest.approx(expected, abs=TOLERANCE)
+        for name, weight in weights.items():
+            assert weight.grad is not None
+            for kind, values in (
+                ("gradients", weight.grad),
+                ("after", weight.detach()),
+            ):
+                np.testing.assert_allclose(
+                    given[kind][name], values.flatten(), atol=TOLERANCE, err_msg=name
+                )
+        translated = [
+            model.translate(pair["source"], data["longest"])
+            for pair in data["examples"]
+        ]
+        assert given["outputs"] == translated, question
+
+
+LEARNT = """(seed) => {
+  const data = DATA;
+  const random = randomly(seed), weights = begin(data.source.length, data.target.length, random), update = training(weights);
+  const draw = () => data.pairs[Math.floor(random() * data.pairs.length)];
+  for (let i = 0; i < 150; i += 1) update(Array.from({ length: BATCH }, draw));
+  const isRight = ({ source, target }) => String(translate(weights, source, data.longest)) === String(target);
+  return { right: data.heldOut.filter(isRight).length, attention: data.examples.map((pair) => read(weights, pair).attention) };
+}"""
+
+
+def test_the_model_in_the_page_learns_what_it_never_read(
+    node: str, tmp_path: Path
+) -> None:
+    """Its first training also attends to the word that it translates."""
+    data = data_of("training")
+    answer = LEARNT.replace("DATA", json.dumps({**data, "recorded": []}))
+    (given,) = answers(node, tmp_path, "recurrent/model", answer, [3])
+    assert given["right"] > 0.9 * len(data["heldOut"])
+    assert all(pair not in data["pairs"] for pair in data["heldOut"])
+    pair, rows = data["examples"][0], given["attention"][0]
+    # Words of both languages are listed in one order, after the end of English.
+    meant = [pair["source"].index(word - 1) for word in pair["target"]]
+    assert [int(np.argmax(row)) for row in rows[:-1]] == meant

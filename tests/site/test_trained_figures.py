@@ -6,17 +6,22 @@ import gzip
 import itertools
 import json
 import re
+import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from regard.common.reading import parse_toml
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.module_script import bundle
 
 facts = pytest.importorskip("facts", reason="the modules of the site")
+
+import trainings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "site" / "figures"
@@ -31,6 +36,49 @@ TOLERANCE = 1e-4
 
 def data_of(name: str) -> Any:
     return json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield settings by their dotted names, but for the files of the data."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        elif not re.search(r"\b(source|target|valid_\w+)$", name):
+            yield f"{prefix}{name}", value
+
+
+@pytest.mark.parametrize("page", ["notes.md", "ko/notes.md"])
+def test_the_recipes_of_the_contents_are_those_of_the_figures(page: str) -> None:
+    """The files, and the commands that train with them."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    files = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    small, words = (dict(flat(parse_toml(file))) for file in files)
+
+    assert small == trainings.SMALL
+    assert words == trainings.WORDS
+
+    lines = text.replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line) for line in lines if "regard train" in line]
+    stated = {}
+    for command in commands:
+        if command[2] not in ("small.toml", "words.toml"):
+            continue
+        options = dict(itertools.pairwise(command))
+        settings = dict(
+            value.split("=")
+            for name, value in itertools.pairwise(command)
+            if name == "--set" and not value.startswith("data.")
+        )
+        file = small if command[2] == "small.toml" else words
+        changes = {name: int(value) for name, value in settings.items()}
+        name = options["--out"].rpartition("/")[2]
+        stated[name] = options["--preset"], {**file, **changes}
+    shared = stated.keys() & trainings.RECIPES.keys()
+
+    assert shared == {"first", "english", "luong", "bahdanau"}
+    assert {name: stated[name] for name in shared} == {
+        name: trainings.RECIPES[name] for name in shared
+    }
 
 
 def test_pages_state_what_holds_in_two_of_three_trainings_at_least() -> None:

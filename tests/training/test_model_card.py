@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.corpus_facts import CorpusFacts
 from regard.data.provenance import write_corpora
+from regard.text.quality import Quality
 from regard.training import model_card
 from regard.training.journal import Journal
 from regard.training.recipe import Recipe, preset
@@ -132,3 +133,15 @@ def test_a_run_of_hostile_names_has_the_card_of_any_other(
     hostile = text.replace("/", "∕").replace("\0", "")[:80]
 
     assert card(tmp_path / "0" / hostile, text) == card(tmp_path / "1", "plain")
+
+
+def test_a_card_tells_what_quality_was_fitted_to(tmp_path: Path) -> None:
+    data = {"source": "a.ko", "target": "a.en"}
+    recipe = Recipe.parse({**preset("transformer-tiny"), "data": data}, "recipe")
+    quality = Quality((0.0, 1.0, 0.0, 0.0), 1234, 0.71, ((0.26, 0.29), (0.95, 0.97)))
+
+    model_card.write(tmp_path, recipe, quality)
+
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "1,234 held-out pairs, of which 71 % are translated well" in text
+    assert "0.26 (0.29), 0.95 (0.97).\n" in text

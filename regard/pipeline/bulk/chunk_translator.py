@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from regard.pipeline import Translation, Translator
 
 
-UNLEARNT = "the model has not learnt such sentences, so what follows is probably wrong"
+UNLEARNT = "the translation that follows is doubtful, and probably wrong"
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
         return ()
     verb = "is" if doubtful == 1 else "are"
     return (
-        f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: the model is less sure "
-        "of them than of 97 % of its validation lines, or has not learnt such sentences; JSON "
-        "lines (`format=jsonl`) mark them",
+        f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
+        "of sentences that the model has not learnt; JSON lines (`format=jsonl`) mark them, and "
+        "`report=True` names the least sure",
     )
 
 

@@ -27,6 +27,10 @@ class DocumentNumbering(Numbering):
         )
         return name or super().name(line)
 
+    def label(self, line: int) -> str:
+        """Return the name of the text of a line."""
+        return self.name(line)
+
     def names(self, lines: Sequence[int]) -> str:
         """Return the names of the texts of the first of several lines."""
         names = [*dict.fromkeys(map(self.name, lines[:NAMED]))]

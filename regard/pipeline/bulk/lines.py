@@ -55,6 +55,10 @@ class Numbering:
         index = bisect_right(self.offsets, line, key=itemgetter(0))
         return line + self.offsets[index - 1][1]
 
+    def label(self, line: int) -> str:
+        """Return the shortest name of a line among others, its number."""
+        return str(self.number(line))
+
     def name(self, line: int) -> str:
         """Return the name of a line, such as "row 4"."""
         return f"{self.unit} {self.number(line)}"

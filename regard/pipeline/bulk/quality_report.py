@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from regard.common.counting import counted
 from regard.pipeline.bulk.chunk_translator import LineQuality
@@ -30,8 +30,8 @@ class QualityReport:
         unsure = (line for line in lines if line.quality < UNSURE)
         self._worst = heapq.nsmallest(FIRST, [*self._worst, *unsure])
 
-    def lines(self) -> Iterator[str]:
-        """Yield the sentences of the report."""
+    def lines(self, label: Callable[[int], str] = str) -> Iterator[str]:
+        """Yield the sentences of the report; `label` names a line."""
         if not self._count:
             yield (
                 "no quality is known: the model is not calibrated for this search; run regard "
@@ -45,6 +45,6 @@ class QualityReport:
         )
         if self._worst:
             worst = ", ".join(
-                f"{line.number} ({line.quality:.2f})" for line in self._worst
+                f"{label(line.number)} ({line.quality:.2f})" for line in self._worst
             )
             yield f"look at these first, the least sure ahead: {worst}"

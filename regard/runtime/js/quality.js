@@ -1,5 +1,6 @@
 // Probability that a translation is good, as regard/text/quality.py calibrates it.
 import { lengthOf } from "./characters.js";
+import { DOUBTFUL } from "./text_tables.js";
 
 const MOST = 50; // of a logit, so that its exponential is a number
 const LEAST_SCORE = -20;
@@ -11,7 +12,7 @@ const areWeights = (values) => Array.isArray(values) && values.length === FEATUR
 /** Return what a card's calibration should be, if it is none. */
 export function qualityFlaws(quality) {
   if (quality === undefined || (isTable(quality) && !Object.keys(quality).length)) return "";
-  return isTable(quality) && areWeights(quality.good) && areWeights(quality.chrf) ? "" : "four finite weights each in `good` and `chrf`";
+  return isTable(quality) && areWeights(quality.good) ? "" : "four finite weights in `good`";
 }
 
 /** Return the probability that the translation of a sentence is good; null if the model is not calibrated. What is copied, with score 0, is good. */
@@ -23,6 +24,9 @@ export function qualityOf(quality, source, text, score) {
   const logit = features.reduce((sum, value, i) => sum + value * quality.good[i], 0);
   return 1 / (1 + Math.exp(-Math.max(-MOST, Math.min(MOST, logit))));
 }
+
+/** Return whether a translation is doubtful by its quality or, if that is unknown, by its score. */
+export const isLow = (quality, score, threshold) => (quality === null ? score < threshold : quality < DOUBTFUL);
 
 /** Return the quality of the worst part of a line; null if it is unknown. */
 export function worstQuality(parts) {

@@ -6,7 +6,7 @@ import { hasLetters, lengthOf, wordsOf } from "./characters.js";
 import { checkedDialect } from "./contracts.js";
 import { checkedParticles } from "./particles.js";
 import { CaseReader } from "./letter_case.js";
-import { qualityFlaws, qualityOf, worstQuality } from "./quality.js";
+import { isLow, qualityFlaws, qualityOf, worstQuality } from "./quality.js";
 import { COPIES } from "./spans.js";
 import { SEARCH_BOUNDS } from "./text_tables.js";
 import { firstReading, linePath, translateAlong, withGivenWords } from "./text_path.js";
@@ -407,7 +407,10 @@ export class Translator {
     const source = [...this.#library.integers(first, size)];
     const ranked = Array.from({ length: hypotheses }, (_, rank) => this.#hypothesis([result, line, rank], parts));
     const [best] = ranked;
-    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: score < threshold || this.#isStrange(source), quality: qualityOf(quality, source, text, score) }));
+    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => {
+      const own = qualityOf(quality, source, text, score);
+      return { source, text, score, doubtful: isLow(own, score, threshold) || this.#isStrange(source), quality: own };
+    });
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
       nbest: ranked, parts: inner, doubtful: inner.some(({ doubtful }) => doubtful), quality: worstQuality(inner), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),

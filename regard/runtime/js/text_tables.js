@@ -55,6 +55,7 @@ export const TITLE_SHARE = 0.75;
 export const LONGEST_WORD = 40;
 export const PARTED_SYLLABLES = 5;
 export const LONGEST_LABEL = 60;
+export const DOUBTFUL = 0.3;
 export const FEW_WORDS = 3;
 export const SMALL_WORDS = ["a", "an", "and", "as", "at", "but", "by", "for", "from", "if", "in", "into", "is", "it", "its", "nor", "of", "off", "on", "onto", "or", "out", "over", "per", "than", "that", "the", "to", "up", "via", "vs", "when", "with", "without", "your"];
 export const PARTICLES = {"\uc744": "\uc744(\ub97c)", "\ub97c": "\uc744(\ub97c)", "\uc740": "\uc740(\ub294)", "\ub294": "\uc740(\ub294)", "\uc774": "\uc774(\uac00)", "\uac00": "\uc774(\uac00)", "\uacfc": "\uacfc(\uc640)", "\uc640": "\uacfc(\uc640)", "\uc73c\ub85c": "(\uc73c)\ub85c", "\ub85c": "(\uc73c)\ub85c", "\uc774\ub77c": "(\uc774)\ub77c", "\ub77c": "(\uc774)\ub77c", "\uc774\ub791": "(\uc774)\ub791", "\ub791": "(\uc774)\ub791", "\uc774\ub098": "(\uc774)\ub098", "\ub098": "(\uc774)\ub098", "\uc774\uba70": "(\uc774)\uba70", "\uc774\uace0": "(\uc774)\uace0", "\uc774\uba74": "(\uc774)\uba74", "\uc774\ub780": "(\uc774)\ub780", "\uc774\uc5d0\uc694": "\uc774\uc5d0\uc694(\uc608\uc694)", "\uc608\uc694": "\uc774\uc5d0\uc694(\uc608\uc694)"};

@@ -193,8 +193,15 @@ def parse_markup(
         )
     options = options or MarkupOptions()
     elements = find_elements(text, list(tokenize(text, kind)), kind, options)
-    paragraphs = _paragraphs(text, kind, elements, options.mark_spans)
-    return _document(Source(text, kind), paragraphs, options)
+    return arranged_markup(Source(text, kind), elements, options)
+
+
+def arranged_markup(
+    source: Source, elements: Elements, options: MarkupOptions
+) -> MarkupDocument:
+    """Find the sentences of a text whose elements and their roles are known."""
+    paragraphs = _paragraphs(source.text, source.kind, elements, options.mark_spans)
+    return _document(source, paragraphs, options)
 
 
 def _document(

@@ -73,6 +73,7 @@ const explanationData = (() => {
       agreement: view.agreement ?? null,
       measured: view.trust,
       links: alignments || [],
+      unread: translation.unread ?? view.unread ?? [],
       image: view.image ?? null,
     };
   }

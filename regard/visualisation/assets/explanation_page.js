@@ -25,6 +25,7 @@ const explanationPage = (() => {
     layerReads: (layer, count) => `encoder layer ${layer} of ${count}: each word attends to the others`,
     handed: (count) => (count > 1 ? "What is handed over: the last state of each direction, all that the decoder gets of the source" : "What is handed over: the last state, one vector, all that the decoder gets of the source"),
     headsHint: "Colours are heads; a line and a square are as strong as the weight.",
+    unread: "Probably lost, as no word attends to it and the translation is the same without it:",
     unknown: "unknown", gradient: "gradient × input", erasure: "word erasure",
     caption: { // labels that differ for a caption
       source: "Image", target: "Caption", cross: "caption → image", decoder: "caption → caption", attention: "Attention to the image",
@@ -55,6 +56,7 @@ const explanationPage = (() => {
     layerReads: (layer, count) => `인코더 ${layer}층(전체 ${count}층): 단어마다 다른 단어에 주목합니다`,
     handed: (count) => (count > 1 ? "넘어가는 것: 두 방향의 마지막 상태. 디코더가 원문에 대해 받는 전부입니다" : "넘어가는 것: 마지막 상태, 벡터 하나. 디코더가 원문에 대해 받는 전부입니다"),
     headsHint: "색은 헤드이고, 선과 네모는 가중치만큼 진합니다.",
+    unread: "빠졌을 말(주목하는 단어가 없고, 빼도 번역이 같음):",
     unknown: "알 수 없음", gradient: "기울기 × 입력", erasure: "단어 제거",
     caption: {
       source: "이미지", target: "캡션", cross: "캡션 → 이미지", decoder: "캡션 → 캡션", attention: "이미지에 대한 어텐션",
@@ -160,6 +162,7 @@ const explanationPage = (() => {
     find(`${side}-name`).parentNode.hidden = side === "columns" && isOverImage();
     area.setAttribute("aria-label", `${label(name)}: ${labels.words}`);
     buttons[side] = words.map((word, index) => wordButton(side, word, index, data.langs[name][index]));
+    if (name === "source") for (const index of data.unread) buttons[side][index].classList.add("unread");
     area.replaceChildren(...buttons[side]);
     area.dir = rtl ? "rtl" : "ltr";
     area.onkeydown = (event) => moveFocus(event, buttons[side], rtl);
@@ -916,6 +919,8 @@ const explanationPage = (() => {
     find("figure").setAttribute("aria-label", labels.figure);
     find("tree").setAttribute("aria-label", labels.tree);
     find("table").setAttribute("aria-label", labels.numbers);
+    find("unread").hidden = !data.unread.length;
+    find("unread").textContent = `${labels.unread} ${data.unread.map((index) => data.source[index]).join(", ")}`;
     find("agreement").hidden = !data.agreement && !(isLive && hasCross());
     find("agreement").textContent = labels.trust;
     const agreement = data.agreement || data.measured?.agreement; // of this sentence, or of others

@@ -10,8 +10,9 @@ const livePage = (() => {
     repeats: (text, times) => `“${text}” is repeated ${times} times: the translation is probably wrong.`,
     unsure: "Underline unsure words", levels: ["below 70 %", "below 40 %", "below 20 %"],
     probability: "probability", unsureHint: "By the probability that the model gives each word after those before it. It may be sure and wrong.",
-    examples: "It knows sentences such as these:", unlearnt: "This model has not learnt such sentences: what is marked is probably wrong.",
-    doubtful: "not learnt", doubtfulHint: "This translation may be wrong: the model has less confidence in it than in nearly all of the text it was tested on, or the sentence has words or forms that it has not seen.",
+    examples: "It knows sentences such as these:", unlearnt: "What is marked as doubtful is probably wrong.",
+    doubtful: "doubtful", doubtfulHint: "This translation is probably wrong, or the sentence has words or forms that the model has not seen.",
+    quality: (percent) => `Good with a probability of ${percent} %.`, qualities: { high: "probably good (80 % or more)", middle: "unsure", low: "doubtful" },
     wordsOf: "Translation of this sentence, word by word", continuations: (word) => `Other continuations from “${word}”`, current: "as it is",
     undo: "Undo the choice", choose: "Click a sentence, then one of its words, to see what else could stand there.",
     replaced: (text) => `Now: ${text}`, steps: "Step by step: the search", hide: "Close the search",
@@ -26,8 +27,9 @@ const livePage = (() => {
     repeats: (text, times) => `같은 말(“${text}”)이 ${times}번 되풀이됩니다. 번역이 틀렸을 수 있습니다.`,
     unsure: "불확실한 단어에 밑줄", levels: ["70 % 미만", "40 % 미만", "20 % 미만"],
     probability: "확률", unsureHint: "앞 단어들 다음에 모델이 그 단어에 준 확률에 따릅니다. 확신하면서도 틀릴 수 있습니다.",
-    examples: "이런 문장을 압니다:", unlearnt: "이 모델이 배우지 않은 문장입니다. 표시된 번역은 아마 틀렸을 것입니다.",
-    doubtful: "학습되지 않음", doubtfulHint: "번역이 틀렸을 수 있습니다. 모델이 검증한 글 거의 모두보다 이 번역을 덜 확신하거나, 학습 자료에 없는 말이나 어형이 있습니다.",
+    examples: "이런 문장을 압니다:", unlearnt: "의심스럽다고 표시된 번역은 아마 틀렸을 것입니다.",
+    doubtful: "의심스러움", doubtfulHint: "아마 틀린 번역이거나, 문장에 모델이 본 적 없는 말이나 어형이 있습니다.",
+    quality: (percent) => `좋은 번역일 확률: ${percent} %.`, qualities: { high: "아마 좋음(80 % 이상)", middle: "확실하지 않음", low: "의심스러움" },
     wordsOf: "이 문장의 번역문, 단어별", continuations: (word) => `“${word}”부터 다르게 이어 쓰기`, current: "지금 그대로",
     undo: "선택 되돌리기", choose: "문장을 누른 다음 그 단어를 누르면 그 자리에 올 수 있는 다른 말이 나타납니다.",
     replaced: (text) => `바뀐 번역: ${text}`, steps: "한 단계씩: 탐색 과정", hide: "탐색 과정 닫기",
@@ -39,6 +41,7 @@ const livePage = (() => {
   const SLICE = 30, TOGETHER = 300; // milliseconds of work, and paragraphs, between two looks at the keyboard
   const BEGINNING = 6; // characters that a sentence still has while it is edited
   const MAX_KEPT = 20000; // translations
+  const GOOD = 0.8; // quality of a sentence from which on it is probably good
   const UNSURE = [0.7, 0.4, 0.2]; // probabilities of a word below which it is underlined, each time more clearly
 
   const find = (id) => document.getElementById(id);
@@ -163,7 +166,10 @@ const livePage = (() => {
     const { text, words: texts = [], shares } = result.choice || result, doubtful = isDoubtful(result);
     span.classList.remove("pending");
     span.classList.toggle("failed", Boolean(result.error));
-    for (const [name, value] of [["data-doubt", words().doubtful], ["title", words().doubtfulHint]]) doubtful ? span.setAttribute(name, value) : span.removeAttribute(name);
+    const { quality } = result.choice || result, isKnown = Number.isFinite(quality);
+    const level = (doubtful && "low") || (quality >= GOOD ? "high" : "middle");
+    const title = [doubtful && words().doubtfulHint, isKnown && words().quality(Math.round(100 * quality))].filter(Boolean).join(" ");
+    for (const [name, value] of [["data-doubt", doubtful && words().doubtful], ["data-quality", isKnown && level], ["title", title]]) value ? span.setAttribute(name, value) : span.removeAttribute(name);
     if (texts.length && shares.some((share) => unsureClass(share))) {
       span.replaceChildren(...texts.flatMap((word, i) => [i ? " " : "", unsureClass(shares[i]) ? element("span", word, { class: unsureClass(shares[i]) }) : word]));
     } else {
@@ -176,6 +182,7 @@ const livePage = (() => {
     const text = all >= MANY && count < all ? words().done(count, all) : "";
     if (find("progress").textContent !== text) find("progress").textContent = text;
     find("unlearnt").hidden = !output.querySelector("[data-doubt]");
+    find("qualities").hidden = !output.querySelector("[data-quality]");
   }
 
   function receive({ id, direction: of, results, isDone }) {
@@ -562,6 +569,7 @@ const livePage = (() => {
     find("hint-words").textContent = words().choose;
     find("confidence").title = words().unsureHint;
     find("levels").replaceChildren(...words().levels.map((text, i) => element("span", text, { class: `unsure-${i + 1}` })));
+    find("qualities").replaceChildren(...Object.entries(words().qualities).map(([level, text]) => element("span", text, { "data-quality": level })));
     showToggle();
     showAbout(models[direction]);
     if (!find("failed").hidden) find("failed").textContent = words().broken(failure);

@@ -110,13 +110,20 @@ const serverClient = (() => {
       try {
         const asked = { text: sentences, ...languages(direction), log_probs: true, split: false };
         const { translations } = await request("v1/translate", asked, signal, sentences.length > 1 ? 0 : 1);
-        return translations.map((translation, i) => ({ sentence: sentences[i], ...shown(translation), doubtful: translation.doubtful }));
+        return translations.map((translation, i) => ({ sentence: sentences[i], ...shown(translation), doubtful: translation.doubtful, quality: translation.quality }));
       } catch (problem) {
         if (signal.aborted || !(problem instanceof Problem)) throw problem;
         if (sentences.length === 1) return [{ sentence: sentences[0], error: describe(problem) }];
         const half = Math.ceil(sentences.length / 2);
         return [...await together(direction, sentences.slice(0, half), signal), ...await together(direction, sentences.slice(half), signal)];
       }
+    }
+
+    /** Return the indices of the words of a sentence that its translation leaves out. */
+    async function unread(direction, sentence, translation, signal) {
+      const words = unreadWords.unattended(sentence, translation, translation, modelOf(direction).alignment);
+      const others = words.length ? await together(direction, words.map(({ text }) => text), signal) : [];
+      return words.filter((_, i) => others[i].text === translation.text).map(({ index }) => index);
     }
 
     const answers = {
@@ -136,6 +143,7 @@ const serverClient = (() => {
         try {
           const { explanation } = await request("v1/explain", { text: sentence, ...languages(direction), prefix, trace, packed: true }, signal, 0);
           const translation = await unpacked(explanation);
+          translation.unread = prefix.length ? [] : await unread(direction, sentence, translation, signal);
           if (!signal.aborted) send({ kind: "explained", direction, sentence, translation });
         } catch (problem) {
           if (signal.aborted || !(problem instanceof Problem)) throw problem;

@@ -24,7 +24,7 @@ function stepThrough(root, isPage, onPaint = () => {}) { // isPage: the steps ar
     paint();
     if (isPage) {
       history.replaceState(null, "", `#step-${current + 1}`);
-      if (!isAll && scrollY > steps.offsetTop) scrollTo(0, steps.offsetTop - 70);
+      if (!isAll && scrollY > steps.offsetTop) scrollTo(0, steps.offsetTop - $("controls").offsetHeight);
     }
     if (isAll) sections[current].scrollIntoView();
     if (isFocused) sections[current].querySelector("h2").focus({ preventScroll: true });

@@ -91,17 +91,27 @@ const answers = {
   },
 };
 
-const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, notes: translation.notes, ...explanationData.words(translation) });
+const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, quality: translation.quality, notes: translation.notes, ...explanationData.words(translation) });
 
 async function explained(translator, sentence, options, isWanted) {
   const attends = translator.layers.some(({ role }) => role === "cross"), nbest = Math.min(5, translator.options().beam);
   const steps = translator.translateInSteps(sentence, { nbest, attention: "all", alignments: attends, states: translator.recurrent.encoder, ...options });
   const first = steps.next();
   if (first.done) return first.value[0];
-  if (first.value === 1) return inSlices(steps, isWanted);
+  if (first.value === 1) {
+    const translation = await inSlices(steps, isWanted);
+    return translation && { ...translation, unread: options.prefix ? [] : unread(translator, sentence, translation) };
+  }
   steps.return(); // of a sentence in parts no attention is shown
   await translating;
   return isWanted() && inSlices(translator.translateInSteps(sentence, { nbest, attention: "none", alignments: false }), isWanted);
+}
+
+/** Return the indices of the words of a sentence that its translation leaves out. */
+function unread(translator, sentence, translation) {
+  const words = unreadWords.unattended(sentence, translation, translation, translator.card.alignment);
+  const others = words.length ? translator.translate(words.map(({ text }) => text), { nbest: 1, attention: "none", alignments: false }) : [];
+  return words.filter((_, i) => others[i].text === translation.text).map(({ index }) => index);
 }
 
 async function translated(translator, sentence, isWanted) {

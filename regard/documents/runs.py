@@ -1,0 +1,334 @@
+"""Paragraphs of office documents as short markup: their text, with a tag for each change of format,
+for each link, and for each object among the words, such as the mark of a footnote.
+
+`<r3>` is text in the format of item 3, `<c3>` an element around text, such as a link, `<k3>` text
+that is kept, `<p3/>` an object, and `<d3/>` one that divides text, such as a tab.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from regard.documents.document import Edit, apply_edits
+from regard.text.markup.document import MarkupDocument, parse_markup
+from regard.text.markup.elements import MarkupOptions
+from regard.text.markup.tags import Token, tokenize
+
+_EMPTY = r"<([cr]\d+)>((?:<p\d+/>)*)</\{}>"
+_TAGS = r"((?:</?[crp]\d+/?>|\s){0,50})"
+_EMPTY_BEFORE = re.compile(rf"{_EMPTY.format(1)}{_TAGS}([^\s<>&;]*\w)(\s*)(?=([^<]*))")
+"""An element without words, the tags behind it, and a word, followed by the rest of its text."""
+_EMPTY_AFTER = re.compile(
+    rf"(?<![\w&#])(\w[^\s<>&;]{{0,60}})([^\w\s<>]{{0,9}}){_TAGS}{_EMPTY.format(4)}"
+)
+"""A word, the tags behind it, and an element without words."""
+_ENDS = re.compile(r"[\s.,;:!?…)\]}”»]|$")
+"""Text that has no space before it."""
+_RANGE = re.compile(
+    r"<([\w:-]+?)-?([Ss]tart|[Ee]nd)\b[^>]*?"
+    r"(?:w:id|text:name|text:(?:change-)?id|office:name)=[\"']([^\"']*)"
+)
+"""A mark at which a range starts or ends, with the name of its kind and its own."""
+_HOLDS_TEXT = re.compile(r"<[cr]\d+>(?!(?:<p\d+/>)*</)")
+"""The start of an element with text."""
+
+
+class Run(NamedTuple):
+    """Format of text: the tags around it, and a key, which is equal if they look alike."""
+
+    opening: str = ""
+    closing: str = ""
+    key: str = ""
+
+
+NO_RUN = Run()
+
+
+class Item(NamedTuple):
+    """A part of a paragraph between two offsets of the source.
+
+    `run`: the format in which it begins, `last` the one in which it ends. `text`: the markup of
+    text, or what something kept shows.
+    """
+
+    kind: Literal["text", "point", "divider", "kept", "open", "close"]
+    start: int
+    end: int
+    run: Run = NO_RUN
+    last: Run = NO_RUN
+    text: str = ""
+
+
+@dataclass
+class Paragraph:
+    """The items of a paragraph, which are all between two offsets of the source."""
+
+    start: int
+    end: int
+    items: Sequence[Item]
+
+    def __post_init__(self) -> None:
+        """Find the end of each element around text, and the format of most letters in it, in the
+        paragraph by -1.
+        """
+        self._ends = dict[int, int]()
+        letters: dict[int, Counter[str]] = {-1: Counter()}
+        runs = dict[str, Run]()
+        opened = [-1]
+        for index, item in enumerate(self.items):
+            if item.kind == "open":
+                opened.append(index)
+                letters[index] = Counter()
+            elif item.kind == "close":
+                self._ends[opened.pop()] = index
+            elif item.kind == "text":
+                runs.setdefault(item.run.key, item.run)
+                letters[opened[-1]][item.run.key] += len(item.text.strip())
+        self._bases = {
+            element: runs[max(count, key=count.__getitem__)] if count else NO_RUN
+            for element, count in letters.items()
+        }
+
+    @cached_property
+    def source(self) -> str:
+        """The paragraph as markup."""
+        parts = list[str]()
+        first = dict[str, int]()
+        elements = [-1]
+        opened = ""
+
+        def switch(name: str) -> None:
+            nonlocal opened
+            if name != opened:
+                parts.append(f"</{opened}>" if opened else "")
+                parts.append(f"<{name}>" if name else "")
+                opened = name
+
+        for index, item in enumerate(self.items):
+            if item.kind == "text":
+                if not item.text.isspace():
+                    number = first.setdefault(item.run.key, index)
+                    is_base = item.run.key == self._bases[elements[-1]].key
+                    switch("" if is_base else f"r{number}")
+                parts.append(item.text)
+                continue
+            if item.kind == "point":
+                parts.append(f"<p{index}/>")
+                continue
+            if item.kind == "kept":
+                parts.append(f"<k{index}>{item.text}</k{index}>")
+                continue
+            switch("")
+            if item.kind == "divider":
+                parts.append(f"<d{index}/>")
+            elif item.kind == "open":
+                elements.append(index)
+                parts.append(f"<c{index}>")
+            else:
+                parts.append(f"</c{elements.pop()}>")
+        switch("")
+        return "".join(parts)
+
+    def markup(self, options: MarkupOptions) -> MarkupDocument:
+        """Return the paragraph as markup to translate."""
+        kinds = [(item.kind, index) for index, item in enumerate(self.items)]
+        names = MarkupOptions(
+            frozenset(f"d{index}" for kind, index in kinds if kind == "divider"),
+            ignore_tags=frozenset(
+                f"k{index}" for kind, index in kinds if kind == "kept"
+            ),
+            outline=False,
+            sentences=options.sentences,
+            mark_spans=options.mark_spans,
+        )
+        return parse_markup(self.source, "xml", names)
+
+    def write(
+        self,
+        translation: str,
+        raw: Callable[[int, int], str],
+        write_text: Callable[[str], str],
+    ) -> str:
+        """Return the translated paragraph in its format.
+
+        `raw` returns what stands between two offsets of the source, `write_text` the element of a
+        text.
+        """
+        held = {tag[1:-1] for tag in _HOLDS_TEXT.findall(self.source)}
+        translation = _without_empty(translation, held)
+        writer = _Writer(raw, write_text)
+        wanted = [self._bases[-1]]
+        is_kept = False
+        for token in tokenize(translation, "xml"):
+            letter = token.name[:1] or "text"
+            number = int(token.name[1:] or 0)
+            is_end = token.kind == "close"
+            if is_end and letter in "rc":
+                wanted.pop()
+            elif letter in "rc":
+                item = self.items[number]
+                run = item.run if letter == "r" else self._bases[number]
+                wanted.append(run)
+            elif letter == "k":
+                is_kept = not is_end
+
+            if letter == "text" and not is_kept:
+                writer.add_text(translation[token.start : token.end], wanted[-1])
+            elif letter == "c" and is_end:
+                writer.add(self.items[self._ends[number]])
+            elif letter in "cpdk" and not is_end:
+                writer.add(self.items[number])
+        return writer.finish()
+
+
+class _Writer:
+    """Writer of a paragraph, which opens and closes runs where the format changes."""
+
+    def __init__(
+        self, raw: Callable[[int, int], str], write_text: Callable[[str], str]
+    ) -> None:
+        self._raw = raw
+        self._write_text = write_text
+        self._parts = list[str]()
+        self._run = NO_RUN
+
+    def add_text(self, text: str, run: Run) -> None:
+        """Write text in a format."""
+        self._switch(run)
+        self._parts.append(self._write_text(text))
+
+    def add(self, item: Item) -> None:
+        """Write an item as it is in the source, in its format."""
+        self._switch(item.run)
+        self._parts.append(self._raw(item.start, item.end))
+        self._run = item.last
+
+    def _switch(self, run: Run) -> None:
+        if run.opening != self._run.opening:
+            self._parts.append(self._run.closing + run.opening)
+            self._run = run
+
+    def finish(self) -> str:
+        """Close the last run, and return the paragraph."""
+        self._switch(NO_RUN)
+        return "".join(self._parts)
+
+
+def _without_empty(markup: str, held: Collection[str]) -> str:
+    """Give a word beside it to each of the elements that held text and have lost it, unless that
+    would take the only word of another.
+    """
+
+    def take_next(match: re.Match[str]) -> str:
+        name, points, tags, word, space, rest = match.groups()
+        is_only = re.search(r"<[cr]", tags) and not re.search(r"\w", rest)
+        if name not in held or is_only:
+            return match[0]
+        before = match.string[: match.start()][-1:]
+        lead = " " if before.strip() and re.search(r"\s", tags) else ""
+        tags = "".join(tags.split())
+        return f"{lead}<{name}>{points}{word}</{name}>{tags}{space}"
+
+    def take_previous(match: re.Match[str]) -> str:
+        word, mark, tags, name, points = match.groups()
+        if name not in held or "</" in tags:
+            return match[0]
+        is_spaced = _ENDS.match(match.string, match.end()) is None
+        space = " " if is_spaced and re.search(r"\s", tags) else ""
+        tags = "".join(tags.split())
+        return f"{tags}<{name}>{word}{points}</{name}>{mark}{space}"
+
+    if "></" in markup:
+        markup = _EMPTY_BEFORE.sub(take_next, markup)
+        markup = _EMPTY_AFTER.sub(take_previous, markup)
+    return markup
+
+
+def apply_inner(
+    source: str, edits: list[Edit], paragraph: Paragraph
+) -> Callable[[int, int], str]:
+    """Take the edits inside of a paragraph from the end of a list, and return a function that reads
+    the source with these edits.
+    """
+    inner = list[Edit]()
+    while edits and edits[-1].start >= paragraph.start:
+        inner.append(edits.pop())
+
+    def raw(start: int, end: int) -> str:
+        within = (edit for edit in inner if start <= edit.start and edit.end <= end)
+        moved = [
+            Edit(edit.start - start, edit.end - start, edit.text) for edit in within
+        ]
+        return apply_edits(source[start:end], moved)
+
+    return raw
+
+
+def find_paragraphs(
+    text: str, names: frozenset[str], left: frozenset[str]
+) -> Iterator[list[Token]]:
+    """Yield the tokens of each paragraph, at its end; those of paragraphs inside of it are not
+    among them.
+
+    `names`: of paragraphs. `left`: of elements whose paragraphs are left alone.
+    """
+    stack = list[list[Token]]()
+    depth = 0
+    for token in tokenize(text, "xml"):
+        if token.name in left:
+            depth += (token.kind == "open") - (token.kind == "close")
+        is_paragraph = token.name in names and not depth
+        if is_paragraph and token.kind == "open":
+            stack.append([token])
+            continue
+        if stack:
+            stack[-1].append(token)
+        if is_paragraph and token.kind == "close":
+            yield stack.pop()
+
+
+def find_partners(tokens: Sequence[Token]) -> list[int]:
+    """Return the index of the end tag of each start tag, of other tokens their own."""
+    partners = [*range(len(tokens))]
+    opened = list[int]()
+    for index, token in enumerate(tokens):
+        if token.kind == "open":
+            opened.append(index)
+        elif token.kind == "close":
+            partners[opened.pop()] = index
+    return partners
+
+
+def join_ranges(text: str, items: Sequence[Item]) -> list[Item]:
+    """Make an element around text of each range between two marks, such as a bookmark, unless it
+    crosses another element.
+    """
+    joined = list[Item]()
+    starts = dict[tuple[str, str], int]()
+    for item in items:
+        joined.append(item)
+        mark = _RANGE.match(text, item.start) if item.kind == "point" else None
+        if mark is None:
+            continue
+        key = (mark[1], mark[3])
+        if mark[2].lower() == "start":
+            starts[key] = len(joined) - 1
+        elif key in starts:
+            start = starts.pop(key)
+            if is_balanced(joined[start + 1 : -1]):
+                joined[start] = joined[start]._replace(kind="open")
+                joined[-1] = item._replace(kind="close")
+    return joined
+
+
+def is_balanced(items: Sequence[Item]) -> bool:
+    """Return whether items have the start and the end of the same elements around text."""
+    steps = [(item.kind == "open") - (item.kind == "close") for item in items]
+    depths = [*accumulate(steps, initial=0)]
+    return min(depths) == depths[-1] == 0

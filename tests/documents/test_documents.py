@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from helpers.hostile_models import MODELS, RULES, Model, translate_document
 
+import regard
 from regard.common.errors import DataError, UsageError
 from regard.data.text_kinds import KINDS, LINES
 from regard.documents import FORMATS, Document, DocumentOptions, DocumentText
@@ -18,6 +21,7 @@ from regard.requests.translate_request import InputKind
 from regard.text.text_path import joint_path, run_path
 from regard.text.translation import Translation
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = """\
 <!DOCTYPE html>
 <html><head><title>Two dogs</title><style>p { color: red }</style></head>
@@ -198,3 +202,45 @@ def test_attributes_stay_otherwise() -> None:
     document = read(ATTRIBUTES, "a.html")
     page = document.render([upper(line) for line in document.lines]).decode()
     assert Attributes(page).seen == Attributes(ATTRIBUTES).seen
+
+
+class UpperCase:
+    """A translator that writes capitals."""
+
+    def __init__(self, run: str) -> None:
+        self.run_folder = run
+
+    def begin_document(self, document: Document) -> UpperCase:
+        self.lines = document.lines
+        return self
+
+    def run(self) -> list[Translation]:
+        return [upper(line) for line in self.lines]
+
+
+@pytest.mark.parametrize("folder", ["docs/documents", "docs/ko/documents"])
+@pytest.mark.parametrize(
+    ("page", "name", "text"),
+    [
+        ("website.md", "guide.md", "# Two *dogs*\n"),
+        ("subtitles.md", "film.srt", "1\n00:00:01,000 --> 00:00:02,000\nTwo dogs\n"),
+    ],
+)
+def test_pages_run(
+    folder: str,
+    page: str,
+    name: str,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(regard, "load", UpperCase)
+    Path(name).write_text(text, "utf-8")
+    content = (ROOT / folder / page).read_text("utf-8")
+    block = re.search(r"```python\n(.*?)```", content, re.DOTALL)
+    assert block
+    names: dict[str, bytes] = {}
+    exec(block[1], names)
+    written = text.replace("Two", "TWO").replace("dogs", "DOGS")
+    assert names["translated"] == written.encode()

@@ -40,7 +40,7 @@ _TAG = re.compile(r"<code m=(\d+)>[^<]*</code m=\1>|<[^<>]* m=(\d+)/?>")
 _HTML_TAG = re.compile(r"</?([A-Za-z][\w.:-]*)")
 _FRAMES = {"Heading": "# ", "Item": "- ", "TableCell": "| x |\n|---|\n| "}
 """What stands before the text of a block, so that it is read as one."""
-_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~])|\[")
+_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)|\[")
 _SYNTAX = re.compile(
     r"[\\`*_\[\]<>&~$|#{}=^]|^[-+:]|(?<=\d)[.)](?=\s|$)|!$", re.MULTILINE
 )

@@ -173,6 +173,7 @@ def translated(text: str, answers: dict[str, str], attributes: bool = False) -> 
         ("A man.", "[x](y)", "\\[x](y)"),
         ("A man.", "<b> &amp; \\*", "\\<b\\> \\&amp; \\\\\\*"),
         ("A man.", "- Mann", "\\- Mann"),
+        ("A man.", "Mann\\", "Mann\\\\"),
         ("# A man.", "Mann #", "# Mann \\#"),
         ("- A man.", "[x] Mann", "- \\[x] Mann"),
         ("| A man. |\n|---|", "a | b", "| a \\| b |\n|---|"),

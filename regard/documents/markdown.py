@@ -111,7 +111,7 @@ class _Reader:
             self.slots.append(Slot(slot_text, replaced(start, end)))
 
     def _add_inline(self, inline: Inline) -> None:
-        source = inline.html(self._options.attributes)
+        source = inline.as_html(self._options.attributes)
         markup = parse_markup(source, "html", self._options.markup)
         if not self._options.attributes:
             self._images += sum(

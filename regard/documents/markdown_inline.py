@@ -69,6 +69,11 @@ class Event(NamedTuple):
     start: int
     end: int
 
+    @property
+    def is_whole(self) -> bool:
+        """True if it is an element whose content is no text of the sentence."""
+        return self.name == "Image" or self.value in ("Autolink", "Email")
+
 
 class Run(NamedTuple):
     """Inline events of a block."""
@@ -187,13 +192,9 @@ class Inline:
 
     def _add(self, event: Event) -> None:
         """Add an event; those in an image or an address are no parts."""
-        is_whole = self._open and self._open[-1].name == "Image"
-        is_whole = is_whole or (
-            self._open and self._open[-1].value in ("Autolink", "Email")
-        )
         if event.kind == "End" and event.start == self._open[-1].start:
             self._add_end(self._open.pop())
-        elif is_whole:
+        elif self._open and self._open[-1].is_whole:
             self.end = event.end
         elif event.kind == "Start":
             self._open.append(event)
@@ -215,61 +216,58 @@ class Inline:
             return
         for match in re.finditer(rf"{_FILLER}+|[^{_FILLER}]+", masked):
             raw = self._text[start + match.start() : start + match.end()]
-            escaped = html.escape(raw, quote=False)
             if not match[0].startswith(_FILLER):
-                self.parts.append(Part(escaped))
+                self.parts.append(Part(html.escape(raw, quote=False)))
             elif raw.startswith("[^"):
                 self.parts.append(Part("<x\0/>", raw))
             else:
-                self.parts.append(Part(f"<code\0>{escaped}</code\0>", raw))
+                self._add_code(raw, raw)
 
     def _add_start(self, event: Event) -> None:
-        width = _width(self._text, event)
-        self.end = event.start + width
-        if event.name != "Image" and event.value not in ("Autolink", "Email"):
+        self.end = event.start + _width(self._text, event)
+        if not event.is_whole:
             self.parts.append(Part("<x\0>", self._text[event.start : self.end]))
 
     def _add_end(self, event: Event) -> None:
-        end = event.end
+        width = _width(self._text, event)
         content_end = self.end
+        end = event.end
+        closing = self._raw(content_end, end)
+        if event.value in ("Shortcut", "Collapsed"):
+            # The text is the label, and is translated.
+            closing = f"][{self._raw(event.start + width, end - 1)}]"
+        if event.value in ("Shortcut", "Collapsed", "Reference"):
+            self.labels.add(closing[len("][") : -1])
         if event.value == "Collapsed":
             end += len("[]")
         attributes = _ATTRIBUTES.match(self._text, end)
         self.end = attributes.end() if attributes else end
+        raw = self._raw(event.start, self.end)
         if event.name == "Image":
-            alt = (len("!["), content_end - event.start)
-            raw = self._raw(event.start, self.end)
             is_inline = event.value == "Inline"
-            self.parts.append(Part("<img\0>", raw, alt if is_inline else (0, 0)))
-        elif event.value in ("Autolink", "Email"):
-            address = html.escape(self._text[event.start + 1 : event.end - 1])
-            raw = self._raw(event.start, self.end)
-            self.parts.append(Part(f"<code\0>{address}</code\0>", raw))
+            alt = (width, content_end - event.start) if is_inline else (0, 0)
+            self.parts.append(Part("<img\0>", raw, alt))
+        elif event.is_whole:
+            self._add_code(self._text[event.start + 1 : event.end - 1], raw)
         else:
-            raw = self._raw(event.end - _width(self._text, event), end)
-            if event.name == "Link":
-                raw = self._closing_link(event, content_end)
-            self.parts.append(Part("</x\0>", raw + self._text[end : self.end]))
+            if event.name != "Link":
+                closing = self._raw(event.end - width, end)
+            self.parts.append(Part("</x\0>", closing + self._text[end : self.end]))
 
-    def _closing_link(self, event: Event, content_end: int) -> str:
-        """Return the end of a link; one whose text is its label gets the label."""
-        raw = self._raw(content_end, event.end)
-        if event.value in ("Shortcut", "Collapsed"):
-            raw = f"][{self._raw(event.start + 1, event.end - 1)}]"
-        if event.value != "Inline":
-            self.labels.add(raw[len("][") : -1])
-        return raw
+    def _add_code(self, shown: str, raw: str) -> None:
+        """Add what stays, and is seen by a model as words."""
+        escaped = html.escape(shown, quote=False)
+        self.parts.append(Part(f"<code\0>{escaped}</code\0>", raw))
 
     def _add_mark(self, event: Event) -> None:
         raw = self._raw(event.start, event.end)
         self.end = event.end
+        if event.kind in ("Code", "InlineMath", "DisplayMath"):
+            self._add_code(raw.strip("`$").strip(), raw)
+            return
         tag = "<x\0/>"
         if event.kind == "HardBreak":
             tag = "<br\0>"
-        elif event.kind in ("Code", "InlineMath", "DisplayMath"):
-            tag = (
-                f"<code\0>{html.escape(raw.strip('`$').strip(), quote=False)}</code\0>"
-            )
         elif name := _HTML_TAG.match(raw):
             is_kept = re.search(r"\bnotranslate\b|\btranslate=.?no\b", raw)
             kept = " translate=no" if is_kept else ""
@@ -281,7 +279,7 @@ class Inline:
         """Return a part of the source, with plain line breaks."""
         return _BREAK.sub("\n", self._text[start:end])
 
-    def html(self, with_alt: bool) -> str:
+    def as_html(self, with_alt: bool) -> str:
         """Return the text as HTML; descriptions of images follow as paragraphs `with_alt`."""
         numbered = (
             part.html.replace("\0", f" m={number}")

@@ -228,9 +228,13 @@ def upper(words: list[str], draw: random.Random) -> list[str]:
 
 
 def test_labels_of_links_stay_when_their_text_is_translated() -> None:
-    source = "[A dog], [A dog][] and [two][A dog].\n\n[A dog]: /d\n"
+    source = (
+        "[A dog], [A dog][], ![x][A dog], ![A dog] and [two][A dog].\n\n[A dog]: /d\n"
+    )
     written = translate_document(read(source), upper).decode()
-    assert written.count("][A dog]") == 3
+    assert written.count("][A dog]") == 4
+    assert "![A dog]" in written
+    assert "TWO" in written
     assert skeleton(written) == skeleton(source)
 
 

@@ -40,7 +40,7 @@ _SUFFIXES: dict[str, Sequence[str]] = {
     "fluent": (".ftl",),
     "resx": (".resx", ".resw"),
     "docx": (".docx", ".docm"),
-    "markdown": (".md",),
+    "markdown": (".md", ".markdown"),
     "table": (".csv", ".tsv"),
 }
 """Endings of the names of formats, if they are not the name of the format."""

@@ -128,6 +128,8 @@ function splitAs(sentence, text, word, linked, isGiven) {
     const letters = [...lead]; // quotes around an element without words
     const half = Math.floor(letters.length / 2);
     [lead, trail] = [letters.slice(0, half).join(""), letters.slice(half).join("")];
+  } else if (!core && sentence.units[linked.at(-1).trail]?.text === lead) {
+    [lead, trail] = ["", lead]; // punctuation that the translation writes by itself
   } else if (!core) {
     [lead, core] = ["", text];
   }

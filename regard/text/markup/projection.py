@@ -271,10 +271,13 @@ def _split_as(
     """
     deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
     lead, core, trail = split_word(target.text)
+    after = sentence.units[linked[-1].trail]
     if not core and linked[0].lead >= 0 > linked[0].first and linked[0].trail >= 0:
         # The target is a pair of quotes around an element without words.
         middle = len(lead) // 2
         lead, trail = lead[:middle], lead[middle:]
+    elif not core and linked[-1].trail >= 0 and after.text == lead:
+        lead, trail = "", lead  # punctuation that the translation writes by itself
     elif not core:
         lead = ""
         core = target.text

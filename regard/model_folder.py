@@ -570,7 +570,7 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> AlignmentChoice | 
             cause = f"damaged ({problem})"
         warnings.warn(
             f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as "
-            "it is now); alignments come from the last layer",
+            "it is now); alignments come from the middle layer",
             stacklevel=2,
         )
         return None

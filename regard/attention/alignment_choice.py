@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Symmetry
+
+
+DEFAULT_SYMMETRY: Final = "grow-diag-final"
+"""Symmetry of links if no head was chosen."""
 
 
 @dataclass(frozen=True)
@@ -23,4 +27,4 @@ class AlignmentChoice:
     head: int | None
     shifted: bool
     symmetry: Symmetry | None = None
-    with_reverse: Symmetry = "grow-diag"
+    with_reverse: Symmetry = "grow-diag-final"

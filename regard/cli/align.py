@@ -98,12 +98,10 @@ class _Direction:
         return readings
 
     def choice(self, readings: list[Readings]) -> AlignmentChoice:
-        """Return the head that was chosen for alignments, or by default the mean of the last
-        layer's heads.
-        """
-        from regard.pipeline import last_layer
+        """Return the head that was chosen for alignments, or the default choice."""
+        from regard.pipeline import default_choice
 
-        return self.translator.choice or last_layer(readings[0])
+        return self.translator.choice or default_choice(readings[0])
 
 
 def _read(

@@ -15,7 +15,7 @@ from regard.attention.alignment import Readings
 from regard.common.errors import LineWarning
 from regard.comparison.result import AttentionMap, Example
 from regard.comparison.test_data import TestData
-from regard.pipeline import Captioner, FolderTranslator, Translation, last_layer
+from regard.pipeline import Captioner, FolderTranslator, Translation, default_choice
 from regard.search import SearchOptions
 
 EXAMPLES = 12
@@ -96,7 +96,7 @@ def _attention(
 
 
 def _map(readings: Readings, pipeline: FolderTranslator | Captioner) -> AttentionMap:
-    choice = pipeline.choice or last_layer(readings)
+    choice = pipeline.choice or default_choice(readings)
     weights = readings.words(choice.layer, choice.head, choice.shifted).weights
     percent = tuple(
         tuple(int(weight) for weight in row) for row in np.rint(100 * weights)

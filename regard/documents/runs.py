@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -20,23 +20,11 @@ from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Token, tokenize
 
-_EMPTY = r"<([cr]\d+)>((?:<p\d+/>)*)</\{}>"
-_TAGS = r"((?:</?[crp]\d+/?>|\s){0,50})"
-_EMPTY_BEFORE = re.compile(rf"{_EMPTY.format(1)}{_TAGS}([^\s<>&;]*\w)(\s*)(?=([^<]*))")
-"""An element without words, the tags behind it, and a word, followed by the rest of its text."""
-_EMPTY_AFTER = re.compile(
-    rf"(?<![\w&#])(\w[^\s<>&;]{{0,60}})([^\w\s<>]{{0,9}}){_TAGS}{_EMPTY.format(4)}"
-)
-"""A word, the tags behind it, and an element without words."""
-_ENDS = re.compile(r"[\s.,;:!?…)\]}”»]|$")
-"""Text that has no space before it."""
 _RANGE = re.compile(
     r"<([\w:-]+?)-?([Ss]tart|[Ee]nd)\b[^>]*?"
     r"(?:w:id|text:name|text:(?:change-)?id|office:name)=[\"']([^\"']*)"
 )
 """A mark at which a range starts or ends, with the name of its kind and its own."""
-_HOLDS_TEXT = re.compile(r"<[cr]\d+>(?!(?:<p\d+/>)*</)")
-"""The start of an element with text."""
 
 
 class Run(NamedTuple):
@@ -160,8 +148,6 @@ class Paragraph:
         `raw` returns what stands between two offsets of the source, `write_text` the element of a
         text.
         """
-        held = {tag[1:-1] for tag in _HOLDS_TEXT.findall(self.source)}
-        translation = _without_empty(translation, held)
         writer = _Writer(raw, write_text)
         wanted = [self._bases[-1]]
         is_kept = False
@@ -218,36 +204,6 @@ class _Writer:
         """Close the last run, and return the paragraph."""
         self._switch(NO_RUN)
         return "".join(self._parts)
-
-
-def _without_empty(markup: str, held: Collection[str]) -> str:
-    """Give a word beside it to each of the elements that held text and have lost it, unless that
-    would take the only word of another.
-    """
-
-    def take_next(match: re.Match[str]) -> str:
-        name, points, tags, word, space, rest = match.groups()
-        is_only = re.search(r"<[cr]", tags) and not re.search(r"\w", rest)
-        if name not in held or is_only:
-            return match[0]
-        before = match.string[: match.start()][-1:]
-        lead = " " if before.strip() and re.search(r"\s", tags) else ""
-        tags = "".join(tags.split())
-        return f"{lead}<{name}>{points}{word}</{name}>{tags}{space}"
-
-    def take_previous(match: re.Match[str]) -> str:
-        word, mark, tags, name, points = match.groups()
-        if name not in held or "</" in tags:
-            return match[0]
-        is_spaced = _ENDS.match(match.string, match.end()) is None
-        space = " " if is_spaced and re.search(r"\s", tags) else ""
-        tags = "".join(tags.split())
-        return f"{tags}<{name}>{word}{points}</{name}>{mark}{space}"
-
-    if "></" in markup:
-        markup = _EMPTY_BEFORE.sub(take_next, markup)
-        markup = _EMPTY_AFTER.sub(take_previous, markup)
-    return markup
 
 
 def apply_inner(

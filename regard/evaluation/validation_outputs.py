@@ -20,7 +20,7 @@ from regard.pipeline import (
     Captioner,
     FolderTranslator,
     Translation,
-    last_layer,
+    default_choice,
 )
 
 MAX_OUTPUTS = 500
@@ -117,11 +117,11 @@ def _describe_attention(
     readings = [output.readings for output in outputs if output.readings is not None]
     if not readings or not readings[0].layers():
         return
-    choice = pipeline.choice or last_layer(readings[0])
+    choice = pipeline.choice or default_choice(readings[0])
     yield from attention_notes(readings, choice)
     if pipeline.choice is None and readings[0].grid is None:
         yield (
-            "links between words are those of the mean of the last layer's heads, as no head was "
+            "links between words are those of the mean of the middle layer's heads, as no head was "
             "chosen: regard align RUN --choose does it"
         )
 

@@ -32,7 +32,7 @@ from regard.pipeline import (
     FolderTranslator,
     ImageInput,
     Translation,
-    last_layer,
+    default_choice,
 )
 from regard.search.search_steps import SearchStep
 from regard.visualisation import Overlay, SourceImage
@@ -190,8 +190,8 @@ def overlay_of(
 def alignment_choice(
     pipeline: FolderTranslator | Captioner, readings: Readings
 ) -> AlignmentChoice:
-    """Return the head chosen for alignments, or the mean of the last layer."""
-    return pipeline.choice or last_layer(readings)
+    """Return the head chosen for alignments, or the default choice."""
+    return pipeline.choice or default_choice(readings)
 
 
 def describe_choice(choice: AlignmentChoice, readings: Readings) -> str:

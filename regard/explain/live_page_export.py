@@ -27,7 +27,7 @@ from regard.interchange.probe_sentences import (
 from regard.interchange.runtime import CardChanges
 from regard.model_folder import load_folder, load_settings
 from regard.models import Model
-from regard.pipeline import last_layer, load_translator
+from regard.pipeline import default_choice, load_translator
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
 from regard.runtime.module_script import module_script
@@ -143,7 +143,7 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
     for line, translation in zip(short, translations, strict=True):
         # Long lines are split and then have no readings.
         if translation.readings is not None and translation.text:
-            choice = translator.choice or last_layer(translation.readings)
+            choice = translator.choice or default_choice(translation.readings)
             item = measure_faithfulness(
                 translator, line, translation.ids, translation.readings, choice
             )

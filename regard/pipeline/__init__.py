@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from regard.pipeline.model_loading import open_runtime
     from regard.pipeline.runtime_translator import RuntimeTranslator
     from regard.pipeline.translator import Translator
-    from regard.text.translation import AlignmentChoice, Translation, last_layer
+    from regard.text.translation import (
+        AlignmentChoice,
+        Translation,
+        default_choice,
+        last_layer,
+    )
 
 __all__ = [
     "AlignmentChoice",
@@ -31,6 +36,7 @@ __all__ = [
     "RuntimeTranslator",
     "Translation",
     "Translator",
+    "default_choice",
     "last_layer",
     "load",
     "load_captioner",
@@ -45,7 +51,12 @@ _MODULES = {
     "model_loading": ("open_runtime",),
     "runtime_translator": ("RuntimeTranslator",),
     "translator": ("Translator",),
-    "regard.text.translation": ("AlignmentChoice", "Translation", "last_layer"),
+    "regard.text.translation": (
+        "AlignmentChoice",
+        "Translation",
+        "default_choice",
+        "last_layer",
+    ),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

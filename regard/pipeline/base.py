@@ -45,8 +45,7 @@ _MODEL_INTERFACE = ("encode", "begin", "step", "project", "top_tokens", "max_tar
 class BasePipeline:
     """A model with its tokenizer, its settings and the engine that decodes it.
 
-    `choice` is the attention head that shows alignments; if None, the mean over the last layer's
-    heads.
+    `choice` is the attention head that shows alignments; if None, the default choice.
     """
 
     def __init__(

@@ -165,7 +165,7 @@ def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | Non
         return choice
     warnings.warn(
         f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; "
-        "alignments come from the last layer",
+        "alignments come from the middle layer",
         stacklevel=3,
     )
     return None

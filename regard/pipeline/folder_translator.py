@@ -39,8 +39,8 @@ from regard.text.translation import (
     as_texts,
     as_token_ids,
     check_readings,
+    default_choice,
     join_parts,
-    last_layer,
 )
 
 WORD_BY_WORD = 8
@@ -312,7 +312,7 @@ class FolderTranslator(BasePipeline, Translator):
         Raises UsageError without attention.
         """
         check_readings(readings)
-        choice = self.choice or last_layer(readings)
+        choice = self.choice or default_choice(readings)
         words = readings.words(choice.layer, choice.head, choice.shifted)
         return extract_links(words.weights, choice.symmetry)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from regard.attention.alignment_choice import DEFAULT_SYMMETRY
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
 from regard.common.arguments import TEXT, WHOLE, describe, excerpt, problems_of_types
 from regard.common.errors import UsageError
@@ -221,7 +222,7 @@ def result_html(text: str, score: float, readings: Readings | None) -> str:
 
 
 def last_layer(readings: Readings) -> AlignmentChoice:
-    """Return the default choice for alignments: the mean over the last layer's heads.
+    """Return the choice of the mean over the last layer's heads.
 
     Raises UsageError if there is no attention.
     """
@@ -234,6 +235,21 @@ def last_layer(readings: Readings) -> AlignmentChoice:
             "rnn-bahdanau"
         )
     return AlignmentChoice(layers[-1], None, False)
+
+
+def default_choice(readings: Readings) -> AlignmentChoice:
+    """Return the default choice for word links: both directions of the mean over the heads of the
+    middle layer, whose weights are the closest to alignments. Captions have the last layer.
+
+    Raises UsageError if there is no attention.
+    """
+    last = last_layer(readings)
+    if readings.grid is not None:
+        return last
+    model, _, _ = last.layer.partition("decoder.")  # of an ensemble, the last one
+    layers = [name for name in readings.layers() if name.startswith(model)]
+    middle = layers[len(layers) // 2]
+    return AlignmentChoice(middle, None, False, DEFAULT_SYMMETRY)
 
 
 def hypotheses_at(parts: Sequence[Translation], rank: int) -> list[Translation]:

@@ -73,7 +73,7 @@ def test_an_alignment_that_the_model_lacks_is_reported_and_not_used(
     (warning,) = done.warnings
     because = "run/alignment.json: names a layer or head that this model lacks"
     assert warning.startswith(because)
-    assert warning.endswith("alignments come from the last layer")
+    assert warning.endswith("alignments come from the middle layer")
 
 
 def test_a_folder_without_training_files_translates_and_aligns_by_the_chosen_head(

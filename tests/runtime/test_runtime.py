@@ -14,6 +14,7 @@ from helpers.small_models import SENTENCES, pairs
 from helpers.system_marks import posix
 from helpers.time_limits import wait_until
 
+from regard.attention.alignment import extract_links
 from regard.common.errors import UsageError
 from regard.runtime import native
 from regard.runtime.model import interruptible
@@ -107,6 +108,19 @@ def test_alignments_are_those_of_the_translator(
         beam=2,
         nbest=2,
     )
+
+
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
+def test_without_a_choice_links_are_those_of_the_middle_layer(make: Maker) -> None:
+    pair = make("transformer", "transformer")
+    assert_same(pair, LINES, alignments=True)
+    for result in pair[0].translate(LINES, alignments=True, readings=True):
+        if result.readings is None:  # an empty line, or one of several sentences
+            continue
+        assert result.alignments is not None
+        layers = result.readings.layers()
+        words = result.readings.words(layers[len(layers) // 2])
+        assert [*result.alignments] == extract_links(words.weights, "grow-diag-final")
 
 
 def test_a_model_without_attention_has_no_alignments(make: Maker) -> None:

@@ -678,3 +678,46 @@ def test_lines_of_html(block: list[str]) -> None:
     document = parse_markup(text)
     assert [*document.lines] == block[1:]
     assert document.render([AlignedLine(line) for line in document.lines]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "links", "result"),
+    blocks("""
+    A <b>very</b> big dog.
+    Ein großer Hund.
+    0-0 2-1 3-2
+    Ein <b>großer</b> Hund.
+
+    Look <b>here</b>!
+    Schau!
+    0-0
+    <b>Schau</b>!
+
+    A <a href="#">red car</a> <i>now</i>
+    Rotes Auto
+    1-0 2-1
+    <a href="#">Rotes</a> <i>Auto</i>
+
+    <u>One</u> <s>word</s>
+    Wort
+    0-0
+    <u>Wort</u><s></s>
+
+    See <a href="#"><b>it</b></a>.
+    Sieh.
+    0-0
+    <a href="#"><b>Sieh</b></a>.
+    """),
+)
+def test_an_element_that_held_text_takes_a_word_beside_it(
+    text: str, target: str, links: str, result: str
+) -> None:
+    assert translate(text, target, links) == result
+
+
+@pytest.mark.parametrize("space", ["", " "])
+def test_no_space_comes_between_a_kept_element_and_its_mark(space: str) -> None:
+    text = f"Press <kbd>Enter</kbd>{space}."
+    links = "0-0 1-2 2-3" if space else "0-0 1-2"
+    result = f"Drücken Sie <kbd>Enter</kbd>{space}."
+    assert translate(text, "Drücken Sie Enter .", links) == result

@@ -122,10 +122,11 @@ static int extract_links(const WordWeights *w, int symmetry, RegardLink **links,
 
 static int32_t aligned_layer(const RegardModel *m) {
   if (m->settings.aligned_layer >= 0) return m->settings.aligned_layer;
-  int32_t last = -1;
+  int32_t count = 0, cross = 0;
+  for (int32_t l = 0; l < m->layer_count; l++) count += m->layers[l].role == 1;
   for (int32_t l = 0; l < m->layer_count; l++)
-    if (m->layers[l].role == 1) last = l;
-  return last;
+    if (m->layers[l].role == 1 && cross++ == count / 2) return l;
+  return -1;
 }
 
 int align_words(const RegardModel *m, const Forced *f, RegardLink **links, size_t *count) {

@@ -382,7 +382,7 @@ static void read_layers(Opening *o) {
     m->layer_programs[i] = r.program, m->layer_operations[i] = r.operation, m->layer_count = (int32_t)i + 1;
   }
   int32_t layer = m->settings.aligned_layer, head = m->settings.aligned_head;
-  if (layer < 0) must(o, head < 0, "its alignment"); /* the last layer, and the mean of its heads */
+  if (layer < 0) must(o, head < 0, "its alignment"); /* the middle layer, and the mean of its heads */
   else must(o, layer < m->layer_count && m->layers[layer].role == 1 && head < m->layers[layer].heads, "its alignment");
 }
 

@@ -42,7 +42,7 @@ typedef struct {
   int32_t summary_size;
   int32_t beam, max_extra, min_length, max_length, no_repeat_ngram, longest_source, max_line, max_whole;
   double length_penalty, max_ratio;
-  int32_t aligned_layer, aligned_head, is_shifted, symmetry; /* layer -1: the last; head -1: the mean; symmetry: 0 none … */
+  int32_t aligned_layer, aligned_head, is_shifted, symmetry; /* layer -1: the middle one; head -1: the mean; symmetry: 0 none … */
   int32_t parameters_in_thousands;
   int32_t lines; /* of the training data: odd if they hold several sentences; half of it: clauses that nearly all have at most, 0 if unknown */
 } Settings;

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from regard.attention import Attention
-from regard.attention.alignment_choice import AlignmentChoice
+from regard.attention.alignment_choice import DEFAULT_SYMMETRY, AlignmentChoice
 from regard.common.reading import MAGIC
 from regard.common.shapes import Array
 from regard.model_folder import ModelFolder
@@ -394,7 +394,7 @@ def _settings(
         search.no_repeat_ngram, search.longest_source or -1, search.max_line, search.max_whole,
     )  # fmt: skip
     parameters = sum(parameter.numel() for parameter in packed.model.parameters())
-    alignment = (-1, -1, 0, 0)
+    alignment = (-1, -1, 0, SYMMETRIES.index(DEFAULT_SYMMETRY))
     if choice is not None:
         head = -1 if choice.head is None else choice.head
         alignment = (

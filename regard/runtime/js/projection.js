@@ -19,7 +19,7 @@ export function project(sentence, words, alignments) {
   if (!marks.length && nodes.length === 1) return [units, [...units.keys()].map(unitEntry)];
   const depth = units.reduce((sum, { node }) => sum + (node >= 0 ? nodes[node].depth + 1 : 0), 0);
   if (depth > DEEPEST * (units.length + sentence.units.length) + SHALLOW) return [units, spread(sentence, units)];
-  const ranges = new Ranges(nodes, units);
+  const ranges = new Ranges(sentence, units);
   ranges.placeElements();
   const positions = new Positions(sentence, units, links, words.length);
   ranges.placePoints(nodes.map((node, index) => (ranges.isEmpty(index) ? positions.of(node) : 0)));
@@ -128,6 +128,8 @@ function splitAs(sentence, text, word, linked, isGiven) {
     const letters = [...lead]; // quotes around an element without words
     const half = Math.floor(letters.length / 2);
     [lead, trail] = [letters.slice(0, half).join(""), letters.slice(half).join("")];
+  } else if (!core && sentence.units[linked.at(-1).trail]?.text === lead) {
+    [lead, trail] = ["", lead]; // punctuation that the translation writes by itself
   } else if (!core) {
     [lead, core] = ["", text];
   }
@@ -149,7 +151,7 @@ function sumsOf(numbers) {
 
 /** The range of target units of each node, and what is needed to find it. */
 class Ranges {
-  constructor(nodes, units) {
+  constructor({ nodes, units: sources }, units) {
     this.nodes = nodes;
     this.starts = nodes.map(() => 0);
     this.ends = nodes.map((_, index) => (index ? 0 : units.length));
@@ -158,13 +160,28 @@ class Ranges {
     this.values = units.map(({ isWord }) => Number(isWord));
     this.counts = sumsOf(units.map(({ isWord, node }) => Number(isWord && node >= 0)));
     this.fixed = sumsOf(units.map(({ isWord, node }) => Number(isWord || node >= 0)));
+    const free = units.map(({ isWord, node }) => isWord && !nodes[node]?.isWhole); // words that no element kept whole replaces
+    this.lastWord = [-1]; // the last free word before each unit
+    free.forEach((isFree, index) => this.lastWord.push(isFree ? index : this.lastWord[index]));
+    this.nextWord = [...free, units.length]; // the first one from each unit on
+    for (let index = units.length - 1; index >= 0; index--) this.nextWord[index] = free[index] ? index : this.nextWord[index + 1];
+    this.heldText = nodes.map(() => false);
+    for (const { position, node } of sources) {
+      if (position !== "core" || nodes[node].isWhole) continue;
+      for (let holder = node; !this.heldText[holder]; holder = Math.max(0, nodes[holder].parent)) this.heldText[holder] = true;
+    }
     this.owned = nodes.map(() => []); // [unit, child that it is in], by node
     units.forEach(({ node }, position) => {
       for (let child = node; child > 0; child = nodes[child].parent) this.owned[nodes[child].parent].push([position, child]);
     });
   }
 
-  isEmpty(index) { return this.starts[index] === this.ends[index]; }
+  /** Return whether a node has no unit of its own, or held text and has no word of its own. */
+  isEmpty(index) {
+    const [start, end] = [this.starts[index], this.ends[index]];
+    const hasChildren = this.children[index].some((child) => this.starts[child] < this.ends[child]);
+    return start === end || (this.heldText[index] && this.nextWord[start] >= end && !hasChildren);
+  }
 
   /** Find the range of each node that owns units, outer nodes first. */
   placeElements() {
@@ -218,10 +235,10 @@ class Ranges {
     return length;
   }
 
-  /** Give the nodes without units their positions, in their parents and beside their siblings. */
+  /** Give the nodes without units their positions, in their parents and beside their siblings; those that held text take a word there. */
   placePoints(positions) {
     this.children.forEach((children, index) => {
-      const taken = children.filter((child) => !this.isEmpty(child)).map((child) => [this.starts[child], this.ends[child]]).sort(compare);
+      const taken = children.filter((child) => !this.isEmpty(child)).map((child) => [this.starts[child], this.ends[child], child]).sort(compare);
       const before = children.filter((child) => comesFromBefore(this.nodes[child])).map((child) => this.ends[child]);
       const after = children.filter((child) => goesOn(this.nodes[child])).map((child) => this.starts[child]);
       const low = Math.max(this.starts[index], ...before);
@@ -233,10 +250,52 @@ class Ranges {
         const around = taken.findLast(([start]) => start <= position);
         if (around && position < around[1]) position = position - around[0] < around[1] - position ? around[0] : around[1];
         this.starts[child] = this.ends[child] = position;
+        if (this.heldText[child]) this.#takeWord(child, position, taken, [low, high]);
       }
       children.sort((one, other) => this.starts[one] - this.starts[other] || this.ends[one] - this.ends[other] || one - other);
     });
   }
+
+  /** Give a node the free word nearest to its position, else that beside it of a sibling that has more. */
+  #takeWord(child, position, taken, bounds) {
+    const number = indexFrom(taken, position);
+    const low = Math.max(bounds[0], taken[number - 1]?.[1] ?? 0);
+    const high = Math.min(bounds[1], taken[number]?.[0] ?? bounds[1]);
+    const [before, after] = [this.lastWord[position], this.nextWord[position]];
+    let word = after < high ? after : -1;
+    if (low <= before && (word < 0 || position - before <= after - position)) word = before;
+    if (word < 0) word = this.#wordOfSibling(taken, number);
+    if (word < 0) return;
+    [this.starts[child], this.ends[child]] = [word, word + 1];
+    taken.splice(indexFrom(taken, word), 0, [word, word + 1, child]);
+  }
+
+  /** Take the last word of the sibling before a number, or the first of that at it, unless it has no other; −1 if there is none. */
+  #wordOfSibling(taken, number) {
+    for (const index of [number - 1, number]) {
+      if (!taken[index]) continue;
+      const [start, end, sibling] = taken[index];
+      const node = this.nodes[sibling];
+      const [first, last] = [this.nextWord[start], this.lastWord[end]];
+      if (node.isWhole || comesFromBefore(node) || goesOn(node) || this.children[sibling].length || first >= last) continue;
+      if (index < number) this.ends[sibling] = last;
+      else this.starts[sibling] = first + 1;
+      taken[index] = [this.starts[sibling], this.ends[sibling], sibling];
+      return index < number ? last : first;
+    }
+    return -1;
+  }
+}
+
+/** Return the index of the first range that starts at a position or after it. */
+function indexFrom(ranges, position) {
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ranges[middle][0] < position) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Positions of nodes without units: next to the translation of the words that they stand at. */

@@ -7,6 +7,7 @@ import { LINE_TAGS, PATTERNS } from "./text_tables.js";
 
 const BEFORE = /[(\[{"“„‚‘«‹¿¡]/;
 const BEHIND = new RegExp(`[${SPACES.slice(1, -1)}.,;:!?…)\\]}"”’“»›]`, "u"); // punctuation, and white space, that parts an element from the words around it, wherever it comes to stand
+const STOPS = [".", ","];
 const SAME = /['*/_-]/; // marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge
 const ELEMENT = /^<\/?[A-Za-z_:]/; // tags of other forms would be text in XML
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
@@ -114,7 +115,9 @@ class Writer {
     if (!this.parts.length) {
       gap = this.#gap(0, start, all[0].start) || this.#whiteSpace(0, start, all[0].start) + this.#arrange(false, true, false);
     } else {
-      const isSpaced = this.lastWord !== first && !this.isOpened;
+      const previous = all[this.lastUnit]; // no space parts a mark from an element kept whole, if none did in the source
+      const isBeforeMark = this.sentence.nodes[previous?.node]?.isWhole && all[this.lastUnit + 1]?.word === previous.word;
+      const isSpaced = this.lastWord !== first && !this.isOpened && !(isBeforeMark && STOPS.includes(text));
       const isNext = before && this.lastUnit + 1 === units[0] && isSpaced === (before.word !== after.word);
       gap = (isNext && this.#gap(units[0], before.end, after.start)) || this.#arrange(true, isSpaced || !BEHIND.test(text[0]), isSpaced);
     }

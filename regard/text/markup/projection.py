@@ -9,7 +9,7 @@ the word beside it in the source.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -78,7 +78,7 @@ def project(
     if depth > _DEEPEST * (len(units) + len(sentence.units)) + _SHALLOW:
         return units, _spread(sentence, units)
 
-    ranges = _Ranges(sentence.nodes, units)
+    ranges = _Ranges(sentence, units)
     ranges.place_elements()
     positions = _Positions(sentence, units, links, len(words))
     point_positions = [
@@ -271,10 +271,13 @@ def _split_as(
     """
     deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
     lead, core, trail = split_word(target.text)
+    after = sentence.units[linked[-1].trail]
     if not core and linked[0].lead >= 0 > linked[0].first and linked[0].trail >= 0:
         # The target is a pair of quotes around an element without words.
         middle = len(lead) // 2
         lead, trail = lead[:middle], lead[middle:]
+    elif not core and linked[-1].trail >= 0 and after.text == lead:
+        lead, trail = "", lead  # punctuation that the translation writes by itself
     elif not core:
         lead = ""
         core = target.text
@@ -305,7 +308,8 @@ class _Ranges:
     nodes in each node, in the order of writing.
     """
 
-    def __init__(self, nodes: Sequence[Node], units: Sequence[TargetUnit]) -> None:
+    def __init__(self, sentence: TaggedSentence, units: Sequence[TargetUnit]) -> None:
+        nodes = sentence.nodes
         self.nodes = nodes
         self.starts = [0] * len(nodes)
         self.ends = [0] * len(nodes)
@@ -322,6 +326,29 @@ class _Ranges:
         self._counts = [0, *accumulate(in_element)]
         self._fixed = [0, *accumulate(is_fixed)]
 
+        # The last free word before each unit, and the first one from it on; no element kept whole
+        # replaces a free word.
+        count = len(units)
+        free = [
+            unit.is_word and (unit.node < 0 or not nodes[unit.node].is_whole)
+            for unit in units
+        ]
+        numbers = [index if is_free else -1 for index, is_free in enumerate(free)]
+        backwards = [
+            index if free[index] else count for index in reversed(range(count))
+        ]
+        self._last_word = [*accumulate(numbers, max, initial=-1)]
+        self._next_word = [*accumulate(backwards, min, initial=count)][::-1]
+
+        self._held_text = [False] * len(nodes)
+        for source in sentence.units:
+            holder = source.node
+            if source.position is not Position.CORE or nodes[holder].is_whole:
+                continue
+            while not self._held_text[holder]:
+                self._held_text[holder] = True
+                holder = max(0, nodes[holder].parent)
+
         # For each node, the units inside its children, as pairs of unit and child.
         self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]
         for position, unit in enumerate(units):
@@ -331,8 +358,14 @@ class _Ranges:
                 child = nodes[child].parent
 
     def is_empty(self, index: int) -> bool:
-        """Return whether a node has no unit of its own."""
-        return self.starts[index] == self.ends[index]
+        """Return whether a node has no unit of its own, or held text and has no word of its own."""
+        start = self.starts[index]
+        end = self.ends[index]
+        has_children = any(
+            self.starts[child] < self.ends[child] for child in self.children[index]
+        )
+        has_lost = self._held_text[index] and self._next_word[start] >= end
+        return start == end or (has_lost and not has_children)
 
     def place_elements(self) -> None:
         """Find the range of each node that owns units, outer nodes first."""
@@ -407,11 +440,11 @@ class _Ranges:
 
     def place_points(self, positions: Sequence[int]) -> None:
         """Move the nodes without units to their positions, inside their parents and beside their
-        siblings.
+        siblings. Those that held text take a word there, if there is one.
         """
         for index, children in enumerate(self.children):
             taken = sorted(
-                (self.starts[child], self.ends[child])
+                (self.starts[child], self.ends[child], child)
                 for child in children
                 if not self.is_empty(child)
             )
@@ -435,12 +468,65 @@ class _Ranges:
                 number = bisect_right(taken, (position, len(self.nodes))) - 1
                 if number >= 0 and position < taken[number][1]:
                     # The position is inside of a sibling: take the nearer end of that.
-                    start, end = taken[number]
+                    start, end, _ = taken[number]
                     position = start if position - start < end - position else end
                 self.starts[child] = self.ends[child] = position
+                if self._held_text[child]:
+                    self._take_word(child, position, taken, (low, high))
             children.sort(
                 key=lambda child: (self.starts[child], self.ends[child], child)
             )
+
+    def _take_word(
+        self,
+        child: int,
+        position: int,
+        taken: list[tuple[int, int, int]],
+        bounds: tuple[int, int],
+    ) -> None:
+        """Give a node the free word nearest to its position, else the word beside it of a sibling
+        that has more.
+
+        `taken`: the ranges of its siblings in order, each with its node. `bounds` are those of all.
+        """
+        number = bisect_left(taken, (position,))
+        low = max([bounds[0], *(end for _, end, _ in taken[number - 1 : number])])
+        high = min([bounds[1], *(start for start, _, _ in taken[number : number + 1])])
+        before = self._last_word[position]
+        after = self._next_word[position]
+        if low <= before and (after >= high or position - before <= after - position):
+            word = before
+        elif after < high:
+            word = after
+        else:
+            word = self._word_of_sibling(taken, number)
+        if word >= 0:
+            self.starts[child] = word
+            self.ends[child] = word + 1
+            taken.insert(bisect_left(taken, (word,)), (word, word + 1, child))
+
+    def _word_of_sibling(self, taken: list[tuple[int, int, int]], number: int) -> int:
+        """Take the last word of the sibling before a number, or the first of that at it, unless it
+        has no other. Return -1 if there is none.
+        """
+        for index in (number - 1, number):
+            if not 0 <= index < len(taken):
+                continue
+            start, end, sibling = taken[index]
+            node = self.nodes[sibling]
+            is_fixed = node.is_whole or node.comes_from_before or node.goes_on
+            first = self._next_word[start]
+            last = self._last_word[end]
+            if is_fixed or self.children[sibling] or first >= last:
+                continue
+            if index < number:
+                self.ends[sibling] = end = word = last
+            else:
+                word = first
+                self.starts[sibling] = start = first + 1
+            taken[index] = (start, end, sibling)
+            return word
+        return -1
 
 
 class _Positions:

@@ -20,6 +20,8 @@ _CLOSES = lazy_pattern(r"['*/_-](?!\S)")
 """Marks that are the same on both sides of the text that they enclose; they open or close it at the
 edge of a word.
 """
+_STOPS = frozenset(".,")
+"""Marks that no space parts from an element that is kept whole, if none did in the source."""
 _ENTITIES = {
     "\u00a0": ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;"),
     '"': ("&quot;", "&#34;", "&#x22;"),
@@ -145,6 +147,7 @@ class _Writer:
                 gap += self._arrange(False, True, False)
         else:
             is_spaced = self.last_word != words[0] and not self.is_opened
+            is_spaced &= not (text in _STOPS and self._is_before_mark())
             gap = ""
             if units[0] > 0 and self._last_unit + 1 == units[0]:
                 before = all_units[units[0] - 1]
@@ -159,6 +162,15 @@ class _Writer:
         self.last_word = words[1]
         self.is_opened = False
         self.marks = []
+
+    def _is_before_mark(self) -> bool:
+        """Return whether an element kept whole was written last, and a mark is its neighbour."""
+        units = self._sentence.units
+        number = self._last_unit
+        if number < 0 or not self._sentence.nodes[units[number].node].is_whole:
+            return False
+        following = units[number + 1 : number + 2]
+        return bool(following) and following[0].word == units[number].word
 
     def finish(self) -> str:
         """Write the remaining marks, and return the sentence."""

@@ -87,7 +87,7 @@ const explanationData = (() => {
 
   function shownHead(cross, alignment) { // the layer, the head (null: the mean of all), whether rows are shifted
     const layer = alignment ? cross.findIndex(({ name }) => name === alignment.layer) : -1;
-    return layer < 0 ? [Math.max(0, cross.length - 1), null, false] : [layer, alignment.head, alignment.shifted];
+    return layer < 0 ? [cross.length >> 1, null, false] : [layer, alignment.head, alignment.shifted];
   }
 
   /** The states that the player draws, the first numbers of each; null: of an encoder that is not recurrent. */

@@ -77,6 +77,7 @@ from regard.requests.train_request import TrainArguments, TrainRequest
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.best_weights import REPORT, update_of
 from regard.training.budget import BudgetChoice, choose, enough_tokens, trial
+from regard.training.callbacks import REPLACED, Extensions
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import (
     ParentRun,
@@ -99,7 +100,7 @@ from regard.training.run_lock import lock_run
 from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
-from regard.training.trainer import CLOSING_SHARE
+from regard.training.trainer import CLOSING_SHARE, NONE
 
 RUN_FILES = [
     CONFIG,
@@ -202,6 +203,10 @@ def train(request: TrainRequest) -> Run:
     - `test`: a file of pairs, or the number of pairs to hold out; they are translated and scored
       once, at the end.
     - `resume`: continue the run in `out` from its last checkpoint.
+    - `objective`: a function of the model and a batch (teacher forcing) that returns the `Loss`,
+      in place of that of the recipe (`regard.training.loss.Objective`).
+    - `callbacks`: objects of classes that inherit from `regard.Callback`. The recipe records
+      objective and callbacks by name, and a run is resumed only with them.
     - `report`: called with the name and the values of each event: "message", "train", "valid",
       "end" and others.
 
@@ -222,6 +227,15 @@ def train(request: TrainRequest) -> Run:
         composer.check()
         out = Path(request.out)
         recipe = composer.compose(out)
+        extensions = Extensions(request.objective, tuple(request.callbacks))
+        extensions.check(recipe.training, is_begun=False)
+        recipe = recipe.with_values(
+            training={**recipe.training.model_dump(), **extensions.names}
+        )
+        if extensions.callbacks and world.size > 1:
+            raise UsageError(
+                f"`callbacks=`: each of {world.size} processes would call them; train in one"
+            )
         world = world.split(bool(recipe.training.sharded))
         session = _Session(
             out=out,
@@ -232,8 +246,13 @@ def train(request: TrainRequest) -> Run:
             report=request.report if world.is_main else None,
             parent=ParentRun.of(recipe),
             more_minutes=composer.more_minutes,
+            extensions=extensions,
         )
         session.say(*composer.describe_choices(recipe))
+        if extensions.objective is not None:
+            session.say(
+                f"objective: {recipe.training.objective}; it replaces {REPLACED} of training"
+            )
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
 
@@ -338,6 +357,7 @@ class _Session:
     report: Report | None
     parent: ParentRun | None
     more_minutes: float | None = None  # that a resumed run is to train
+    extensions: Extensions = NONE
     began: float = field(default_factory=lambda: time.monotonic())
 
     @property
@@ -369,9 +389,9 @@ class _Session:
     def _train(self, recipe: Recipe) -> Run:
         if self.resume:
             path = self.out / "train.toml"
-            recipe, differences = reconcile(
-                Recipe.parse(read_run_recipe(path), str(path)), recipe
-            )
+            before = Recipe.parse(read_run_recipe(path), str(path))
+            self.extensions.check(before.training, is_begun=True)
+            recipe, differences = reconcile(before, recipe)
             self.say(*differences)
         recipe = recipe.resolved(self.device, self.world.size)
         self.say(
@@ -413,6 +433,7 @@ class _Session:
             report,
             self.world,
             closing_ratio,
+            self.extensions,
         )
         if self.resume:
             self._resume(trainer, settings)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic.dataclasses import dataclass
 
 from regard.common.arguments import (
+    FUNCTION,
     PATH,
     WHOLE,
     FlagField,
@@ -24,6 +26,7 @@ from regard.common.settings import Settings, parse_assignments
 from regard.requests.shared_fields import Device, Seed, ThreadCount
 
 RECIPE = Kind("a path", lambda value: isinstance(value, Settings) or PATH.holds(value))
+CALLBACKS = Kind("a list of callbacks", lambda value: isinstance(value, (list, tuple)))
 COUNT_OR_PATH = Kind("a path", lambda value: WHOLE.holds(value) or PATH.holds(value))
 
 
@@ -145,10 +148,12 @@ class TrainArguments:
 
 @dataclass(frozen=True, config=REQUEST, kw_only=True)
 class TrainRequest(TrainArguments):
-    """A training: its arguments, its folder, and the function that is told of events."""
+    """A training: its arguments, its folder, and what Python alone can give."""
 
     out: PathField = field()  # not optional, as it is in the base class
     report: Report | None = None
+    objective: Annotated[Callable[[Any, Any], Any], FUNCTION] | None = None
+    callbacks: Annotated[Sequence[Any], CALLBACKS] = ()
 
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)

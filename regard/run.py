@@ -12,19 +12,20 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import sentencepiece
 import torch
 
 from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.checksums import json_digest
 from regard.common.counting import counted, format_duration
-from regard.common.errors import LineWarning, ModelFolderError, UsageError
+from regard.common.errors import LineWarning, ModelFolderError, RegardError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.requests import takes
@@ -34,6 +35,7 @@ from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.corrections import TRANSLATIONS, write_translations
+from regard.data.given_pairs import write_pairs
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
@@ -73,7 +75,8 @@ from regard.model_folder import (
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import Translation, load
-from regard.requests.train_request import TrainArguments, TrainRequest
+from regard.requests.train_request import TrainArguments, TrainRequest, is_iterable
+from regard.runtime.native import processor_fields
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.best_weights import REPORT, update_of
 from regard.training.budget import BudgetChoice, choose, enough_tokens, trial
@@ -102,6 +105,8 @@ from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
 from regard.training.trainer import CLOSING_SHARE, NONE
 
+WRITTEN = {"pairs": "pairs.jsonl", "valid_pairs": "valid_pairs.jsonl"}
+"""Files of pairs that a program gave, by argument."""
 RUN_FILES = [
     CONFIG,
     WEIGHTS,
@@ -114,6 +119,7 @@ RUN_FILES = [
     "joint.model",
     "valid.tsv",
     "test.tsv",
+    *WRITTEN.values(),
     TRANSLATIONS,
     REPORT,
     "source.model",
@@ -192,7 +198,8 @@ def train(request: TrainRequest) -> Run:
     - `recipe`: a Recipe, or a TOML file with a whole or partial one; data files and settings take
       precedence over it.
     - `source` to `valid_captions`: training and validation files; without validation files some
-      pairs are held out.
+      pairs are held out. `pairs` and `valid_pairs` may also be iterables of (source, target),
+      which are written to the run folder first.
     - `languages`: codes such as "ko,en", or a single one for captions; by default they are the
       endings of the file names.
     - `preset`: the name of a recipe to start from (`regard.presets()`).
@@ -220,6 +227,10 @@ def train(request: TrainRequest) -> Run:
             local_device,
         ),
     ):
+        if world.is_main and not world.restarted:
+            _write_pairs(request)
+        world.barrier()
+        request = _with_written_pairs(request)
         composer = RecipeComposer(request)
         if world.restarted:
             # The folder has the recipe that was composed when the run began.
@@ -255,6 +266,42 @@ def train(request: TrainRequest) -> Run:
             )
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
+
+
+def _write_pairs(request: TrainRequest) -> None:
+    """Write pairs that a program gives to files of the run folder, which then keeps them.
+
+    Raises UsageError for a folder of another run, and DataError for the pairs.
+    """
+    given = {
+        name: value for name in WRITTEN if is_iterable(value := getattr(request, name))
+    }
+    out = Path(request.out)
+    if given and request.resume:
+        raise UsageError(
+            f"`{next(iter(given))}=`: a resumed run has its pairs in {out}; leave it out"
+        )
+    if not given:
+        return
+    _check_folder(out, resume=False)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        for name, pairs in given.items():
+            write_pairs(pairs, out / WRITTEN[name], f"`{name}=`")
+    except RegardError:
+        with suppress(OSError):
+            out.rmdir()  # if there is nothing else in it
+        raise
+
+
+def _with_written_pairs(request: TrainRequest) -> TrainRequest:
+    """Return the request with the files of the pairs in place of the iterables."""
+    files: dict[str, Any] = {
+        name: Path(request.out) / file
+        for name, file in WRITTEN.items()
+        if is_iterable(getattr(request, name))
+    }
+    return replace(request, **files)
 
 
 def dry_run(
@@ -443,7 +490,7 @@ class _Session:
             self.world.mark_started()
             trainer.journal.write(
                 "machine",
-                **_machine(self.device),
+                **machine(self.device),
                 processes=self.world.size,
                 command=model_card.command_line(),
             )
@@ -901,18 +948,20 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
         )
 
 
-def _machine(device: str) -> dict[str, object]:
+def machine(device: str) -> dict[str, object]:
     """Return the versions, device, threads and processor, on which the bits of a run depend."""
     versions = {
         "regard": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
+        "sentencepiece": sentencepiece.__version__,
     }
     return {
         **versions,
         "device": device,
         "threads": torch.get_num_threads(),
-        "processor": platform.machine(),
+        "processor": " ".join([platform.machine(), *processor_fields("model name")]),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +25,18 @@ from regard.common.requests import COMMAND, REQUEST, Option
 from regard.common.settings import Settings, parse_assignments
 from regard.requests.shared_fields import Device, Seed, ThreadCount
 
+
+def is_iterable(value: object) -> bool:
+    """Return whether a value is an iterable, and no text or path."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+
+
 RECIPE = Kind("a path", lambda value: isinstance(value, Settings) or PATH.holds(value))
+PAIRS = Kind(
+    "a path, or an iterable of pairs",
+    lambda value: PATH.holds(value) or is_iterable(value),
+)
+PairsField = Annotated[str | Path | Iterable[Any], PAIRS]
 CALLBACKS = Kind("a list of callbacks", lambda value: isinstance(value, (list, tuple)))
 COUNT_OR_PATH = Kind("a path", lambda value: WHOLE.holds(value) or PATH.holds(value))
 
@@ -56,7 +67,7 @@ class TrainArguments:
     valid_source: Annotated[PathField | None, Option("Validation sentences.")] = None
     valid_target: Annotated[PathField | None, Option("Their translations.")] = None
     pairs: Annotated[
-        PathField | None,
+        PairsField | None,
         Option(
             "Instead of --source and --target: CSV, TSV, XLSX, ODS, JSONL, TMX, XLIFF or PO."
         ),
@@ -67,7 +78,7 @@ class TrainArguments:
             "Columns of --pairs, as English,hsb or 2,3, or of --captions; found if left out."
         ),
     ] = None
-    valid_pairs: Annotated[PathField | None, Option("The same for validation.")] = None
+    valid_pairs: Annotated[PairsField | None, Option("The same for validation.")] = None
     test: Annotated[
         Annotated[int | str | Path, COUNT_OR_PATH] | None,
         Option(

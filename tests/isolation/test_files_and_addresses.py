@@ -60,6 +60,7 @@ COMMANDS = f"""
     train from             | train --from=translator {TRAIN} --set=training.updates=1 --out=tuned
     train dry              | train {TO_TRAIN} --out=dry --dry-run
     train resumed          | train --out=resumed --resume --set=training.updates=102
+    reproduce              | reproduce translator --out=reproduced
     train on images        | train {IMAGES} {CAPTIONER_SETTINGS} --set=model.encoder.weights=backbone.pth --out=on-images
     translate              | translate translator --format=jsonl --nbest=2 --alignments
     translate a file       | translate recurrent data/test.ko --output=out.txt

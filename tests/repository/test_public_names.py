@@ -21,7 +21,7 @@ NAMES = {
     ),
     *items("load presets publish train watch __version__"),
     *items("register_decoder register_encoder register_normaliser register_positions"),
-    *items("register_score"),
+    *items("register_score reproduce Reproduction Callback TrainingContext"),
 }
 REMOVED = {
     "regard check --json": "--format json, beside sarif and github",

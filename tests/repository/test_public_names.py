@@ -44,7 +44,7 @@ def test_no_public_name_disappears_without_a_reason() -> None:
 def test_the_public_names_are_these_and_exist() -> None:
     assert set(regard.__all__) == set(dir(regard)) == NAMES
     assert all(hasattr(regard, name) for name in NAMES)
-    with pytest.raises(AttributeError, match="no attribute 'trian'; it has Caption"):
+    with pytest.raises(AttributeError, match="no attribute 'trian'; it has Callback, Caption"):
         _ = regard.trian
 
 

@@ -60,7 +60,6 @@ COMMANDS = f"""
     train from             | train --from=translator {TRAIN} --set=training.updates=1 --out=tuned
     train dry              | train {TO_TRAIN} --out=dry --dry-run
     train resumed          | train --out=resumed --resume --set=training.updates=102
-    reproduce              | reproduce translator --out=reproduced
     train on images        | train {IMAGES} {CAPTIONER_SETTINGS} --set=model.encoder.weights=backbone.pth --out=on-images
     translate              | translate translator --format=jsonl --nbest=2 --alignments
     translate a file       | translate recurrent data/test.ko --output=out.txt
@@ -112,7 +111,7 @@ for view in RUN_VIEWS:
         f"--view={view}",
         f"--out={view}.svg",
     ]
-ELSEWHERE = {"calibrate", "demo", "serve"}
+ELSEWHERE = {"calibrate", "demo", "reproduce", "serve"}
 """Commands that run for minutes, doing what others do, or have a test of their own."""
 FEW = ["train", "translate", "caption", "export to runtime", "import of weights"]
 """The jobs of the default run: those that read what others may have written, and that write a

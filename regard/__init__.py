@@ -24,17 +24,22 @@ if TYPE_CHECKING:
     from regard.models import register_decoder, register_encoder, register_positions
     from regard.pipeline import Caption, Captioner, Translator
     from regard.pipeline.model_loading import load
+    from regard.reproduction import Reproduction, reproduce
     from regard.run import Run, train
     from regard.text.translation import Translation
+    from regard.training.callbacks import Callback, TrainingContext
     from regard.training.recipe import presets
 
 __all__ = [
+    "Callback",
     "Caption",
     "Captioner",
     "Comparison",
     "Publication",
     "RegardError",
+    "Reproduction",
     "Run",
+    "TrainingContext",
     "Translation",
     "Translator",
     "__version__",
@@ -48,6 +53,7 @@ __all__ = [
     "register_normaliser",
     "register_positions",
     "register_score",
+    "reproduce",
     "train",
     "watch",
 ]
@@ -64,8 +70,10 @@ _MODULES = {
     "models": ("register_decoder", "register_encoder", "register_positions"),
     "pipeline": ("Caption", "Captioner", "Translator"),
     "pipeline.model_loading": ("load",),
+    "reproduction": ("Reproduction", "reproduce"),
     "run": ("Run", "train"),
     "text.translation": ("Translation",),
+    "training.callbacks": ("Callback", "TrainingContext"),
     "training.recipe": ("presets",),
 }
 

@@ -12,19 +12,20 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import sentencepiece
 import torch
 
 from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.checksums import json_digest
 from regard.common.counting import counted, format_duration
-from regard.common.errors import LineWarning, ModelFolderError, UsageError
+from regard.common.errors import LineWarning, ModelFolderError, RegardError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.requests import takes
@@ -34,6 +35,7 @@ from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.corrections import TRANSLATIONS, write_translations
+from regard.data.given_pairs import write_pairs
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
@@ -73,10 +75,12 @@ from regard.model_folder import (
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import Translation, load
-from regard.requests.train_request import TrainArguments, TrainRequest
+from regard.requests.train_request import TrainArguments, TrainRequest, is_iterable
+from regard.runtime.native import processor_fields
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.best_weights import REPORT, update_of
 from regard.training.budget import BudgetChoice, choose, enough_tokens, trial
+from regard.training.callbacks import REPLACED, Extensions
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import (
     ParentRun,
@@ -99,8 +103,10 @@ from regard.training.run_lock import lock_run
 from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
-from regard.training.trainer import CLOSING_SHARE
+from regard.training.trainer import CLOSING_SHARE, NONE
 
+WRITTEN = {"pairs": "pairs.jsonl", "valid_pairs": "valid_pairs.jsonl"}
+"""Files of pairs that a program gave, by argument."""
 RUN_FILES = [
     CONFIG,
     WEIGHTS,
@@ -113,6 +119,7 @@ RUN_FILES = [
     "joint.model",
     "valid.tsv",
     "test.tsv",
+    *WRITTEN.values(),
     TRANSLATIONS,
     REPORT,
     "source.model",
@@ -191,7 +198,8 @@ def train(request: TrainRequest) -> Run:
     - `recipe`: a Recipe, or a TOML file with a whole or partial one; data files and settings take
       precedence over it.
     - `source` to `valid_captions`: training and validation files; without validation files some
-      pairs are held out.
+      pairs are held out. `pairs` and `valid_pairs` may also be iterables of (source, target),
+      which are written to the run folder first.
     - `languages`: codes such as "ko,en", or a single one for captions; by default they are the
       endings of the file names.
     - `preset`: the name of a recipe to start from (`regard.presets()`).
@@ -202,6 +210,10 @@ def train(request: TrainRequest) -> Run:
     - `test`: a file of pairs, or the number of pairs to hold out; they are translated and scored
       once, at the end.
     - `resume`: continue the run in `out` from its last checkpoint.
+    - `objective`: a function of the model and a batch (teacher forcing) that returns the `Loss`,
+      in place of that of the recipe (`regard.training.loss.Objective`).
+    - `callbacks`: objects of classes that inherit from `regard.Callback`. The recipe records
+      objective and callbacks by name, and a run is resumed only with them.
     - `report`: called with the name and the values of each event: "message", "train", "valid",
       "end" and others.
 
@@ -215,6 +227,10 @@ def train(request: TrainRequest) -> Run:
             local_device,
         ),
     ):
+        if world.is_main and not world.restarted:
+            _write_pairs(request)
+        world.barrier()
+        request = _with_written_pairs(request)
         composer = RecipeComposer(request)
         if world.restarted:
             # The folder has the recipe that was composed when the run began.
@@ -222,6 +238,15 @@ def train(request: TrainRequest) -> Run:
         composer.check()
         out = Path(request.out)
         recipe = composer.compose(out)
+        extensions = Extensions(request.objective, tuple(request.callbacks))
+        extensions.check(recipe.training, is_begun=False)
+        recipe = recipe.with_values(
+            training={**recipe.training.model_dump(), **extensions.names}
+        )
+        if extensions.callbacks and world.size > 1:
+            raise UsageError(
+                f"`callbacks=`: each of {world.size} processes would call them; train in one"
+            )
         world = world.split(bool(recipe.training.sharded))
         session = _Session(
             out=out,
@@ -232,10 +257,51 @@ def train(request: TrainRequest) -> Run:
             report=request.report if world.is_main else None,
             parent=ParentRun.of(recipe),
             more_minutes=composer.more_minutes,
+            extensions=extensions,
         )
         session.say(*composer.describe_choices(recipe))
+        if extensions.objective is not None:
+            session.say(
+                f"objective: {recipe.training.objective}; it replaces {REPLACED} of training"
+            )
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
+
+
+def _write_pairs(request: TrainRequest) -> None:
+    """Write pairs that a program gives to files of the run folder, which then keeps them.
+
+    Raises UsageError for a folder of another run, and DataError for the pairs.
+    """
+    given = {
+        name: value for name in WRITTEN if is_iterable(value := getattr(request, name))
+    }
+    out = Path(request.out)
+    if given and request.resume:
+        raise UsageError(
+            f"`{next(iter(given))}=`: a resumed run has its pairs in {out}; leave it out"
+        )
+    if not given:
+        return
+    _check_folder(out, resume=False)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        for name, pairs in given.items():
+            write_pairs(pairs, out / WRITTEN[name], f"`{name}=`")
+    except RegardError:
+        with suppress(OSError):
+            out.rmdir()  # if there is nothing else in it
+        raise
+
+
+def _with_written_pairs(request: TrainRequest) -> TrainRequest:
+    """Return the request with the files of the pairs in place of the iterables."""
+    files: dict[str, Any] = {
+        name: Path(request.out) / file
+        for name, file in WRITTEN.items()
+        if is_iterable(getattr(request, name))
+    }
+    return replace(request, **files)
 
 
 def dry_run(
@@ -338,6 +404,7 @@ class _Session:
     report: Report | None
     parent: ParentRun | None
     more_minutes: float | None = None  # that a resumed run is to train
+    extensions: Extensions = NONE
     began: float = field(default_factory=lambda: time.monotonic())
 
     @property
@@ -369,9 +436,9 @@ class _Session:
     def _train(self, recipe: Recipe) -> Run:
         if self.resume:
             path = self.out / "train.toml"
-            recipe, differences = reconcile(
-                Recipe.parse(read_run_recipe(path), str(path)), recipe
-            )
+            before = Recipe.parse(read_run_recipe(path), str(path))
+            self.extensions.check(before.training, is_begun=True)
+            recipe, differences = reconcile(before, recipe)
             self.say(*differences)
         recipe = recipe.resolved(self.device, self.world.size)
         self.say(
@@ -413,6 +480,7 @@ class _Session:
             report,
             self.world,
             closing_ratio,
+            self.extensions,
         )
         if self.resume:
             self._resume(trainer, settings)
@@ -422,7 +490,7 @@ class _Session:
             self.world.mark_started()
             trainer.journal.write(
                 "machine",
-                **_machine(self.device),
+                **machine(self.device),
                 processes=self.world.size,
                 command=model_card.command_line(),
             )
@@ -880,18 +948,20 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
         )
 
 
-def _machine(device: str) -> dict[str, object]:
+def machine(device: str) -> dict[str, object]:
     """Return the versions, device, threads and processor, on which the bits of a run depend."""
     versions = {
         "regard": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
+        "sentencepiece": sentencepiece.__version__,
     }
     return {
         **versions,
         "device": device,
         "threads": torch.get_num_threads(),
-        "processor": platform.machine(),
+        "processor": " ".join([platform.machine(), *processor_fields("model name")]),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
     }
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import warnings
+from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +20,17 @@ from test_plugins import _without_plugins  # noqa: F401 (a fixture)
 
 import regard
 from regard.attention import NORMALISERS, SCORES, watch
-from regard.common.errors import ExportError, LineWarning
+from regard.common.errors import ExportError, LineWarning, UsageError
 from regard.common.plugins import import_named
+from regard.data.batch import Example, collate
 from regard.evaluation.speed import measure_speed
 from regard.interchange.runtime import export as export_runtime
+from regard.learn.samples import korean_english
 from regard.models import ENCODERS, ModelSettings
 from regard.models.interface import Batch
 from regard.runtime.engine import why_not_packed
 from regard.search import LengthPenalty
+from regard.training.loss import Objective
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TRANSFORMER = {
@@ -298,3 +305,74 @@ def test_a_model_trains_resumes_and_decodes(
     measured, causes = measure_speed({"run": out}, SENTENCES, "cpu", {})
     assert not causes
     assert measured
+
+
+def test_the_auxiliary_loss_is_the_cross_entropy_of_the_links() -> None:
+    supervised = sys.modules[str(EXAMPLES / "supervised_attention.py")]
+    settings = settings_of(TRANSFORMER, TRANSFORMER)
+    model = make(settings)
+    links = [array("i", [0, 0, 1, 2]), array("i", [1, 0, 0, 1])]
+    examples = [
+        Example([5, 6, 7, 3], [8, 9, 5, 3], links=links[0]),
+        Example([6, 5, 3], [9, 8, 3], links=links[1]),
+    ]
+    batch = collate(examples)
+    assert batch.links is not None
+    loss = supervised.SupervisedAttention(0.5)(model, batch)
+    with torch.no_grad(), watch(model, role="cross") as readings:
+        model(Batch(batch.source, batch.source_keep), batch.target_in)
+
+    terms = []
+    for weights in readings.values():
+        mean = np.mean(weights.numpy(), axis=1)
+        total = 0.0
+        for row, target, source in zip(*np.nonzero(batch.links.numpy()), strict=True):
+            link = float(batch.links[row, target, source])
+            total -= link * math.log(mean[row, target, source])
+        terms.append(total)
+    assert loss.guided.item() == pytest.approx(np.mean(terms), rel=1e-5)
+    assert int(loss.linked) == 4
+    plain = Objective(0.1)(model, batch)
+    expected = plain.smoothed.item() + 0.5 * np.mean(terms)
+    assert loss.smoothed.item() == pytest.approx(expected, rel=1e-5)
+    assert torch.equal(loss.cross_entropy, plain.cross_entropy)
+    without = replace(batch, links=None)
+    assert torch.equal(
+        supervised.SupervisedAttention(0.5)(model, without).smoothed, plain.smoothed
+    )
+
+
+@pytest.mark.system
+def test_the_auxiliary_loss_trains_resumes_and_is_reproduced(tmp_path: Path) -> None:
+    supervised = sys.modules[str(EXAMPLES / "supervised_attention.py")]
+    sizes = {"train": 60, "valid": 4, "test": 0, "recombination": 0, "length": 0}
+    korean_english(sizes=sizes, short=1.0).write(tmp_path, "ko", "en")
+    out = tmp_path / "run"
+    settings = {
+        "model.decoder.size": 16,
+        "model.decoder.attention_size": 16,
+        "training.updates": 2,
+        "training.log_every": 1,
+    }
+    given = {"objective": supervised.SupervisedAttention()}
+    run = regard.train(
+        source=tmp_path / "train.ko",
+        target=tmp_path / "train.en",
+        alignments=tmp_path / "train.align",
+        preset="rnn-bahdanau",
+        settings=settings,
+        out=out,
+        threads=1,
+        **given,
+    )
+    assert all(
+        event["guided"] > 0 for event in run.journal if event["event"] == "train"
+    )
+    recorded = str(run.recipe.training.objective)
+    assert recorded.startswith("supervised_attention:SupervisedAttention==sha256:")
+    assert not (out / "alignment.json").exists()
+    with pytest.raises(UsageError, match="`objective=`: the recipe has supervised_att"):
+        regard.train(out=out, resume=True, settings={"training.updates": 3})
+    assert regard.reproduce(out, **given).is_identical
+    again = supervised.resume(out)
+    assert again.outcome.progress.update == 2

@@ -17,6 +17,7 @@ from regard.cli import (  # noqa: F401 (the import registers the command)
     interchange,
     lab,
     publish,
+    reproduce,
     sample,
     serve,
     show,

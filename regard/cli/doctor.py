@@ -261,7 +261,7 @@ def _learning() -> tuple[bool, str]:
     settings = ModelSettings.parse(preset("transformer-tiny")["model"], "preset")
     model = build(settings, 50, 50, joint=True)
     batch = collate([Example([5, 6, 3], [7, 8, 3])])
-    loss = Objective(model, 0.1)(batch)
-    loss.smoothed.backward()
+    loss = Objective(0.1)(model, batch)
+    torch.autograd.backward(loss.smoothed)
     is_finite = bool(torch.isfinite(loss.smoothed))
     return is_finite, "training: a model, its loss and gradient can be computed"

@@ -157,6 +157,16 @@ def plugin_of(variant: object) -> str | None:
     return None if module.partition(".")[0] == "regard" else _identity(module)
 
 
+def qualified_name(value: object) -> str:
+    """Return the name by which an object is recorded: module:qualname==version of its class, or of
+    the function that it is.
+    """
+    value = getattr(value, "func", value)  # of a functools.partial
+    variant = value if hasattr(value, "__qualname__") else type(value)
+    module, _, its_version = _identity(_module_of(variant)).partition("==")
+    return f"{module}:{variant.__qualname__}=={its_version}"
+
+
 @cache
 def _identity(module: str) -> str:
     """Return the name and version of a module: that of its distribution, else the SHA-256 of its

@@ -64,10 +64,10 @@ class Validator:
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
-        objective = Objective(model, 0.0)
+        objective = Objective(0.0)
         device = device_of(model)
         losses: list[Loss] = [
-            objective(plan.batch().to(device)) for plan in self.batches.epoch(0)
+            objective(model, plan.batch().to(device)) for plan in self.batches.epoch(0)
         ]
         cross_entropy = sum(float(loss.cross_entropy) for loss in losses)
         return cross_entropy / sum(loss.tokens for loss in losses)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic.dataclasses import dataclass
 
 from regard.common.arguments import (
+    FUNCTION,
     PATH,
     WHOLE,
     FlagField,
@@ -23,7 +25,19 @@ from regard.common.requests import COMMAND, REQUEST, Option
 from regard.common.settings import Settings, parse_assignments
 from regard.requests.shared_fields import Device, Seed, ThreadCount
 
+
+def is_iterable(value: object) -> bool:
+    """Return whether a value is an iterable, and no text or path."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+
+
 RECIPE = Kind("a path", lambda value: isinstance(value, Settings) or PATH.holds(value))
+PAIRS = Kind(
+    "a path, or an iterable of pairs",
+    lambda value: PATH.holds(value) or is_iterable(value),
+)
+PairsField = Annotated[str | Path | Iterable[Any], PAIRS]
+CALLBACKS = Kind("a list of callbacks", lambda value: isinstance(value, (list, tuple)))
 COUNT_OR_PATH = Kind("a path", lambda value: WHOLE.holds(value) or PATH.holds(value))
 
 
@@ -53,7 +67,7 @@ class TrainArguments:
     valid_source: Annotated[PathField | None, Option("Validation sentences.")] = None
     valid_target: Annotated[PathField | None, Option("Their translations.")] = None
     pairs: Annotated[
-        PathField | None,
+        PairsField | None,
         Option(
             "Instead of --source and --target: CSV, TSV, XLSX, ODS, JSONL, TMX, XLIFF or PO."
         ),
@@ -64,7 +78,7 @@ class TrainArguments:
             "Columns of --pairs, as English,hsb or 2,3, or of --captions; found if left out."
         ),
     ] = None
-    valid_pairs: Annotated[PathField | None, Option("The same for validation.")] = None
+    valid_pairs: Annotated[PairsField | None, Option("The same for validation.")] = None
     test: Annotated[
         Annotated[int | str | Path, COUNT_OR_PATH] | None,
         Option(
@@ -145,10 +159,12 @@ class TrainArguments:
 
 @dataclass(frozen=True, config=REQUEST, kw_only=True)
 class TrainRequest(TrainArguments):
-    """A training: its arguments, its folder, and the function that is told of events."""
+    """A training: its arguments, its folder, and what Python alone can give."""
 
     out: PathField = field()  # not optional, as it is in the base class
     report: Report | None = None
+    objective: Annotated[Callable[[Any, Any], Any], FUNCTION] | None = None
+    callbacks: Annotated[Sequence[Any], CALLBACKS] = ()
 
 
 @dataclass(frozen=True, config=COMMAND, kw_only=True)

@@ -294,18 +294,25 @@ def machine() -> str:
 @functools.cache
 def processor() -> str:
     """Describe the processor's features, since different machines may share a home folder."""
+    names = ("model name", "flags", "Features", "CPU part")
+    return " ".join(processor_fields(*names))
+
+
+def processor_fields(*names: str) -> list[str]:
+    """Return fields of the last core in /proc/cpuinfo, such as "model name"; those of another
+    system are one description.
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         import platform
 
-        return f"{machine()} {platform.processor()}"
+        return [machine(), platform.processor()]
     fields = dict[str, str]()
     for line in lines:
         name, _, value = line.partition(":")
         fields[name.strip()] = value.strip()
-    names = ("model name", "flags", "Features", "CPU part")
-    return " ".join(fields.get(name, "") for name in names)
+    return [fields.get(name, "") for name in names]
 
 
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:

@@ -19,7 +19,8 @@ from torch import nn
 from regard.common.processes import torch_threads
 from regard.data.batch import TrainingBatch
 from regard.layers.dropout import dropout_generator
-from regard.training.loss import Loss, Objective
+from regard.models import Model
+from regard.training.loss import Loss, LossFunction, Objective
 from regard.training.scheduled_sampling import sample_target_inputs
 from regard.training.sharding import set_last_of_update
 
@@ -27,23 +28,25 @@ from regard.training.sharding import set_last_of_update
 class GradientWorkers:
     """Threads that accumulate the gradients of an update's micro-batches.
 
-    Each has a replica of the objective. `precision` is float32 or bfloat16; gradients are
+    Each has a replica of the model. `precision` is float32 or bfloat16; gradients are
     multiplied by `scale`.
     """
 
     def __init__(
         self,
-        objective: Objective,
+        model: Model,
+        objective: LossFunction,
         precision: str,
         device: torch.device,
         threads: int,
         scale: float = 1.0,
     ) -> None:
+        self.objective = objective
         self.precision = precision
         self.device = device
         self.scale = scale
         self._threads_each = max(1, torch.get_num_threads() // threads)
-        self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
+        self._replicas = [model, *(_replica(model) for _ in range(threads - 1))]
         self._pool = ThreadPoolExecutor(
             threads, "gradients", torch.set_num_threads, (self._threads_each,)
         )
@@ -86,8 +89,8 @@ class GradientWorkers:
     def configure(self, rdrop: float, scheduled_sampling: float) -> None:
         """Set the weight of R-Drop (0: a single pass) and the probability of scheduled sampling."""
         self._scheduled_sampling = scheduled_sampling
-        for replica in self._replicas:
-            replica.rdrop = rdrop
+        if isinstance(self.objective, Objective):
+            self.objective.rdrop = rdrop
 
     def close(self) -> None:
         """End the threads."""
@@ -95,23 +98,23 @@ class GradientWorkers:
 
     def _accumulate(
         self,
-        objective: Objective,
+        model: Model,
         batches: Sequence[tuple[TrainingBatch, str]],
         tokens: int,
     ) -> list[Loss]:
         generator = torch.Generator(self.device)
         losses = []
         for number, (batch, key) in enumerate(batches, 1):
-            set_last_of_update(objective.model, number == len(batches))
+            set_last_of_update(model, number == len(batches))
             digest = hashlib.sha256(key.encode()).digest()
             generator.manual_seed(int.from_bytes(digest[:8], "little", signed=True))
             batch = batch.to(self.device)
             with autocast(self.precision, self.device), dropout_generator(generator):
                 if self._scheduled_sampling:
                     batch = sample_target_inputs(
-                        objective.model, batch, self._scheduled_sampling, generator
+                        model, batch, self._scheduled_sampling, generator
                     )
-                loss: Loss = objective(batch)
+                loss = self.objective(model, batch)
             torch.autograd.backward(loss.smoothed * (self.scale / tokens))
             losses.append(loss.detached())
         return losses
@@ -133,13 +136,13 @@ class GradientWorkers:
                 torch._foreach_add_(sums, terms)
 
 
-def _replica(objective: Objective) -> Objective:
+def _replica(model: Model) -> Model:
     """Return a copy that shares the memory of the weights and has its own gradients."""
     # `deepcopy` takes these parameters in place of copies.
     shared: dict[int, object] = {
-        id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()
+        id(p): nn.Parameter(p.detach(), p.requires_grad) for p in model.parameters()
     }
-    return copy.deepcopy(objective, shared)
+    return copy.deepcopy(model, shared)
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:

@@ -84,6 +84,8 @@ class JournalEvent(TypedDict, total=False):
     device: str
     threads: int
     processor: str
+    instructions: str  # the level of PyTorch's kernels, such as AVX512
+    sentencepiece: str
     processes: int
     command: str  # the command line; empty if called from Python
 

@@ -7,12 +7,11 @@ in three matrix products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 from torch.autograd.function import once_differentiable
 
 from regard.attention import record_attention
@@ -48,8 +47,14 @@ class Loss(NamedTuple):
         return self._replace(smoothed=self.smoothed.detach(), guided=guided)
 
 
-class Objective(nn.Module):
-    """A model and its training loss: `objective(batch)` returns the loss.
+LossFunction = Callable[[Model, TrainingBatch], Loss]
+"""An objective: it computes the loss of a model on a batch, with teacher forcing. Several threads
+call it at once.
+"""
+
+
+class Objective:
+    """The training loss: `objective(model, batch)` returns it.
 
     `smoothing` is the share of label smoothing; `rdrop` and `doubly_stochastic` are the weights of
     these losses, and 0 turns them off.
@@ -57,31 +62,29 @@ class Objective(nn.Module):
 
     def __init__(
         self,
-        model: Model,
         smoothing: float,
         rdrop: float = 0.0,
         guide: Guide | None = None,
         doubly_stochastic: float = 0.0,
     ) -> None:
-        super().__init__()
-        self.model = model
         self.smoothing = smoothing
         self.rdrop = rdrop
         self.guide = guide
         self.doubly_stochastic = doubly_stochastic
 
-    def forward(self, batch: TrainingBatch) -> Loss:
+    def __call__(self, model: Model, batch: TrainingBatch) -> Loss:
         kept = None
         targets = batch.target_out.flatten()
         if batch.tokens < len(targets):  # padding is left out
             kept = (targets != PAD).nonzero()[:, 0]
             targets = targets[kept]
         passes = [
-            self._forward_pass(batch, kept) for _ in range(2 if self.rdrop else 1)
+            self._forward_pass(model, batch, kept)
+            for _ in range(2 if self.rdrop else 1)
         ]
         features, divergences, penalties = zip(*passes, strict=True)
 
-        output = self.model.decoder.output
+        output = model.decoder.output
         arguments = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
             first, second = features
@@ -98,7 +101,7 @@ class Objective(nn.Module):
         return self._add_guided(loss, guided, batch.links)
 
     def _forward_pass(
-        self, batch: TrainingBatch, kept: Tensor | None
+        self, model: Model, batch: TrainingBatch, kept: Tensor | None
     ) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
         """Return features at the `kept` target positions (None: all), divergence and penalty.
 
@@ -108,14 +111,14 @@ class Objective(nn.Module):
             guided: Mapping[str, Tensor] = {}
             cross: Mapping[str, Tensor] = {}
             if self.guide is not None and batch.links is not None:
-                layer = self.model.get_submodule(self.guide.layer)
+                layer = model.get_submodule(self.guide.layer)
                 guided = stack.enter_context(record_attention(layer, gradients=True))
             if self.doubly_stochastic:
                 cross = stack.enter_context(
-                    record_attention(self.model, gradients=True, role="cross")
+                    record_attention(model, gradients=True, role="cross")
                 )
             source = Batch(batch.source, batch.source_keep)
-            features: Tensor = self.model(source, batch.target_in).flatten(0, 1)
+            features: Tensor = model(source, batch.target_in).flatten(0, 1)
         if kept is not None:
             features = features.index_select(0, kept)
 

@@ -193,6 +193,16 @@ class TrainingSettings(Settings):
         False,
         description="compute a micro-batch in two halves if it does not fit in memory",
     )
+    objective: str | None = Field(
+        None,
+        description="name and version of the function that replaced the loss (`objective=` of "
+        "regard.train, which writes it)",
+    )
+    callbacks: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (),
+        description="names and versions of the callbacks (`callbacks=` of regard.train, which "
+        "writes them)",
+    )
 
     @pydantic.model_validator(mode="after")
     def _check_end(self) -> TrainingSettings:

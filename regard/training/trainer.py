@@ -17,12 +17,14 @@ import torch
 from regard.common.arguments import Report
 from regard.common.counting import counted
 from regard.common.errors import TrainingError
+from regard.common.plugins import qualified_name
 from regard.common.reading import reason_of
 from regard.data.batch import TrainingBatch
 from regard.data.batch_stream import BatchSource, Position, Update
 from regard.model_folder import WEIGHTS, named_weights
 from regard.models import Model
 from regard.training.best_weights import BestWeights
+from regard.training.callbacks import Extensions, TrainingContext
 from regard.training.checkpoint import (
     Checkpoints,
     has_checkpoint,
@@ -54,6 +56,8 @@ CLOSING_SHARE = 0.1
 """Share of its time that a run may take at its end for outputs with the default search."""
 CLOSING_RATIO = 3.0
 """Default duration of the end of a run, as a multiple of that of a validation."""
+NONE = Extensions()
+"""A training with the loss of its recipe, and without callbacks."""
 PROGRESS = 1.0
 """Seconds between two reports of progress."""
 
@@ -135,6 +139,7 @@ class Trainer:
         report: Report | None = None,
         world: World | None = None,
         closing_ratio: float = CLOSING_RATIO,
+        extensions: Extensions = NONE,
     ) -> None:
         self.model = model
         self.batches = batches
@@ -147,7 +152,9 @@ class Trainer:
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
         share = -(-batches.per_update // self.world.size)
-        self.updater = Updater(model, recipe, share, self.world)
+        self.extensions = extensions
+        self.context = TrainingContext(model, folder, recipe)
+        self.updater = Updater(model, recipe, share, self.world, extensions.objective)
         self.ema = MovingAverage(model, self.settings.ema_decay)
         self.checkpoints = Checkpoints(
             folder / "checkpoints", self.settings.keep_checkpoints, self.world
@@ -194,6 +201,7 @@ class Trainer:
         with handle_stop_signals(self._request_stop), prefetcher as updates:
             meter = Meter()
             self._clock = _Clock(self.progress.elapsed)
+            self._call("on_start")
             while (reason := self._reason_to_end()) is None:
                 self._update(updates, meter)
                 if self.progress.update % self.settings.log_every == 0:
@@ -212,6 +220,7 @@ class Trainer:
                     self._save_weights()
             self._settle_minutes()
             self._save_checkpoint()
+            self._call("on_end")
         self.updater.workers.close()
         self._record(
             "end",
@@ -286,6 +295,10 @@ class Trainer:
         self.model.train()
         update, batches = next(updates)
         progress.update += 1
+        self.context.learning_rate = self._learning_rate()
+        if self.extensions.callbacks:
+            self.context.batches = [batch for _, batch in batches]
+            self._call("before_update")
         ramp = min(1.0, progress.update / max(1, s.scheduled_sampling_ramp))
         rdrop = s.rdrop if progress.update > s.rdrop_after else 0.0
         self.updater.workers.configure(rdrop, s.scheduled_sampling * ramp)
@@ -293,7 +306,7 @@ class Trainer:
         losses = self._accumulate(update, batches)
         norm = self.updater.clip()
         self._check_finite(norm)
-        self.updater.step(self._learning_rate())
+        self.updater.step(self.context.learning_rate)
         self.ema.update(progress.update)
 
         progress.position = update.after
@@ -313,6 +326,45 @@ class Trainer:
             values = self._progress_values()
             values["tokens_per_second"] = update.tokens / seconds
             self.report("progress", values)
+        if self.extensions.callbacks:
+            means = Meter()
+            means.add(losses, norm, update.tokens, seconds)
+            self._call("after_update", means.read(means.sums))
+
+    def _call(self, point: str, metrics: Mapping[str, object] | None = None) -> None:
+        """Call the callbacks at a point.
+
+        Raises TrainingError, after a checkpoint, if one of them fails.
+        """
+        context = self.context
+        context.update = self.progress.update
+        context.metrics = metrics or {}
+        for callback in self.extensions.callbacks:
+            try:
+                getattr(callback, point)(context)
+            except Exception as problem:
+                name = f"callback {qualified_name(callback)}, {point}"
+                raise self._failure(
+                    name, problem, point == "before_update"
+                ) from problem
+        if context.logged:
+            self._record("callback", update=context.update, **context.logged)
+            context.logged = {}
+
+    def _failure(
+        self, name: str, problem: Exception, is_before_update: bool
+    ) -> TrainingError:
+        """Save a checkpoint, and return the error of what the caller of a training brought.
+
+        `is_before_update`: the weights are still those of the update before.
+        """
+        self.progress.update -= is_before_update
+        if self.progress.update:
+            self._save_checkpoint()
+        return TrainingError(
+            f"update {self.progress.update}: {name} failed with {type(problem).__name__}: "
+            f"{problem}; {self._last_checkpoint()}: mend it, then train with `resume=True`"
+        )
 
     def _accumulate(self, update: Update, batches: Batches) -> list[Loss]:
         """Compute the gradients of an update and return its losses.
@@ -329,7 +381,12 @@ class Trainer:
                 )
             except Exception as problem:
                 if not out_of_memory(problem):
-                    raise
+                    objective = self.extensions.objective
+                    if objective is None:
+                        raise
+                    name = f"objective {qualified_name(objective)}"
+                    self.updater.free_memory()
+                    raise self._failure(name, problem, True) from problem
                 cause = reason_of(problem)
             # This is outside the except clause, because the exception keeps the tensors of the
             # failed pass alive.
@@ -429,6 +486,8 @@ class Trainer:
         if self.signal is not None:
             sender = signal.Signals(self.signal)
             return f"stopped by {'Ctrl-C' if sender == signal.SIGINT else sender.name}"
+        if self.context.stop_reason:
+            return f"stopped by a callback: {self.context.stop_reason}"
         if progress.updates is not None and progress.update >= progress.updates:
             return "all updates done"
         if self._is_time_up:
@@ -450,7 +509,7 @@ class Trainer:
         sums = self.world.all_reduce_sum(*meter.sums)
         values = {
             **meter.read(sums),
-            "learning_rate": self._learning_rate(),
+            "learning_rate": self.context.learning_rate,
             "tokens": p.tokens,
             "seconds": p.seconds,
         }
@@ -494,6 +553,7 @@ class Trainer:
         closing = min(self.closing_ratio * seconds, most)
         (progress.closing,) = self.world.broadcast(closing)
         self._save_checkpoint()
+        self._call("after_validation", scores)
 
     def _save_weights(self) -> None:
         """Write the model's current weights into the run folder."""

@@ -14,7 +14,7 @@ from regard.models import Model, device_of
 from regard.training.distributed import World, full_tensor
 from regard.training.gradient_workers import GradientWorkers
 from regard.training.guided import Guide
-from regard.training.loss import Loss, Objective
+from regard.training.loss import Loss, LossFunction, Objective
 from regard.training.recipe import Recipe
 from regard.training.sharding import shard
 
@@ -29,20 +29,26 @@ core on a busy one.
 class Updater:
     """Computes gradients of a model's micro-batches and steps its optimizer.
 
-    `share` is the number of an update's micro-batches that this process computes. If
-    `world.sharded`, the model is sharded over the processes here, in place.
+    `share` is the number of an update's micro-batches that this process computes. An `objective`
+    replaces the loss that the recipe describes. If `world.sharded`, the model is sharded over the
+    processes here, in place.
     """
 
     def __init__(
-        self, model: Model, recipe: Recipe, share: int, world: World | None = None
+        self,
+        model: Model,
+        recipe: Recipe,
+        share: int,
+        world: World | None = None,
+        objective: LossFunction | None = None,
     ) -> None:
         self.model = model
         self.settings = recipe.training
         self.world = world or World()
         s = self.settings
-        self.guide = Guide.of(model, s)
-        objective = Objective(
-            model, s.label_smoothing, s.rdrop, self.guide, s.doubly_stochastic
+        self.guide = Guide.of(model, s) if objective is None else None
+        objective = objective or Objective(
+            s.label_smoothing, s.rdrop, self.guide, s.doubly_stochastic
         )
         if self.world.sharded:
             shard(model, layers=s.sharded == "layers")
@@ -56,7 +62,9 @@ class Updater:
             threads = min(torch.get_num_threads(), share)
         # FSDP averages gradients over the processes, and the scale turns the mean into a sum.
         scale = float(self.world.size) if self.world.sharded else 1.0
-        self.workers = GradientWorkers(objective, s.precision, device, threads, scale)
+        self.workers = GradientWorkers(
+            model, objective, s.precision, device, threads, scale
+        )
 
     def accumulate(
         self,

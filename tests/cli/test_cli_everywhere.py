@@ -26,7 +26,7 @@ from regard.interchange.runtime import export
 from regard.runtime import native
 
 COMMANDS = """
-align calibrate caption check compare demo doctor evaluate export import lab publish sample serve show train translate
+align calibrate caption check compare demo doctor evaluate export import lab publish reproduce sample serve show train translate
 walkthrough
 """
 WITHOUT_DEVICE = (
@@ -36,6 +36,7 @@ WITHOUT_DEVICE = (
     "import",
     "lab",
     "publish",
+    "reproduce",
     "sample",
     "serve",
 )

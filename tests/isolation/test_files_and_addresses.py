@@ -111,7 +111,7 @@ for view in RUN_VIEWS:
         f"--view={view}",
         f"--out={view}.svg",
     ]
-ELSEWHERE = {"calibrate", "demo", "serve"}
+ELSEWHERE = {"calibrate", "demo", "reproduce", "serve"}
 """Commands that run for minutes, doing what others do, or have a test of their own."""
 FEW = ["train", "translate", "caption", "export to runtime", "import of weights"]
 """The jobs of the default run: those that read what others may have written, and that write a

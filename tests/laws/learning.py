@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -72,7 +72,7 @@ def trained(
     torch.manual_seed(0)
     rng = random.Random(0)
     model = build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
-    objective = Objective(model, 0.0)
+    objective = partial(Objective(0.0), model)
     optimizer = torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98))
     warmup = updates // 10
     schedule = torch.optim.lr_scheduler.LambdaLR(

@@ -83,7 +83,7 @@ def test_every_tensor_is_made_on_the_device_of_the_model(
     rows = beam_rows(len(LENGTHS), 2).to("meta")
 
     with OneDevice():
-        Objective(model, 0.1)(batch).smoothed.backward()
+        Objective(0.1)(model, batch).smoothed.backward()
         with torch.no_grad():
             source = model.eval().encode(Batch(batch.source, batch.source_keep))
             _, state = model.step(batch.target_in[:, :3], model.begin(source), source)
@@ -105,6 +105,6 @@ def test_every_tensor_is_made_on_the_device_of_the_model(
 def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -> None:
     model, batch = on_meta(kinds(reads=["text"])[0].values[0])
     with OneDevice():
-        Objective(model, 0.1, rdrop=1.0, doubly_stochastic=1.0)(
-            batch
+        Objective(0.1, rdrop=1.0, doubly_stochastic=1.0)(
+            model, batch
         ).smoothed.backward()

@@ -28,7 +28,7 @@ LAYERS = {
         pipeline
         evaluation | interchange
         run | explain
-        comparison | serving
+        comparison | serving | reproduction
         learn
         cli
         translate_stdin | supervise

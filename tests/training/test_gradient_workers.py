@@ -15,7 +15,7 @@ from training.examples import EXAMPLES, with_dropout
 from regard.data.batch import TrainingBatch, collate
 from regard.models import DECODERS, Model, ModelSettings
 from regard.training.gradient_workers import GradientWorkers, autocast
-from regard.training.loss import Loss, Objective
+from regard.training.loss import Loss, LossFunction, Objective
 
 CPU = torch.device("cpu")
 BATCHES = [
@@ -41,6 +41,9 @@ def batches_for(settings: ModelSettings) -> Batches:
     ]
 
 
+SMOOTHED = Objective(0.1)
+
+
 def one_model(seed: int = 0) -> Model:
     """Return a model with dropout, for tests that any model will do for."""
     return make(with_dropout(ALL_KINDS[0].values[0]), seed).train()
@@ -54,19 +57,20 @@ def take_gradients(model: nn.Module) -> Gradients:
 
 
 def compute_gradients(
-    objective: Objective,
+    model: Model,
     threads: int,
     batches: Batches = BATCHES,
     precision: str = "float32",
+    objective: LossFunction = SMOOTHED,
 ) -> tuple[Gradients, list[Loss]]:
     """Compute gradients and losses with this number of threads."""
-    workers = GradientWorkers(objective, precision, CPU, threads)
+    workers = GradientWorkers(model, objective, precision, CPU, threads)
     try:
         losses = workers.gradients(batches, TOKENS)
     finally:
         workers.close()
 
-    return take_gradients(objective), losses
+    return take_gradients(model), losses
 
 
 def assert_gradients_close(actual: Gradients, expected: Gradients) -> None:
@@ -89,13 +93,13 @@ def assert_losses_close(actual: Sequence[Loss], expected: Sequence[Loss]) -> Non
 def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(
     settings: ModelSettings,
 ) -> None:
-    objective = Objective(make(settings), 0.1)
+    model = make(settings)
     everything = [example for examples in EXAMPLES for example in examples]
-    whole: Loss = objective(batched(settings, everything))
+    whole = SMOOTHED(model, batched(settings, everything))
     (whole.smoothed / TOKENS).backward()
-    expected = take_gradients(objective)
+    expected = take_gradients(model)
     for threads in (1, 3):
-        gradients, losses = compute_gradients(objective, threads, batches_for(settings))
+        gradients, losses = compute_gradients(model, threads, batches_for(settings))
 
         assert_gradients_close(gradients, expected)
 
@@ -110,13 +114,14 @@ def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(
 def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
     settings: ModelSettings,
 ) -> None:
-    objective = Objective(
-        make(with_dropout(settings)).train(), 0.1, 5.0, doubly_stochastic=0.1
-    )
+    model = make(with_dropout(settings)).train()
+    objective = Objective(0.1, 5.0, doubly_stochastic=0.1)
     batches = batches_for(settings)
-    expected, expected_losses = compute_gradients(objective, 1, batches)
+    expected, expected_losses = compute_gradients(
+        model, 1, batches, objective=objective
+    )
     torch.manual_seed(99)  # the global generator has no influence
-    actual, losses = compute_gradients(objective, 3, batches)
+    actual, losses = compute_gradients(model, 3, batches, objective=objective)
 
     assert_gradients_close(actual, expected)
 
@@ -124,9 +129,9 @@ def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
 
 
 def test_dropout_masks_in_bfloat16_do_not_depend_on_the_thread() -> None:
-    objective = Objective(one_model(), 0.1)
-    expected, _ = compute_gradients(objective, 1, precision="bfloat16")
-    actual, _ = compute_gradients(objective, 3, precision="bfloat16")
+    model = one_model()
+    expected, _ = compute_gradients(model, 1, precision="bfloat16")
+    actual, _ = compute_gradients(model, 3, precision="bfloat16")
     for gradient, reference in zip(actual, expected, strict=True):
         assert (gradient is None) == (reference is None)
         if gradient is not None and reference is not None:
@@ -135,10 +140,10 @@ def test_dropout_masks_in_bfloat16_do_not_depend_on_the_thread() -> None:
 
 
 def test_different_keys_give_different_masks() -> None:
-    objective = Objective(one_model(), 0.1)
-    first, repeated = (compute_gradients(objective, 2)[0] for _ in range(2))
+    model = one_model()
+    first, repeated = (compute_gradients(model, 2)[0] for _ in range(2))
     others = [(batch, f"2/1/{number}") for number, (batch, _) in enumerate(BATCHES)]
-    different, _ = compute_gradients(objective, 2, others)
+    different, _ = compute_gradients(model, 2, others)
 
     assert_gradients_close(first, repeated)
 
@@ -148,9 +153,9 @@ def test_different_keys_give_different_masks() -> None:
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_there_may_be_fewer_batches_than_threads(count: int) -> None:
-    objective = Objective(one_model(), 0.1)
-    expected, expected_losses = compute_gradients(objective, 1, BATCHES[:count])
-    gradients, losses = compute_gradients(objective, 3, BATCHES[:count])
+    model = one_model()
+    expected, expected_losses = compute_gradients(model, 1, BATCHES[:count])
+    gradients, losses = compute_gradients(model, 3, BATCHES[:count])
 
     assert_gradients_close(gradients, expected)
 
@@ -165,7 +170,7 @@ def test_frozen_and_shared_weights_get_the_gradients_that_they_get_in_one_thread
     None
 ):
     model = make(kinds("all")[0].values[0])
-    expected, _ = compute_gradients(Objective(model, 0.1), 1)
+    expected, _ = compute_gradients(model, 1)
     frozen = next(model.encoder.layers.parameters())
     frozen.requires_grad_(False)
     for number, parameter in enumerate(model.parameters()):
@@ -173,7 +178,7 @@ def test_frozen_and_shared_weights_get_the_gradients_that_they_get_in_one_thread
             expected[number] = None
 
     for threads in (1, 3):
-        gradients, _ = compute_gradients(Objective(model, 0.1), threads)
+        gradients, _ = compute_gradients(model, threads)
         assert_gradients_close(gradients, expected)
 
 
@@ -182,39 +187,39 @@ def test_all_threads_use_the_weights_and_the_mode_that_were_set_later() -> None:
     results = []
     loaded = one_model(seed=1).state_dict()
     for threads in (1, 3):
-        objective = Objective(one_model().eval(), 0.1)
-        workers = GradientWorkers(objective, "float32", CPU, threads)
-        optimizer = torch.optim.SGD(objective.parameters(), 1e-2)
-        objective.model.load_state_dict(loaded)
-        objective.model.train()
+        model = one_model().eval()
+        workers = GradientWorkers(model, SMOOTHED, "float32", CPU, threads)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+        model.load_state_dict(loaded)
+        model.train()
         workers.gradients(BATCHES, TOKENS)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         workers.gradients(BATCHES, TOKENS)
         workers.close()
-        weights = [parameter.detach() for parameter in objective.parameters()]
-        results.append([*take_gradients(objective), *weights])
+        weights = [parameter.detach() for parameter in model.parameters()]
+        results.append([*take_gradients(model), *weights])
 
     assert_gradients_close(*results)
 
 
 def test_gradients_are_added_to_those_there_are_and_replicas_keep_none() -> None:
-    objective = Objective(one_model(), 0.1)
-    before = [parameter.detach().clone() for parameter in objective.parameters()]
-    workers = GradientWorkers(objective, "float32", CPU, 3)
+    model = one_model()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    workers = GradientWorkers(model, SMOOTHED, "float32", CPU, 3)
     workers.gradients(BATCHES, TOKENS)
-    expected = take_gradients(objective)
+    expected = take_gradients(model)
     for batch in BATCHES:
         workers.gradients([batch], TOKENS)
 
-    assert_gradients_close(take_gradients(objective), expected)
+    assert_gradients_close(take_gradients(model), expected)
 
     workers.gradients(BATCHES, TOKENS)
 
-    assert_gradients_close(take_gradients(objective), expected)
+    assert_gradients_close(take_gradients(model), expected)
 
     workers.close()
-    for parameter, original in zip(objective.parameters(), before, strict=True):
+    for parameter, original in zip(model.parameters(), before, strict=True):
         assert torch.equal(parameter, original), "the weights stay"
 
 
@@ -224,14 +229,14 @@ def test_gradients_are_added_to_those_there_are_and_replicas_keep_none() -> None
 class Refusing(Objective):
     """Objective that raises an error for one batch."""
 
-    def __init__(self, model: Model, refused: TrainingBatch) -> None:
-        super().__init__(model, 0.1)
+    def __init__(self, refused: TrainingBatch) -> None:
+        super().__init__(0.1)
         self.refused: list[list[int]] = refused.source.tolist()
 
-    def forward(self, batch: TrainingBatch) -> Loss:
+    def __call__(self, model: Model, batch: TrainingBatch) -> Loss:
         if batch.source.tolist() == self.refused:
             raise KeyError("refused")
-        return super().forward(batch)
+        return super().__call__(model, batch)
 
 
 @pytest.mark.parametrize(("threads", "number"), [(1, 0), (2, 1)])
@@ -241,17 +246,18 @@ def test_an_error_in_a_thread_reaches_the_caller_and_leaves_nothing_behind(
     """A caller that catches the error, and splits the batches if memory ran out, starts from
     zero.
     """
-    objective = Refusing(one_model(), BATCHES[number][0])
-    expected, _ = compute_gradients(Objective(objective.model, 0.1), 1, BATCHES[2:])
+    model = one_model()
+    objective = Refusing(BATCHES[number][0])
+    expected, _ = compute_gradients(model, 1, BATCHES[2:])
     torch.set_num_threads(2)
     try:
-        workers = GradientWorkers(objective, "float32", CPU, threads)
+        workers = GradientWorkers(model, objective, "float32", CPU, threads)
 
         with pytest.raises(KeyError, match="refused"):
             workers.gradients(BATCHES[:2], TOKENS)
         assert torch.get_num_threads() == 2
 
-        objective.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
         workers.gradients(BATCHES[2:], TOKENS)
         workers.close()
 
@@ -259,7 +265,7 @@ def test_an_error_in_a_thread_reaches_the_caller_and_leaves_nothing_behind(
     finally:
         torch.set_num_threads(1)
 
-    assert_gradients_close(take_gradients(objective), expected)
+    assert_gradients_close(take_gradients(model), expected)
 
 
 def test_an_error_is_raised_after_all_threads_have_finished() -> None:
@@ -269,15 +275,15 @@ def test_an_error_is_raised_after_all_threads_have_finished() -> None:
     raised_early = []
 
     class Slow(Refusing):
-        def forward(self, batch: TrainingBatch) -> Loss:
+        def __call__(self, model: Model, batch: TrainingBatch) -> Loss:
             if batch.source.tolist() == self.refused:
                 assert started.wait(60)
                 raise KeyError("refused")
             started.set()
             raised_early.append(raised.wait(0.3))
-            return super().forward(batch)
+            return super().__call__(model, batch)
 
-    workers = GradientWorkers(Slow(one_model(), BATCHES[0][0]), "float32", CPU, 2)
+    workers = GradientWorkers(one_model(), Slow(BATCHES[0][0]), "float32", CPU, 2)
 
     with pytest.raises(KeyError, match="refused"):
         workers.gradients(BATCHES[:2], TOKENS)
@@ -294,16 +300,16 @@ def test_every_batch_is_computed_once_and_by_threads_that_end() -> None:
     before = threading.active_count()
 
     class Recording(Objective):
-        def forward(self, batch: TrainingBatch) -> Loss:
+        def __call__(self, model: Model, batch: TrainingBatch) -> Loss:
             barrier.wait()  # both threads compute at once
             name = threading.current_thread().name
             computed.setdefault(name, []).append(len(batch.source))
-            return super().forward(batch)
+            return super().__call__(model, batch)
 
     batches = []
     for count in (1, 2, 3, 4):
         batches.append((collate(EXAMPLES[0] * count), str(count)))
-    compute_gradients(Recording(one_model(), 0.1), 2, batches)
+    compute_gradients(one_model(), 2, batches, objective=Recording(0.1))
 
     assert sorted(map(sorted, computed.values())) == [[2, 6], [4, 8]]
     assert threading.active_count() == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -98,9 +99,9 @@ def test_the_guided_loss_equals_the_plain_loop(
     model = make(settings)
     batch = collate(EXAMPLES)
     guided = guide(model, guided_row=row)
-    objective = Objective(model, 0.1, guide=guided)
+    objective = partial(Objective(0.1, guide=guided), model)
     loss = objective(batch)
-    unguided = Objective(model, 0.1)(batch)
+    unguided = Objective(0.1)(model, batch)
     expected, count = plain_divergence(model, guided, batch)
 
     assert loss.guided is not None
@@ -138,7 +139,7 @@ def test_both_passes_of_rdrop_are_guided() -> None:
     model = make(GUIDED[0].values[0])
     batch = collate(EXAMPLES)
     once, twice = (
-        Objective(model, 0.1, rdrop, guide(model))(batch) for rdrop in (0.0, 3.0)
+        Objective(0.1, rdrop, guide(model))(model, batch) for rdrop in (0.0, 3.0)
     )
 
     torch.testing.assert_close(once.guided, twice.guided, **CLOSE)
@@ -178,7 +179,7 @@ def test_only_the_guided_layer_computes_its_weights(
     for module in model.modules():
         if isinstance(module, Score):
             monkeypatch.setattr(module, "normalise", softmax)
-    guided = Objective(model, 0.1, guide=guide(model))
+    guided = partial(Objective(0.1, guide=guide(model)), model)
     guided(WITHOUT_LINKS)
 
     assert softmax.call_count == 0, "the fused kernel computes none"
@@ -217,7 +218,7 @@ def test_a_decoder_without_attention_cannot_be_guided() -> None:
 
 def test_a_dropped_layer_is_not_guided() -> None:
     model = three_layers(layer_dropout=0.6).train()
-    objective = Objective(model, 0.1, guide=guide(model))
+    objective = partial(Objective(0.1, guide=guide(model)), model)
     batch = collate(EXAMPLES)
     guided = [objective(batch).guided is not None for _ in range(40)]
 
@@ -228,7 +229,7 @@ def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
     model = three_layers()
     with torch.no_grad():
         model.get_parameter("decoder.layers.1.cross_attention.query.weight").mul_(1e4)
-    loss = Objective(model, 0.1, guide=guide(model))(collate(EXAMPLES))
+    loss = Objective(0.1, guide=guide(model))(model, collate(EXAMPLES))
 
     assert math.isfinite(loss.guided.item())
 

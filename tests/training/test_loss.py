@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -206,7 +207,7 @@ def test_the_objective_is_its_formula_over_all_tokens_but_padding(
     batch = batched(settings, EXAMPLES)
     keep = batch.target_out.flatten() != PAD
     torch.manual_seed(3)
-    loss = Objective(model, 0.1, rdrop)(batch)
+    loss = Objective(0.1, rdrop)(model, batch)
     torch.manual_seed(3)
     passes = []
     for _ in range(2 if rdrop else 1):
@@ -261,8 +262,8 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(
 ) -> None:
     model = make(settings)
     batch = batched(settings, EXAMPLES)
-    unpenalised = Objective(model, 0.1)(batch)
-    penalised = Objective(model, 0.1, doubly_stochastic=0.7)(batch)
+    unpenalised = Objective(0.1)(model, batch)
+    penalised = Objective(0.1, doubly_stochastic=0.7)(model, batch)
     expected = unpenalised.smoothed + 0.7 * doubly_stochastic_penalty(model, batch)
 
     assert_all_close(
@@ -274,7 +275,7 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(
 
     assert torch.equal(penalised.cross_entropy, unpenalised.cross_entropy)
 
-    with_rdrop = Objective(model, 0.1, RDROP, doubly_stochastic=0.7)(batch)
+    with_rdrop = Objective(0.1, RDROP, doubly_stochastic=0.7)(model, batch)
 
     torch.testing.assert_close(
         with_rdrop.smoothed, penalised.smoothed, rtol=1e-4, atol=1e-3
@@ -304,7 +305,7 @@ def test_captions_of_one_image_count_like_separate_examples(
         source_keep=sources.source_keep,
         indices=sources.indices,
     )
-    objective = Objective(model, 0.1, doubly_stochastic=0.5)
+    objective = partial(Objective(0.1, doubly_stochastic=0.5), model)
     loss = objective(together)
     expected = objective(separate)
 

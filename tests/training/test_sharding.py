@@ -92,7 +92,7 @@ def test_layers_are_gathered_only_while_they_compute(
         set_last_of_update(model, last)
         for trained in (model, plain):
             with autocast(precision, torch.device("cpu")):
-                loss = Objective(trained, 0.1)(BATCH)
+                loss = Objective(0.1)(trained, BATCH)
             loss.smoothed.backward()
 
         assert list(forward) == names == list(reversed(backward))

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from regard.common.settings import Settings
+from regard.common.plugins import Registry
+from regard.common.settings import Settings, nested_settings
 from regard.training import Recipe
 
 HEAD = """# Every setting of a recipe
@@ -55,7 +56,7 @@ def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str
     once per kind.
     """
     for name, field in kind.model_fields.items():
-        nested = list(_nested(field.annotation))
+        nested = list(nested_settings(field))
         if not nested:
             yield prefix + name, _default(field.default), _meaning(field)
         for inner in nested:
@@ -97,7 +98,9 @@ def _default(value: Any) -> str:
 
 def _meaning(field: FieldInfo) -> str:
     """Return the description of a setting, with its choices if it is a literal."""
+    registries = [item for item in field.metadata if isinstance(item, Registry)]
     choices = [f"`{choice}`" for choice in _choices(field.annotation)]
+    choices += [f"`{name}`" for registry in registries for name in registry.names]
     allowed = f"one of {', '.join(choices)}"
     if field.description:
         return (
@@ -117,13 +120,6 @@ def _choices(annotation: Any) -> Iterator[str]:
     else:
         for part in typing.get_args(annotation):
             yield from _choices(part)
-
-
-def _nested(annotation: Any) -> Iterator[type[Settings]]:
-    if isinstance(annotation, type) and issubclass(annotation, Settings):
-        yield annotation
-    for part in typing.get_args(annotation):
-        yield from _nested(part)
 
 
 if __name__ == "__main__":

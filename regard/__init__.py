@@ -15,9 +15,12 @@ from regard.common.lazy import lazy_names
 from regard.common.version import __version__
 
 if TYPE_CHECKING:
+    from regard.attention.normalisers import register_normaliser
     from regard.attention.recorder import watch
+    from regard.attention.scores import register_score
     from regard.comparison import Comparison, compare
     from regard.explain.publication import Publication, publish
+    from regard.models import register_decoder, register_encoder, register_positions
     from regard.pipeline import Caption, Captioner, Translator
     from regard.pipeline.model_loading import load
     from regard.run import Run, train
@@ -38,16 +41,24 @@ __all__ = [
     "load",
     "presets",
     "publish",
+    "register_decoder",
+    "register_encoder",
+    "register_normaliser",
+    "register_positions",
+    "register_score",
     "train",
     "watch",
 ]
 
 _MODULES = {
+    "attention.normalisers": ("register_normaliser",),
     "attention.recorder": ("watch",),
+    "attention.scores": ("register_score",),
     "common.errors": ("RegardError",),
     "common.version": ("__version__",),
     "comparison": ("Comparison", "compare"),
     "explain.publication": ("Publication", "publish"),
+    "models": ("register_decoder", "register_encoder", "register_positions"),
     "pipeline": ("Caption", "Captioner", "Translator"),
     "pipeline.model_loading": ("load",),
     "run": ("Run", "train"),

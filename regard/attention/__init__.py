@@ -3,7 +3,8 @@
 - `attention`: multi-head attention, which projects, masks, applies the softmax and averages;
   `head_reshapes` splits and merges the heads.
 - `kv_cache`: keys, values and padding mask, which are also the KV cache of a decoder.
-- `scores`: one class for each kind of attention.
+- `scores`: one class for each kind of attention; `normalisers` turns scores into weights.
+- `positions`: positions that self-attention sees, rotary and linear biases.
 - `local` and `unfused`: faster computations of the same result.
 - `recorder`: records attention weights from outside the model (`watch`); `torch_attention` does
   the same for PyTorch's own modules.
@@ -21,25 +22,61 @@ from regard.common.lazy import lazy_names
 if TYPE_CHECKING:
     from regard.attention.attention import Attention
     from regard.attention.kv_cache import Memory
+    from regard.attention.normalisers import (
+        NORMALISERS,
+        Normaliser,
+        masked_softmax,
+        register_normaliser,
+    )
+    from regard.attention.positions import AttentionPositions
     from regard.attention.recorder import AttentionRecorder, record_attention, watch
-    from regard.attention.scores import SCORES, Score, ScoreName
+    from regard.attention.scores import (
+        SCORES,
+        NormaliserName,
+        Score,
+        ScoreContext,
+        ScoreName,
+        register_score,
+    )
 
 __all__ = [
+    "NORMALISERS",
     "SCORES",
     "Attention",
+    "AttentionPositions",
     "AttentionRecorder",
     "Memory",
+    "Normaliser",
+    "NormaliserName",
     "Score",
+    "ScoreContext",
     "ScoreName",
+    "masked_softmax",
     "record_attention",
+    "register_normaliser",
+    "register_score",
     "watch",
 ]
 
 _MODULES = {
     "attention": ("Attention",),
     "kv_cache": ("Memory",),
+    "normalisers": (
+        "NORMALISERS",
+        "Normaliser",
+        "masked_softmax",
+        "register_normaliser",
+    ),
+    "positions": ("AttentionPositions",),
     "recorder": ("AttentionRecorder", "record_attention", "watch"),
-    "scores": ("SCORES", "Score", "ScoreName"),
+    "scores": (
+        "SCORES",
+        "NormaliserName",
+        "Score",
+        "ScoreContext",
+        "ScoreName",
+        "register_score",
+    ),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -1,4 +1,5 @@
-"""Multi-head attention: score each query against every key, mask, softmax, and average the values.
+"""Multi-head attention: score each query against every key, mask, normalise, and average the
+values.
 
 Padding masks enter here: `Attention.prepare` takes `keep` (True = may be attended to) with the keys
 and values, and `attention_mask` combines it with the causal mask and the window. To add a kind of
@@ -22,11 +23,13 @@ from regard.attention.head_reshapes import (
     unfold_beams,
 )
 from regard.attention.kv_cache import Memory
+from regard.attention.positions import AttentionPositions, entry_positions
 from regard.attention.recorder import active_recorders
-from regard.attention.scores import SCORES, build_score
+from regard.attention.scores import SCORES, Score, ScoreContext, build_score
 from regard.attention.unfused import attend_unfused
-from regard.common.errors import ConfigurationError
+from regard.common.errors import ConfigurationError, PluginError
 from regard.common.monkey_patches import as_defined
+from regard.common.plugins import plugin_of
 from regard.common.shapes import Bool, Float, Tensor
 
 # cuDNN's kernel is left out: it compiles for each new shape, which takes longer than the training
@@ -50,6 +53,8 @@ class Attention(nn.Module):
     output projection. Without `project_keys` the score compares queries and entries unprojected; a
     score with a matrix of its own (`Score.linear`) always does so with one head.
 
+    `positions` are those of self-attention, if queries, keys or scores depend on them.
+
     Raises ConfigurationError if `heads` does not divide `size`.
     """
 
@@ -65,6 +70,8 @@ class Attention(nn.Module):
         score_name: str = "scaled_dot",
         project_keys: bool = True,
         project_values: bool = True,
+        normaliser: str = "softmax",
+        positions: type[AttentionPositions] | None = None,
     ) -> None:
         super().__init__()
         _check_heads(size, heads, project_keys, project_values)
@@ -78,8 +85,13 @@ class Attention(nn.Module):
         self.size = size
         self.value_size = size if project_values else entry_size
         self.score = build_score(
-            score_name, heads, score_key_size // heads, score_query_size // heads
+            score_name,
+            heads,
+            score_key_size // heads,
+            score_query_size // heads,
+            normaliser,
         )
+        self.positions = None if positions is None else positions(heads, size // heads)
         self.query = _projection(project_keys, query_size, size, bias=not linear)
         self.key = _projection(project_keys, entry_size, size, bias=not linear)
         self.value = _projection(project_values, entry_size, size)
@@ -166,19 +178,24 @@ class Attention(nn.Module):
         assert not causal or memory.rows == N, (
             "causal attention needs a memory row for each query row"
         )
-        q = fold_beams(
-            split_heads(query.to(memory.keys.dtype), self.heads), memory.rows
-        )
+        q = self._folded(query, memory)
         recorders = active_recorders(self)
         is_self_attention = memory.rows == N and memory.entries == T
+        if self.positions is not None:
+            positions = entry_positions(memory)
+            q = self.positions.rotate(q, positions[:, memory.entries - T :])
+            keys = self.positions.rotate(memory.keys, positions)
+            memory = Memory(keys, memory.values, memory.keep)
+        weights = None
         if (
             window is not None
             and is_self_attention
+            and self._is_plain
             and local.blocks_pay_off(T, window)
             and local.is_contiguous(memory.keep)
         ):
             keep = attention_mask(memory, T, causal, window) if recorders else None
-            blocks, _ = self._attend(*local.to_blocks(q, memory, causal, window))
+            blocks, *_ = self._attend(*local.to_blocks(q, memory, causal, window))
             context = local.from_blocks(blocks, N, T)
             scores = None
         else:
@@ -186,31 +203,85 @@ class Attention(nn.Module):
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
                 # (R, 1, K·T, S), like the folded queries
                 keep = keep.repeat(1, 1, N // memory.rows, 1)
-            context, scores = self._attend(q, memory, keep)
+            context, scores, weights = self._attend(q, memory, keep)
 
         if recorders:
             if scores is None:
                 with torch.autocast(q.device.type, enabled=False):
                     scores = self.score(q.float(), memory.keys.float())
-            weights = unfold_beams(masked_softmax(scores, keep), N)
-            if keep is not None:
-                scores = scores.masked_fill(~keep, -torch.inf)
-            scores = unfold_beams(scores, N)
-            for recorder in recorders:
-                recorder.record(self, weights, scores)
-        return merge_heads(unfold_beams(context, N))
+            if weights is None:
+                weights = self.score.normalise(scores, keep)
+            self._record(weights, scores, keep, N)
+        return merge_heads(unfold_beams(self.score.gate(q, context), N))
+
+    def attend_covered(
+        self,
+        query: Float[Tensor, "N T D"],
+        memory: Memory,
+        coverage: Float[Tensor, "N H S"],
+    ) -> tuple[Float[Tensor, "N T Dv"], Float[Tensor, "N H S"]]:
+        """Attend like `attend`, one query after another, with a score that has coverage.
+
+        Returns the coverage after the last query, too.
+        """
+        N = len(query)
+        keep = attention_mask(memory, 1, causal=False)
+        seen = fold_beams(coverage.unsqueeze(2), memory.rows)
+        contexts = []
+        for step in torch.split(query, 1, 1):
+            q = self._folded(step, memory)
+            context, scores, weights = self._attend(q, memory, keep, seen)
+            assert scores is not None, "no kernel has coverage"
+            assert weights is not None, "no kernel has coverage"
+            seen = self.score.next_coverage(seen, weights.to(seen.dtype))
+            self._record(weights, scores, keep, N)
+            contexts.append(merge_heads(unfold_beams(self.score.gate(q, context), N)))
+        return torch.cat(contexts, 1), unfold_beams(seen, N).squeeze(2)
+
+    def _folded(
+        self, query: Float[Tensor, "N T D"], memory: Memory
+    ) -> Float[Tensor, "R H KT E"]:
+        """Split projected queries into heads, and put those of one memory row side by side."""
+        heads = split_heads(query.to(memory.keys.dtype), self.heads)
+        return fold_beams(heads, memory.rows)
+
+    @property
+    def _is_plain(self) -> bool:
+        """True if queries and keys alone give the scores, and the softmax of these the weights."""
+        has_bias = self.positions is not None and self.positions.has_bias
+        return self.score.is_plain and not has_bias
+
+    def _record(
+        self, weights: Tensor, scores: Tensor, keep: Tensor | None, rows: int
+    ) -> None:
+        """Record weights and scores of folded queries; hidden scores are −∞."""
+        if keep is not None:
+            scores = scores.masked_fill(~keep, -torch.inf)
+        for recorder in active_recorders(self):
+            recorder.record(
+                self, unfold_beams(weights, rows), unfold_beams(scores, rows)
+            )
 
     def _attend(
-        self, q: Tensor, memory: Memory, keep: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return the weighted sums of the values, and the scores unless a kernel hides them."""
+        self,
+        q: Tensor,
+        memory: Memory,
+        keep: Tensor | None,
+        coverage: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Return the weighted sums of the values, and scores and weights unless a kernel hides
+        them.
+        """
         keys = memory.keys
         values = memory.values
-        dot = self.score.as_dot(q)
+        dot = self.score.as_dot(q) if self._is_plain else None
         on_cpu = q.device.type == "cpu"
         all_bfloat16 = q.dtype == keys.dtype == values.dtype == torch.bfloat16
-        if dot is not None and on_cpu and all_bfloat16:
-            return attend_unfused(dot[0], keys, values, keep, dot[1]), None
+        if dot is not None:
+            _check_plugin(dot[0], q.shape, type(self.score), "queries")
+            if on_cpu and all_bfloat16:
+                context = attend_unfused(dot[0], keys, values, keep, dot[1])
+                return context, None, None
 
         if on_cpu and not all_bfloat16 and keys.dtype != torch.float64:
             keys = keys.float()
@@ -220,15 +291,62 @@ class Attention(nn.Module):
         autocast = not on_cpu and torch.is_autocast_enabled(q.device.type)
         with torch.autocast(q.device.type, enabled=autocast):
             if dot is None:
-                scores = self.score(q.to(keys.dtype), keys).float()
-                weights = masked_softmax(scores, keep).to(values.dtype)
-                return torch.matmul(weights, values), scores
+                scores = self._scores(q.to(keys.dtype), keys, memory, coverage).float()
+                weights = self._normalised(scores, keep)
+                return torch.matmul(weights.to(values.dtype), values), scores, weights
             query, scale = dot
             with nullcontext() if on_cpu else sdpa_kernel(GPU_KERNELS):
                 context = F.scaled_dot_product_attention(
                     query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale
                 )
-            return context, None
+            return context, None, None
+
+    def _scores(
+        self, q: Tensor, keys: Tensor, memory: Memory, coverage: Tensor | None
+    ) -> Float[Tensor, "R H T S"]:
+        """Score queries against keys, with all that score and positions may know."""
+        if self._is_plain:
+            scores = self.score(q, keys)
+        else:
+            entries = entry_positions(memory)
+            is_cross = self.role == "cross"
+            queries = entries[:, memory.entries - q.shape[2] :]
+            context = ScoreContext(
+                self.role, entries, None if is_cross else queries, coverage
+            )
+            scores = self.score.in_context(q, keys, context)
+            if self.positions is not None and self.positions.has_bias:
+                scores = scores + self.positions.bias(queries, entries)
+        shape = (*q.shape[:3], keys.shape[2])
+        return _check_plugin(scores, shape, type(self.score), "scores")
+
+    def _normalised(self, scores: Tensor, keep: Tensor | None) -> Tensor:
+        """Turn scores into weights, and check those of a plug-in."""
+        weights = self.score.normalise(scores, keep)
+        is_own = type(self.score).normalise is not Score.normalise
+        maker = type(self.score) if is_own else self.score.normaliser
+        return _check_plugin(weights, scores.shape, maker, "weights")
+
+
+def _check_plugin(
+    values: Tensor, shape: tuple[int, ...], maker: object, what: str
+) -> Tensor:
+    """Return what a score or normaliser computed.
+
+    Raises PluginError if it is a plug-in's, and has another shape, or NaN.
+    """
+    plugin = plugin_of(maker)
+    if plugin is None:
+        return values
+    problem = ""
+    if values.shape != shape:
+        problem = f"wanted {what} of the shape {list(shape)}, got {list(values.shape)}"
+    elif not values.is_meta and bool(values.isnan().any()):
+        problem = f"some of its {what} are NaN"
+    if problem:
+        name = getattr(maker, "__name__", type(maker).__name__)
+        raise PluginError(f"plug-in {plugin}: {name}: {problem}; mend it there")
+    return values
 
 
 def _projection(
@@ -282,17 +400,3 @@ def attention_mask(
             offset = (positions[:, None, :] - positions[:, S - T :, None]).unsqueeze(1)
         visible = visible & (offset.abs() <= window)
     return visible if keep is None else keep & visible
-
-
-def masked_softmax(
-    scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None
-) -> Float[Tensor, "R H T S"]:
-    """Turn scores into attention weights that sum to one over the visible entries.
-
-    A row without visible entries has the weight 0 everywhere.
-    """
-    if keep is None:
-        return scores.softmax(-1)
-    hidden = ~keep
-    weights = scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1)
-    return weights.masked_fill(hidden, 0)

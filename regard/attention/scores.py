@@ -1,27 +1,34 @@
 """Attention scores: dot, scaled dot, general (bilinear), additive and cosine.
 
-To add a kind of attention, write a subclass of `Score` and register it in `SCORES`; `Attention`
-provides heads, mask, softmax and average.
+To add a kind of attention, write a subclass of `Score` and register it with `register_score`;
+`Attention` provides heads, mask and average.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, get_args
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.attention.normalisers import NORMALISERS, Normaliser, masked_softmax
 from regard.common.errors import ConfigurationError
 from regard.common.monkey_patches import as_defined
-from regard.common.shapes import Float, Tensor
+from regard.common.plugins import Registry
+from regard.common.shapes import Bool, Float, Int, Tensor
 
-ScoreName = Literal[
-    "dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"
-]
+SCORES: Registry[str, type[Score]] = Registry("attention score")
+"""Score class of each name."""
+ScoreName = Annotated[str, SCORES]
 """Name of an attention score."""
+NormaliserName = Annotated[str, NORMALISERS]
+"""Name of a normaliser."""
+C = TypeVar("C")
 TEMPERATURE = 0.1
 """Divisor of cosine scores.
 
@@ -30,17 +37,45 @@ weight.
 """
 
 
+def register_score(name: str) -> Callable[[C], C]:
+    """Return a decorator that registers a subclass of `Score` under a new name.
+
+    Raises ConfigurationError if the name is taken.
+    """
+    return SCORES.register(name)
+
+
+@dataclass(frozen=True)
+class ScoreContext:
+    """Knowledge of a score beyond queries and keys (see `Score.in_context`).
+
+    - `role`: "encoder", "decoder" or "cross".
+    - `entries`: positions of the keys.
+    - `queries`: positions of the queries; None in cross-attention.
+    - `coverage`: sums of the weights of earlier steps, if the score has coverage.
+    """
+
+    role: str
+    entries: Int[Tensor, "#R S"]
+    queries: Int[Tensor, "#R T"] | None = None
+    coverage: Float[Tensor, "R H T S"] | None = None
+
+
 @as_defined
 class Score(nn.Module):
-    """Attention score: one number for each query and key.
+    """Attention score: one number for each query and key, and how the scores become weights.
 
-    Subclasses define `as_dot` if the score is a dot product, or else `forward`. `size` and
-    `query_size` are the sizes of a key and a query, per head. A score that is `linear` has its own
-    matrix between the two, so their sizes may differ, and an `Attention` with one head leaves both
-    unprojected.
+    Subclasses define `as_dot` if the score is a dot product, or else `forward`, or `in_context`;
+    also `normalise` or `gate`, if these are not the usual ones. `size` and `query_size` are the
+    sizes of a key and a query, per head. A score that is `linear` has its own matrix between the
+    two, so their sizes may differ, and an `Attention` with one head leaves both unprojected. A
+    score with `has_coverage` is computed step by step in cross-attention, and sees what its earlier
+    steps attended to.
     """
 
     linear: ClassVar[bool] = False
+    has_coverage: ClassVar[bool] = False
+    normaliser: Normaliser = staticmethod(masked_softmax)
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__()
@@ -72,7 +107,48 @@ class Score(nn.Module):
         assert dot is not None, f"{type(self).__name__} must define as_dot or forward"
         return torch.matmul(dot[0], prepared.transpose(-1, -2)) * dot[1]
 
+    def in_context(
+        self,
+        query: Float[Tensor, "R H T E"],
+        prepared: Float[Tensor, "R H S E"],
+        context: ScoreContext,  # noqa: ARG002
+    ) -> Float[Tensor, "R H T S"]:
+        """Score like `forward`, by a score that knows the role, positions or coverage too."""
+        scores: Tensor = self(query, prepared)
+        return scores
 
+    def normalise(
+        self, scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None
+    ) -> Float[Tensor, "R H T S"]:
+        """Turn scores into weights; entries that `keep` hides have the weight 0."""
+        return self.normaliser(scores, keep)
+
+    def gate(
+        self,
+        query: Float[Tensor, "R H T E"],  # noqa: ARG002
+        context: Float[Tensor, "R H T Ev"],
+    ) -> Float[Tensor, "R H T Ev"]:
+        """Change the weighted sums of the values, such as by a gate computed from the query."""
+        return context
+
+    def next_coverage(
+        self, coverage: Float[Tensor, "R H T S"], weights: Float[Tensor, "R H T S"]
+    ) -> Float[Tensor, "R H T S"]:
+        """Return what the next step sees of the weights so far: their sum."""
+        return coverage + weights
+
+    @property
+    def is_plain(self) -> bool:
+        """True if scores depend on query and key alone, and the softmax makes them weights."""
+        kind = type(self)
+        return (
+            self.normaliser is masked_softmax
+            and kind.normalise is Score.normalise
+            and kind.in_context is Score.in_context
+        )
+
+
+@register_score("dot")
 @as_defined
 class Dot(Score):
     """q·k (Luong et al. 2015, section 3.1, `dot`)."""
@@ -81,6 +157,7 @@ class Dot(Score):
         return query, 1.0
 
 
+@register_score("scaled_dot")
 @as_defined
 class ScaledDot(Score):
     """q·k / √E (Vaswani et al. 2017, equation 1).
@@ -92,6 +169,7 @@ class ScaledDot(Score):
         return query, 1 / math.sqrt(self.size)
 
 
+@register_score("general")
 @as_defined
 class General(Score):
     """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias.
@@ -117,6 +195,7 @@ class General(Score):
         return query, 1.0
 
 
+@register_score("cosine")
 @as_defined
 class Cosine(Score):
     """cos(q, k) / τ with a learned temperature τ per head (Henry et al. 2020).
@@ -136,6 +215,7 @@ class Cosine(Score):
         return _unit(query) * inverse.to(query.dtype), 1.0
 
 
+@register_score("cosine_fixed")
 @as_defined
 class CosineFixed(Score):
     """cos(q, k) / τ with τ = 0.1."""
@@ -149,6 +229,7 @@ class CosineFixed(Score):
         return _unit(query), 1 / self.temperature
 
 
+@register_score("cosine_plain")
 @as_defined
 class CosinePlain(CosineFixed):
     """cos(q, k), for experiments.
@@ -165,6 +246,7 @@ def _unit(vectors: Tensor) -> Tensor:
     return F.normalize(vectors.float(), dim=-1).to(vectors.dtype)
 
 
+@register_score("additive")
 @as_defined
 class Additive(Score):
     """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2).
@@ -221,21 +303,15 @@ class _Additive(torch.autograd.Function):
         return grad_query, grad_keys, grad_vector.to(ctx.dtype)
 
 
-SCORES: dict[str, type[Score]] = {
-    "dot": Dot,
-    "scaled_dot": ScaledDot,
-    "general": General,
-    "additive": Additive,
-    "cosine": Cosine,
-    "cosine_fixed": CosineFixed,
-    "cosine_plain": CosinePlain,
-}
-"""Score class of each name."""
-assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of SCORES"
-
-
 def build_score(
-    name: str, heads: int, size: int, query_size: int | None = None
+    name: str,
+    heads: int,
+    size: int,
+    query_size: int | None = None,
+    normaliser: str = "softmax",
 ) -> Score:
     """Create the score `name` for keys of `size` and queries of `query_size` (default: `size`)."""
-    return SCORES[name](heads, size, query_size)
+    score = SCORES[name](heads, size, query_size)
+    if normaliser != "softmax":
+        score.normaliser = NORMALISERS[normaliser]
+    return score

@@ -26,6 +26,7 @@ from regard.cli.request_options import described_fields, parse_request
 from regard.cli.search_options import GIVEN, SearchCommand
 from regard.common.errors import MissingExtra, RegardError, UsageError
 from regard.common.lazy import TRAINING_PACKAGES
+from regard.common.plugins import import_named
 from regard.common.requests import Option
 from regard.common.version import __version__
 from regard.requests.shared_fields import Seed, ThreadCount
@@ -38,6 +39,13 @@ def _shared_options(
     seed: Seed = None,
     quiet: Annotated[bool, Option("Print only results and errors.")] = False,
     debug: Annotated[bool, Option("Print the traceback of an error.")] = False,
+    plugin: Annotated[
+        tuple[str, ...],
+        Option(
+            "A plug-in to import: an installed module, or ./FILE.py; may be repeated.",
+            is_repeated=True,
+        ),
+    ] = (),
 ) -> None:
     """Declare the options that commands share."""
 
@@ -62,7 +70,8 @@ class App(typer.Typer):
         search: type[SearchCommand] | None = None,
         **options: Any,
     ) -> Callable[[F], F]:
-        """Register a command with --quiet, --debug, and the options of `sets` ("threads", "seed").
+        """Register a command with --quiet, --debug, --plugin, and the options of `sets` ("threads",
+        "seed").
 
         They are applied to the process before the function of the command runs. If there is a
         `request`, its fields are the other options, and the function receives the request alone;
@@ -93,6 +102,7 @@ def _as_command(
         setup_process(values["quiet"], values["debug"])
         threads = values["threads"] if "threads" in sets else None
         seed = values["seed"] if "seed" in sets else None
+        import_named(values["plugin"] or ())
         setup_torch(threads, seed)
 
         if request is None:
@@ -102,7 +112,7 @@ def _as_command(
         return function(parse_request(request, values))
 
     shared = [_SHARED[name] for name in sets if name not in declared]
-    process = [_SHARED["quiet"], _SHARED["debug"]]
+    process = [_SHARED["quiet"], _SHARED["debug"], _SHARED["plugin"]]
     parameters = [_CONTEXT, *declared.values(), *shared, *process]
     run.__annotations__ = {item.name: item.annotation for item in parameters}
     vars(run)["__signature__"] = inspect.Signature(parameters)

@@ -4,6 +4,7 @@ remedy.
     RegardError               an error that the user can correct
     ├── UsageError            the call itself is wrong: options, names, unusable text
     │   ├── ConfigurationError  unknown keys, wrong values or contradictions in settings
+    │   ├── PluginError         a plug-in cannot be imported, or computes something unusable
     │   ├── LineError           some of the lines cannot be translated
     │   └── UnknownKey          no key of a soft dictionary equals the query; also a KeyError
     ├── DataError             a data file cannot be read, or does not fit its partner
@@ -70,6 +71,10 @@ class UsageError(RegardError):
 
 class ConfigurationError(UsageError):
     """A setting is unknown, has the wrong type, or contradicts another."""
+
+
+class PluginError(UsageError):
+    """A plug-in cannot be imported, or what it computes cannot be used."""
 
 
 class LineError(UsageError):

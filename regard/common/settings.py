@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pydantic
+from pydantic.fields import FieldInfo
 
 from regard.common.errors import ConfigurationError
+from regard.common.plugins import Registry
 from regard.common.reading import DEPTH, file_bytes, parse_toml
 
 S = TypeVar("S", bound="Settings")
@@ -248,8 +250,17 @@ def _keys(cls: type[Settings], prefix: str = "") -> Iterable[str]:
     """Yield the dotted keys of all settings in a class."""
     for name, field in cls.model_fields.items():
         yield prefix + name
-        for nested in _nested(field.annotation):
+        for nested in nested_settings(field):
             yield from _keys(nested, f"{prefix}{name}.")
+
+
+def nested_settings(field: FieldInfo) -> Iterable[type[Settings]]:
+    """Yield the settings classes that the values of a field may have: one for each kind."""
+    registries = [item for item in field.metadata if isinstance(item, Registry)]
+    for registry in registries:
+        yield from (key for key in registry if not isinstance(key, str))
+    if not registries:
+        yield from _nested(field.annotation)
 
 
 def _nested(annotation: object) -> Iterable[type[Settings]]:

@@ -36,7 +36,11 @@ from regard.model_folder import (
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.export_cache import export_name, write_export
 from regard.pipeline.folder_loading import alignment_choice
-from regard.runtime.engine.packed_model import pack_model, why_not_packed
+from regard.runtime.engine.packed_model import (
+    pack_model,
+    why_not_encoded,
+    why_not_packed,
+)
 from regard.runtime.engine.program import Precision
 from regard.runtime.engine.runtime_file import FORMAT, runtime_file, share_embeddings
 from regard.search import LengthPenalty, SearchSettings
@@ -159,7 +163,7 @@ def obstacles(model: ModelFolder) -> list[str]:
     causes = list[str]()
     if settings.model.encoder.reads != "text":
         causes.append(READS_IMAGES)
-    elif (reason := why_not_packed(model.model)) is not None:
+    elif reason := why_not_packed(model.model) or why_not_encoded(model.model.encoder):
         causes.append(f"{reason}; a runtime file holds nothing but such programs")
     defaults = SearchSettings.model_fields
     unsupported = ("sample", "mbr", "coverage_penalty", "groups")

@@ -8,7 +8,7 @@ from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding
-from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
+from regard.layers.positional_encoding import PositionEmbedding
 
 
 @as_defined
@@ -18,7 +18,7 @@ class InputEmbedding(nn.Module):
     def __init__(
         self,
         embedding: Embedding,
-        positions: LearnedPositions | SinusoidalPositions | None,
+        positions: PositionEmbedding | None,
         dropout: float,
         word_dropout: float,
     ) -> None:

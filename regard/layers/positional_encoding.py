@@ -35,27 +35,52 @@ def interleaved(size: int) -> list[int]:
 
 
 @as_defined
-class SinusoidalPositions(nn.Module):
-    """Sinusoidal positional embedding, without parameters and without a last position."""
+class PositionEmbedding(nn.Module):
+    """Base of positional embeddings, which are added to the embeddings of tokens.
+
+    `max_positions` is the number of positions that it distinguishes; None: any.
+    """
+
+    max_positions: int | None = None
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
+
+    @classmethod
+    def of(cls, size: int, max_positions: int) -> PositionEmbedding:  # noqa: ARG003
+        """Create the embedding of a model of this size; `max_positions` is a setting of it."""
+        return cls(size)
+
+    def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        """Return the vector of each position."""
+        raise NotImplementedError
+
+
+@as_defined
+class SinusoidalPositions(PositionEmbedding):
+    """Sinusoidal positional embedding, without parameters and without a last position."""
 
     def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         return sinusoids(positions, self.size)
 
 
 @as_defined
-class LearnedPositions(nn.Module):
+class LearnedPositions(PositionEmbedding):
     """Learned positional embedding of `max_positions` positions; later ones share the last."""
 
+    max_positions: int
+
     def __init__(self, max_positions: int, size: int) -> None:
-        super().__init__()
+        super().__init__(size)
         self.max_positions = max_positions
         self.weight = nn.Parameter(
             torch.randn(max_positions, size).div_(math.sqrt(size))
         )
+
+    @classmethod
+    def of(cls, size: int, max_positions: int) -> LearnedPositions:
+        return cls(max_positions, size)
 
     def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         return F.embedding(positions.clamp(max=self.max_positions - 1), self.weight)

@@ -15,6 +15,8 @@ from regard.models.compatibility import ctranslate2_obstacles, huggingface_obsta
 from regard.models.devices import check_device, device_of, select_device
 from regard.models.ensemble import Ensemble
 from regard.models.interface import (
+    DECODERS,
+    ENCODERS,
     Batch,
     Decoder,
     Encoded,
@@ -24,21 +26,23 @@ from regard.models.interface import (
     Source,
     SourceInput,
     State,
+    register_decoder,
+    register_encoder,
     source_length,
     top_tokens,
 )
 from regard.models.pretrained import load_pretrained
 from regard.models.registry import (
-    DECODERS,
-    ENCODERS,
     ModelSettings,
     build,
     count_parameters,
 )
+from regard.models.shared_settings import POSITIONS, PartSettings, register_positions
 
 __all__ = [
     "DECODERS",
     "ENCODERS",
+    "POSITIONS",
     "Batch",
     "Decoder",
     "Encoded",
@@ -47,6 +51,7 @@ __all__ = [
     "Ensemble",
     "Model",
     "ModelSettings",
+    "PartSettings",
     "Source",
     "SourceInput",
     "State",
@@ -57,6 +62,9 @@ __all__ = [
     "device_of",
     "huggingface_obstacles",
     "load_pretrained",
+    "register_decoder",
+    "register_encoder",
+    "register_positions",
     "select_device",
     "source_length",
     "top_tokens",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from regard.attention import AttentionPositions
 from regard.models.registry import ModelSettings
+from regard.models.shared_settings import POSITIONS
 from regard.models.transformer import TransformerDecoderSettings, TransformerSettings
 
 
 def ctranslate2_obstacles(settings: ModelSettings) -> list[str]:
     """Return the reasons why CTranslate2 cannot run a model of these settings; none if it can."""
-    return _unsupported(settings, "CTranslate2")
+    return _unsupported(settings, "CTranslate2") + [
+        f"model.{side}.positions is {part.positions!r}: CTranslate2 gets positions that are added "
+        "to embeddings"
+        for side, part in _transformers(settings)
+        if issubclass(POSITIONS[part.positions], AttentionPositions)
+    ]
 
 
 def huggingface_obstacles(settings: ModelSettings, joint: bool) -> list[str]:
@@ -64,6 +71,10 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
         if part.score != "scaled_dot":
             causes.append(
                 f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only"
+            )
+        if part.normaliser != "softmax":
+            causes.append(
+                f"model.{side}.normaliser is {part.normaliser!r}: {toolkit} has the softmax"
             )
         if part.norm not in ("pre", "post"):
             causes.append(

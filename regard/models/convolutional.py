@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from torch import nn
 
 from regard.attention import Attention, Memory
 from regard.common.monkey_patches import as_defined
-from regard.common.settings import LENGTH, SIZE, Settings
+from regard.common.settings import LENGTH, SIZE
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
@@ -20,6 +21,7 @@ from regard.layers.input_embedding import InputEmbedding
 from regard.layers.module_list import ModuleList
 from regard.layers.positional_encoding import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
+from regard.models.coverage import attend_to_source, with_coverage
 from regard.models.interface import (
     Batch,
     Decoder,
@@ -28,11 +30,19 @@ from regard.models.interface import (
     EncoderSizes,
     Source,
     State,
+    register_decoder,
+    register_encoder,
 )
-from regard.models.shared_settings import CrossAttentionScore, LayerCount, WordDropout
+from regard.models.shared_settings import (
+    CrossAttentionNormaliser,
+    CrossAttentionScore,
+    LayerCount,
+    PartSettings,
+    WordDropout,
+)
 
 
-class ConvolutionalSettings(Settings):
+class ConvolutionalSettings(PartSettings):
     """Settings common to the convolutional encoder and decoder."""
 
     kind: Literal["convolutional"] = "convolutional"
@@ -62,13 +72,12 @@ class ConvolutionalSettings(Settings):
 class ConvolutionalEncoderSettings(ConvolutionalSettings):
     """Convolutional encoder, with kernels centred on each position."""
 
-    reads: ClassVar[str] = "text"
-
 
 class ConvolutionalDecoderSettings(ConvolutionalSettings):
     """Convolutional decoder, with causal kernels and attention in every layer."""
 
     score: CrossAttentionScore = "dot"
+    normaliser: CrossAttentionNormaliser = "softmax"
 
 
 def _input_embedding(
@@ -83,6 +92,7 @@ def _input_embedding(
     )
 
 
+@register_encoder("convolutional", ConvolutionalEncoderSettings)
 @as_defined
 class ConvolutionalEncoder(Encoder):
     """Layers of gated convolutions over the source; padding is zeroed after each."""
@@ -138,6 +148,7 @@ class ConvolutionalDecoderLayer(nn.Module):
             score_name=s.score,
             project_keys=False,
             project_values=False,
+            normaliser=s.normaliser,
         )
 
     def forward(
@@ -145,23 +156,26 @@ class ConvolutionalDecoderLayer(nn.Module):
         x: Float[Tensor, "N T D"],
         window: Tensor,
         target: Float[Tensor, "N T Dk"],
-        memory: Memory,
+        source: tuple[Memory, dict[str, Tensor], int],
     ) -> tuple[Float[Tensor, "N T D"], Tensor]:
         """Run T positions; return the outputs and the new window.
 
         `window` (N, kernel_size − 1, D) holds the layer's previous inputs; `target` holds the
-        embeddings of the tokens.
+        embeddings of the tokens. `source` is the memory, the tensors of the state, in which a
+        coverage is replaced, and the number of the layer.
         """
+        memory = source[0]
         inputs = torch.cat([window, self.dropout(x)], 1)
         y = self.convolution(to_autocast(inputs))
         query = (self.query_in(y) + target) * SQRT_HALF
-        context = self.cross_attention.attend(query, memory)
+        context = attend_to_source(self.cross_attention, query, *source)
         # A mean of n entries has up to √n times less spread than one entry (section 3.4).
         context = context * _visible_entries(memory, len(x)).sqrt()
         y = (y + self.context_out(context)) * SQRT_HALF
         return (y + x) * SQRT_HALF, inputs[:, inputs.shape[1] - window.shape[1] :]
 
 
+@register_decoder("convolutional", ConvolutionalDecoderSettings)
 @as_defined
 class ConvolutionalDecoder(Decoder):
     """Layers of causal convolution and attention.
@@ -216,7 +230,8 @@ class ConvolutionalDecoder(Decoder):
             for i in range(len(self.layers))
         }
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
-        return State(position, windows, {})
+        attentions = [layer.cross_attention for layer in self.layers]
+        return with_coverage(State(position, windows, {}), attentions, source)
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
@@ -226,11 +241,13 @@ class ConvolutionalDecoder(Decoder):
         embedded = self.input_embedding(tokens, positions)
         x = self.widen(embedded).float()
         target = self.fit_target(embedded)
-        windows = {}
+        tensors = dict(state.tensors)
         for i, layer in enumerate(self.layers):
             name = f"window.{i}"
-            x, windows[name] = layer(x, state.tensors[name], target, source.memories[i])
-        return self.dropout(self.narrow(x)), State(state.position + T, windows, {})
+            layer_source = (source.memories[i], tensors, i)
+            x, tensors[name] = layer(x, tensors[name], target, layer_source)
+        next_state = replace(state, position=state.position + T, tensors=tensors)
+        return self.dropout(self.narrow(x)), next_state
 
 
 def _fit(size: int, target_size: int) -> nn.Module:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -12,17 +13,40 @@ from torch import nn
 from regard.attention import Memory
 from regard.common.errors import UsageError
 from regard.common.monkey_patches import as_defined
+from regard.common.plugins import Registry
+from regard.common.settings import Settings
 from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import pad, pad_images
 from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, OutputProjection
 
+ENCODERS: Registry[type[Settings], type[Encoder]] = Registry("encoder")
+"""Encoder class of each kind of settings."""
+DECODERS: Registry[type[Settings], type[Decoder]] = Registry("decoder")
+"""Decoder class of each kind of settings."""
+C = TypeVar("C")
 SourceInput = Sequence[int] | Tensor
 """One source: the token ids of a sentence, or the pixels (C, Y, X) of an image."""
 TopTokens = tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]
 """Log-probabilities of the likeliest tokens, their ids, and the log-probability of EOS."""
 PIXELS_PER_ENTRY = 16 * 16
 """Estimated pixels of an image cell, for batching, which does not know the image encoder."""
+
+
+def register_encoder(name: str, settings: type[Settings]) -> Callable[[C], C]:
+    """Return a decorator that registers a class of encoders and its settings, whose kind is `name`.
+
+    Raises ConfigurationError if the name is taken.
+    """
+    return ENCODERS.register(name, settings)
+
+
+def register_decoder(name: str, settings: type[Settings]) -> Callable[[C], C]:
+    """Return a decorator that registers a class of decoders and its settings, whose kind is `name`.
+
+    Raises ConfigurationError if the name is taken.
+    """
+    return DECODERS.register(name, settings)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ The decoders have Bahdanau or Luong attention, with or without input feeding, or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -15,7 +16,7 @@ from torch import nn
 from regard.attention import Attention
 from regard.common.errors import ConfigurationError
 from regard.common.monkey_patches import as_defined
-from regard.common.settings import SIZE, Settings
+from regard.common.settings import SIZE
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.cells import CELLS, Cell, CellName
 from regard.layers.deferred_linear import DeferredLinear
@@ -24,6 +25,7 @@ from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.module_list import ModuleList
 from regard.layers.residual import to_autocast
 from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
+from regard.models.coverage import attend_to_source, with_coverage
 from regard.models.interface import (
     Batch,
     Decoder,
@@ -32,11 +34,15 @@ from regard.models.interface import (
     EncoderSizes,
     Source,
     State,
+    register_decoder,
+    register_encoder,
 )
 from regard.models.shared_settings import (
+    CrossAttentionNormaliser,
     CrossAttentionScore,
     LayerCount,
     LayerInputDropout,
+    PartSettings,
     WordDropout,
 )
 
@@ -44,10 +50,9 @@ Tensors = dict[str, Tensor]
 """Tensors of a decoder state, by name."""
 
 
-class RecurrentEncoderSettings(Settings):
+class RecurrentEncoderSettings(PartSettings):
     """Recurrent encoder, unidirectional or bidirectional."""
 
-    reads: ClassVar[str] = "text"
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = Field("gru", description="recurrent cell")
     layers: LayerCount = 1
@@ -62,7 +67,7 @@ class RecurrentEncoderSettings(Settings):
     word_dropout: WordDropout = 0.0
 
 
-class _DecoderSettings(Settings):
+class _DecoderSettings(PartSettings):
     """Settings common to the recurrent decoders."""
 
     cell: CellName = Field("gru", description="recurrent cell")
@@ -89,6 +94,7 @@ class RecurrentDecoderSettings(_DecoderSettings):
         "(input feeding)",
     )
     score: CrossAttentionScore = "additive"
+    normaliser: CrossAttentionNormaliser = "softmax"
     attention_size: int = Field(
         256,
         ge=1,
@@ -129,6 +135,7 @@ class NoAttentionDecoderSettings(_DecoderSettings):
     )
 
 
+@register_encoder("recurrent", RecurrentEncoderSettings)
 @as_defined
 class RecurrentEncoder(Encoder):
     """Recurrent network over the source.
@@ -248,6 +255,7 @@ class _RecurrentDecoder(Decoder):
         return x, self._stack_states(last_states)
 
 
+@register_decoder("recurrent", RecurrentDecoderSettings)
 @as_defined
 class RecurrentDecoder(_RecurrentDecoder):
     """Recurrent decoder with attention.
@@ -272,6 +280,7 @@ class RecurrentDecoder(_RecurrentDecoder):
             score_name=s.score,
             project_keys=s.attention_projection,
             project_values=False,
+            normaliser=s.normaliser,
         )
         self.cells = ModuleList(_cells(s, s.embedding))
         if s.order != "luong":
@@ -305,7 +314,8 @@ class RecurrentDecoder(_RecurrentDecoder):
         if self.order == "luong_input_feeding":
             tensors["input_feed"] = states.new_zeros(B, self.context_proj.in_features)
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
-        return State(position, tensors, {})
+        state = State(position, tensors, {})
+        return with_coverage(state, [self.cross_attention], source)
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
@@ -316,26 +326,30 @@ class RecurrentDecoder(_RecurrentDecoder):
             "luong_input_feeding": self._input_feeding,
         }
         features, tensors = orders[self.order](
-            self._embed(tokens), state.tensors, source
+            self._embed(tokens), dict(state.tensors), source
         )
-        return features, State(state.position + tokens.shape[1], tensors, {})
+        position = state.position + tokens.shape[1]
+        return features, replace(state, position=position, tensors=tensors)
 
     def _attend_then_step(
-        self, embedded: Tensor, before: Tensors, source: Source
+        self, embedded: Tensor, tensors: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
         """Run Bahdanau attention: c = attend(h), h = cell([y; c], h), output tanh(W [h; c; y])."""
         input_projs = self.cells[0].input(embedded).unbind(1)
         query = _deferred(self.cross_attention.query)
         context_proj = DeferredLinear.from_layer(self.context_proj)
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]
-        states = before["states"]
+        states = tensors["states"]
         tops = []
         contexts = []
         for input_proj in input_projs:
             top = states[:, self._top]
             # (N, 1, Dv)
-            context = self.cross_attention.attend(
-                query(top).unsqueeze(1), source.memories[0]
+            context = attend_to_source(
+                self.cross_attention,
+                query(top).unsqueeze(1),
+                source.memories[0],
+                tensors,
             )
             context = self._gated(context, top)
             cell_input = input_proj + context_proj(context[:, 0])
@@ -343,21 +357,25 @@ class RecurrentDecoder(_RecurrentDecoder):
             tops.append(states[:, self._top])
             contexts.append(context)
         features = self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded)
-        return features, {"states": states}
+        return features, {**tensors, "states": states}
 
     def _step_then_attend(
-        self, embedded: Tensor, before: Tensors, source: Source
+        self, embedded: Tensor, tensors: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
         """Run Luong attention: h = cell(y, h), c = attend(h), output tanh(W [h; c]).
 
         All positions are computed in one call.
         """
-        tops, states = self._run_cells(embedded, before["states"])
-        context = self._gated(self.cross_attention(tops, source.memories[0]), tops)
-        return self._readout(tops, context), {"states": states}
+        tops, states = self._run_cells(embedded, tensors["states"])
+        query = self.cross_attention.query(tops)
+        context = attend_to_source(
+            self.cross_attention, query, source.memories[0], tensors
+        )
+        features = self._readout(tops, self._gated(context, tops))
+        return features, {**tensors, "states": states}
 
     def _input_feeding(
-        self, embedded: Tensor, before: Tensors, source: Source
+        self, embedded: Tensor, tensors: Tensors, source: Source
     ) -> tuple[Tensor, Tensors]:
         """Run Luong attention with input feeding: h = cell([y; previous output], h)."""
         input_projs = self.cells[0].input(embedded).unbind(1)
@@ -365,22 +383,25 @@ class RecurrentDecoder(_RecurrentDecoder):
         context_proj = DeferredLinear.from_layer(self.context_proj)
         readout = DeferredLinear.from_layer(self.readout)
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]
-        states = before["states"]
-        input_feed = before["input_feed"]
+        states = tensors["states"]
+        input_feed = tensors["input_feed"]
         features = []
         for input_proj in input_projs:
             cell_input = input_proj + context_proj(input_feed)
             states = self._step_cells(cell_input, states, hidden_layers)
             top = states[:, self._top]
             # (N, 1, Dv)
-            context = self.cross_attention.attend(
-                query(top).unsqueeze(1), source.memories[0]
+            context = attend_to_source(
+                self.cross_attention,
+                query(top).unsqueeze(1),
+                source.memories[0],
+                tensors,
             )
             context = self._gated(context, top)
             input_feed = self._readout(top, context[:, 0], layer=readout)
             features.append(input_feed)
-        tensors = {"states": states, "input_feed": input_feed.float()}
-        return torch.stack(features, 1), tensors
+        carried = {"states": states, "input_feed": input_feed.float()}
+        return torch.stack(features, 1), {**tensors, **carried}
 
     def _gated(
         self, context: Float[Tensor, "N T Dv"], states: Tensor
@@ -425,6 +446,7 @@ class _Bottleneck(nn.Module):
         return self.up(self.down(x))  # type: ignore[no-any-return]
 
 
+@register_decoder("no_attention", NoAttentionDecoderSettings)
 @as_defined
 class NoAttentionDecoder(_RecurrentDecoder):
     """Recurrent decoder without attention, initialised from all of the encoder's last states."""

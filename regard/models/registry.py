@@ -1,93 +1,67 @@
-"""Registry of encoder and decoder families, and `build`, which creates a model from its settings.
+"""`ModelSettings`, and `build`, which creates a model from them.
 
-To add a decoder family, write a subclass of `Decoder` (models/interface.py) and its settings, and
-name both in `DECODERS` and the settings in `ModelSettings.decoder`. Every test over all families
-then includes it. Encoder families are added in the same way.
+To add a family, write a subclass of `Encoder` or `Decoder` (models/interface.py) and its settings,
+and register both with `register_encoder` or `register_decoder`, as the families imported here do.
+Every test over all families then includes it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from regard.common.errors import ConfigurationError
+from regard.common.plugins import Registry, check_recorded, plugin_of
 from regard.common.settings import Settings
-from regard.models.convolutional import (
-    ConvolutionalDecoder,
-    ConvolutionalDecoderSettings,
-    ConvolutionalEncoder,
-    ConvolutionalEncoderSettings,
-)
-from regard.models.interface import Decoder, Encoder, Model
-from regard.models.recurrent import (
-    NoAttentionDecoder,
-    NoAttentionDecoderSettings,
-    RecurrentDecoder,
-    RecurrentDecoderSettings,
-    RecurrentEncoder,
-    RecurrentEncoderSettings,
-)
-from regard.models.timm_encoder import TimmEncoder, TimmEncoderSettings
-from regard.models.transformer import (
-    TransformerDecoder,
-    TransformerDecoderSettings,
-    TransformerEncoder,
-    TransformerEncoderSettings,
-    TransformerSettings,
-)
-from regard.models.vision import (
-    ResNetEncoder,
-    ResNetEncoderSettings,
-    VisionSettings,
-    ViTEncoder,
-    ViTEncoderSettings,
-)
-from regard.models.weight_tying import tie_weights, tying_obstacles
 
-ENCODERS: dict[type[Settings], Any] = {
-    TransformerEncoderSettings: TransformerEncoder,
-    RecurrentEncoderSettings: RecurrentEncoder,
-    ConvolutionalEncoderSettings: ConvolutionalEncoder,
-    ResNetEncoderSettings: ResNetEncoder,
-    ViTEncoderSettings: ViTEncoder,
-    TimmEncoderSettings: TimmEncoder,
-}
-"""Encoder class of each kind of settings."""
-DECODERS: dict[type[Settings], Any] = {
-    TransformerDecoderSettings: TransformerDecoder,
-    RecurrentDecoderSettings: RecurrentDecoder,
-    NoAttentionDecoderSettings: NoAttentionDecoder,
-    ConvolutionalDecoderSettings: ConvolutionalDecoder,
-}
-"""Decoder class of each kind of settings."""
+# Families register in the order of the documentation.
+# isort: off
+from regard.models import transformer, recurrent, convolutional, vision, timm_encoder  # noqa: F401
+
+# isort: on
+from regard.models.interface import DECODERS, ENCODERS, Model
+from regard.models.recurrent import RecurrentDecoderSettings
+from regard.models.shared_settings import PartSettings
+from regard.models.transformer import TransformerSettings
+from regard.models.vision import VisionSettings
+from regard.models.weight_tying import tie_weights, tying_obstacles
 
 
 class ModelSettings(Settings):
     """Encoder, decoder, and weight tying."""
 
-    encoder: Annotated[
-        TransformerEncoderSettings
-        | RecurrentEncoderSettings
-        | ConvolutionalEncoderSettings
-        | ResNetEncoderSettings
-        | ViTEncoderSettings
-        | TimmEncoderSettings,
-        Field(discriminator="kind"),
-    ]
-    decoder: Annotated[
-        TransformerDecoderSettings
-        | RecurrentDecoderSettings
-        | NoAttentionDecoderSettings
-        | ConvolutionalDecoderSettings,
-        Field(discriminator="kind"),
-    ]
+    encoder: Annotated[PartSettings, ENCODERS]
+    decoder: Annotated[PartSettings, DECODERS]
     share: Literal["auto", "all", "target", "none"] = Field(
         "auto",
         description="embeddings tied to the output layer: those of both sides (all), of the "
         "target, or none; auto: both if they have one vocabulary and one size, else "
         "the target's",
     )
+
+    plugins: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (),
+        validate_default=True,
+        description="plug-ins that parts of the model come from, as name==version; written by "
+        "training",
+    )
+
+    @field_validator("plugins")
+    @classmethod
+    def _record_plugins(
+        cls, recorded: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        """Return the plug-ins of the model, if they are those that were recorded."""
+        parts = [
+            info.data[side] for side in ("encoder", "decoder") if side in info.data
+        ]
+        used = tuple(
+            dict.fromkeys(name for part in parts for name in _plugins_of(part))
+        )
+        check_recorded(recorded, used, is_complete=len(parts) == 2)
+        return used
 
     def resolved_share(self, joint: bool) -> str:
         """Return all, target or none; `joint`: source and target have one vocabulary."""
@@ -135,6 +109,17 @@ class ModelSettings(Settings):
         return ablations
 
 
+def _plugins_of(part: Settings) -> Iterator[str]:
+    """Yield the plug-ins that a side of a model and its variants come from."""
+    variants: list[object] = [ENCODERS.get(type(part)), DECODERS.get(type(part))]
+    for name, field in type(part).model_fields.items():
+        registries = [item for item in field.metadata if isinstance(item, Registry)]
+        variants += [registry[getattr(part, name)] for registry in registries]
+    for variant in variants:
+        if variant is not None and (plugin := plugin_of(variant)) is not None:
+            yield plugin
+
+
 def build(
     settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool
 ) -> Model:
@@ -146,8 +131,8 @@ def build(
     settings.check(joint)
     encoder_class = ENCODERS[type(settings.encoder)]
     decoder_class = DECODERS[type(settings.decoder)]
-    encoder: Encoder = encoder_class(settings.encoder, source_vocabulary)
-    decoder: Decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
+    encoder = encoder_class(settings.encoder, source_vocabulary)
+    decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
     tie_weights(encoder, decoder, settings.resolved_share(joint))
     return Model(encoder, decoder)
 

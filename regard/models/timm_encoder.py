@@ -15,7 +15,7 @@ from torch import nn
 from regard.common.errors import ConfigurationError, MissingExtra
 from regard.common.settings import SIDE
 from regard.common.shapes import Bool, Float, Tensor
-from regard.models.interface import Batch, Encoded, EncoderSizes
+from regard.models.interface import Batch, Encoded, EncoderSizes, register_encoder
 from regard.models.vision import (
     GridHead,
     ImageEncoder,
@@ -60,6 +60,7 @@ class TimmEncoderSettings(VisionSettings):
         )
 
 
+@register_encoder("timm", TimmEncoderSettings)
 class TimmEncoder(ImageEncoder):
     """One feature map of a timm network.
 

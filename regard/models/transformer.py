@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import Literal
 
 from pydantic import Field
 
-from regard.attention import Attention, Memory, ScoreName
+from regard.attention import (
+    Attention,
+    AttentionPositions,
+    Memory,
+    NormaliserName,
+    ScoreName,
+)
 from regard.common.monkey_patches import as_defined
-from regard.common.settings import LENGTH, SIZE, Settings
+from regard.common.settings import LENGTH, SIZE
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.input_embedding import InputEmbedding
 from regard.layers.module_list import ModuleList
-from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
+from regard.layers.positional_encoding import PositionEmbedding
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
+from regard.models.coverage import coverage_name, with_coverage
 from regard.models.interface import (
     Batch,
     Decoder,
@@ -27,11 +35,19 @@ from regard.models.interface import (
     ShardUnit,
     Source,
     State,
+    register_decoder,
+    register_encoder,
 )
-from regard.models.shared_settings import LayerCount, WordDropout
+from regard.models.shared_settings import (
+    POSITIONS,
+    LayerCount,
+    PartSettings,
+    PositionsName,
+    WordDropout,
+)
 
 
-class TransformerSettings(Settings):
+class TransformerSettings(PartSettings):
     """Settings common to the Transformer encoder and decoder."""
 
     kind: Literal["transformer"] = "transformer"
@@ -76,6 +92,9 @@ class TransformerSettings(Settings):
         "scaled_dot",
         description="attention score, in self-attention and cross-attention",
     )
+    normaliser: NormaliserName = Field(
+        "softmax", description="what turns the scores into weights"
+    )
     window: int | None = Field(
         None,
         ge=1,
@@ -83,9 +102,10 @@ class TransformerSettings(Settings):
         description="local self-attention: the greatest distance at which a position attends; "
         "none: any",
     )
-    positions: Literal["sinusoidal", "learned", "none"] = Field(
+    positions: PositionsName = Field(
         "sinusoidal",
-        description="positional embedding; with none, the order of tokens is invisible",
+        description="positional embedding, or what self-attention sees of positions: rotary "
+        "(RoPE), alibi (ALiBi); with none, the order of tokens is invisible",
     )
     max_positions: int = Field(
         512,
@@ -130,8 +150,6 @@ class TransformerSettings(Settings):
 class TransformerEncoderSettings(TransformerSettings):
     """Transformer encoder."""
 
-    reads: ClassVar[str] = "text"
-
 
 class TransformerDecoderSettings(TransformerSettings):
     """Transformer decoder."""
@@ -152,12 +170,37 @@ class TransformerDecoderSettings(TransformerSettings):
 def _input_embedding(vocabulary: int, settings: TransformerSettings) -> InputEmbedding:
     s = settings
     embedding = Embedding(vocabulary, s.size, s.scale_embedding)
-    positions: LearnedPositions | SinusoidalPositions | None = None
-    if s.positions == "learned":
-        positions = LearnedPositions(s.max_positions, s.size)
-    elif s.positions == "sinusoidal":
-        positions = SinusoidalPositions(s.size)
+    positions: PositionEmbedding | None = None
+    kind = POSITIONS[s.positions]
+    if issubclass(kind, PositionEmbedding) and s.positions != "none":
+        positions = kind.of(s.size, s.max_positions)
     return InputEmbedding(embedding, positions, s.dropout, s.word_dropout)
+
+
+def _attention(
+    role: str,
+    settings: TransformerSettings,
+    entry_size: int,
+    positions: type[AttentionPositions] | None = None,
+) -> Attention:
+    s = settings
+    return Attention(
+        role,
+        s.size,
+        entry_size,
+        s.size,
+        s.heads,
+        s.score,
+        normaliser=s.normaliser,
+        positions=positions,
+    )
+
+
+def _self_attention(role: str, settings: TransformerSettings) -> Attention:
+    positions = POSITIONS[settings.positions]
+    if issubclass(positions, AttentionPositions):
+        return _attention(role, settings, settings.size, positions)
+    return _attention(role, settings, settings.size)
 
 
 @as_defined
@@ -170,9 +213,7 @@ class EncoderLayer(ShardUnit):
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         size = settings.size
-        self.self_attention = Attention(
-            "encoder", size, size, size, settings.heads, settings.score
-        )
+        self.self_attention = _self_attention("encoder", settings)
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.self_attention_residual, self.feedforward_residual = (
@@ -201,12 +242,8 @@ class DecoderLayer(ShardUnit):
     ) -> None:
         super().__init__()
         size = settings.size
-        self.self_attention = Attention(
-            "decoder", size, size, size, settings.heads, settings.score
-        )
-        self.cross_attention = Attention(
-            "cross", size, source.size, size, settings.heads, settings.score
-        )
+        self.self_attention = _self_attention("decoder", settings)
+        self.cross_attention = _attention("cross", settings, source.size)
         self.causal = settings.causal
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
@@ -220,11 +257,17 @@ class DecoderLayer(ShardUnit):
         )
 
     def forward(
-        self, x: Float[Tensor, "N T D"], past: Memory, source: Memory
-    ) -> tuple[Float[Tensor, "N T D"], Memory]:
-        """Run T positions; return the outputs and the KV cache with these positions appended.
+        self,
+        x: Float[Tensor, "N T D"],
+        past: Memory,
+        source: Memory,
+        coverage: Tensor | None = None,
+    ) -> tuple[Float[Tensor, "N T D"], Memory, Tensor | None]:
+        """Run T positions; return the outputs, the KV cache with these positions appended, and the
+        coverage.
 
-        `past` is the KV cache of the self-attention.
+        `past` is the KV cache of the self-attention, `coverage` that of the cross-attention, if its
+        score has one.
         """
         y = self.self_attention_residual.before(x)
         new = self.self_attention.prepare(y, y)
@@ -232,13 +275,20 @@ class DecoderLayer(ShardUnit):
         y = self.self_attention(y, past, causal=self.causal, window=self.window)
         x = self.self_attention_residual.after(x, y)
 
-        y = self.cross_attention(self.cross_attention_residual.before(x), source)
+        y = self.cross_attention_residual.before(x)
+        if coverage is None:
+            y = self.cross_attention(y, source)
+        else:
+            query = self.cross_attention.query(y)
+            y, coverage = self.cross_attention.attend_covered(query, source, coverage)
+            y = self.cross_attention.output(y)
         x = self.cross_attention_residual.after(x, y)
 
         y = self.feedforward(self.feedforward_residual.before(x))
-        return self.feedforward_residual.after(x, y), past
+        return self.feedforward_residual.after(x, y), past, coverage
 
 
+@register_encoder("transformer", TransformerEncoderSettings)
 @as_defined
 class TransformerEncoder(Encoder):
     """Transformer encoder: layers of self-attention over the source."""
@@ -266,6 +316,7 @@ class TransformerEncoder(Encoder):
         return Encoded(x, embedded, masked_mean(x, batch.keep), batch.keep)
 
 
+@register_decoder("transformer", TransformerDecoderSettings)
 @as_defined
 class TransformerDecoder(Decoder):
     """Transformer decoder; the state holds a KV cache per layer."""
@@ -284,9 +335,8 @@ class TransformerDecoder(Decoder):
         self.layer_dropout = settings.layer_dropout
         self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.output = OutputProjection(vocabulary, settings.size)
-        self.max_target = (
-            settings.max_positions if settings.positions == "learned" else None
-        )
+        positions = self.input_embedding.position_embedding
+        self.max_target = positions.max_positions if positions else None
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -306,7 +356,8 @@ class TransformerDecoder(Decoder):
         memories = {}
         for i, layer in enumerate(self.layers):
             memories[str(i)] = layer.self_attention.empty(B)
-        return State(position, {}, memories)
+        attentions = [layer.cross_attention for layer in self.layers]
+        return with_coverage(State(position, {}, memories), attentions, source)
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
@@ -315,9 +366,17 @@ class TransformerDecoder(Decoder):
         positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
         x = self.input_embedding(tokens, positions)
         memories = {}
+        tensors = dict(state.tensors)
         for i, layer in enumerate(self.layers):
             memory = state.memories[str(i)]
+            coverage = tensors.get(coverage_name(i))
             if not layer_drop(self.layer_dropout, self.training, x.device):
-                x, memory = layer(x, memory, source.memories[i])
+                x, memory, coverage = layer(x, memory, source.memories[i], coverage)
             memories[str(i)] = memory
-        return self.norm(x), State(state.position + T, {}, memories)
+            if coverage is not None:
+                tensors[coverage_name(i)] = coverage
+        position = state.position + T
+        next_state = replace(
+            state, position=position, tensors=tensors, memories=memories
+        )
+        return self.norm(x), next_state

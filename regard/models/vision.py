@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
-from regard.common.settings import LAYERS, SIDE, SIZE, Settings
+from regard.common.settings import LAYERS, SIDE, SIZE
 from regard.common.shapes import Bool, Float, Tensor
 from regard.layers.dropout import Dropout
 from regard.layers.positional_encoding import GridPositions
@@ -23,7 +23,14 @@ from regard.layers.resnet import (
     ResNetBackbone,
     strided_mask,
 )
-from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
+from regard.models.interface import (
+    Batch,
+    Encoded,
+    Encoder,
+    EncoderSizes,
+    register_encoder,
+)
+from regard.models.shared_settings import PartSettings
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
 
 MEAN = (0.485, 0.456, 0.406)
@@ -32,7 +39,7 @@ DEVIATION = (0.229, 0.224, 0.225)
 """Standard deviation of ImageNet's pixels."""
 
 
-class VisionSettings(Settings):
+class VisionSettings(PartSettings):
     """Settings common to image encoders."""
 
     reads: ClassVar[str] = "images"
@@ -185,6 +192,7 @@ class ImageEncoder(Encoder):
         return 0.5
 
 
+@register_encoder("resnet", ResNetEncoderSettings)
 class ResNetEncoder(ImageEncoder):
     """ResNet encoder; decoders attend to the cells of its last stage."""
 
@@ -216,6 +224,7 @@ class ResNetEncoder(ImageEncoder):
         return self.grid_head(cells, tuple(x.shape[2:]), flatten_mask(keep))  # type: ignore[no-any-return]
 
 
+@register_encoder("vit", ViTEncoderSettings)
 class ViTEncoder(ImageEncoder):
     """Vision Transformer encoder: patch embedding, positions, Transformer layers."""
 

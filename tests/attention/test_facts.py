@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from regard.attention import SCORES, Attention, watch
-from regard.attention.attention import masked_softmax
+from regard.attention import masked_softmax
 
 D = 8
 

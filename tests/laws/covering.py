@@ -27,6 +27,7 @@ if __name__ == "__main__":
 import torch
 
 from regard.common.errors import RegardError
+from regard.common.plugins import Registry
 from regard.common.settings import Settings
 from regard.models import DECODERS, ENCODERS, ModelSettings
 from regard.models.timm_encoder import TimmEncoderSettings
@@ -92,6 +93,9 @@ def switches(kind: type[Settings]) -> dict[str, tuple[Any, ...]]:
             options = (True, False)
         elif typing.get_origin(field.annotation) is typing.Literal:
             options = typing.get_args(field.annotation)
+        for item in field.metadata:
+            if isinstance(item, Registry):
+                options = tuple(item.names)
 
         if len(options) > 1 and name not in {**SMALL, **choices}:
             others = [value for value in options if value != field.default]
@@ -189,20 +193,22 @@ def missing(models: Sequence[tuple[Settings, Settings]]) -> list[str]:
     )
 
 
-def make(seed: int) -> list[Row]:
+def make(seed: int, start: Sequence[Row] = ()) -> list[Row]:
     """Return a table: models drawn with a seed, each time one of those with most pairs that are
     missing.
     """
     rng = random.Random(seed)
-    rows = list[Row]()
+    rows = list[Row](start)
     first = kinds()
     left = required()
+    for row in rows:
+        left -= _pairs(values_of(*_parsed(row)))
 
     while left:
         is_first = len(rows) < len(first)
-        pairs = [first[len(rows)]] * 400
-        if not is_first:
-            pairs = [rng.choice(first) for _ in range(300)]
+        pairs = [rng.choice(first) for _ in range(300)]
+        if is_first:
+            pairs = [first[len(rows)]] * 400
         drawn = [
             (_draw(encoder, rng), _draw(decoder, rng)) for encoder, decoder in pairs
         ]
@@ -268,8 +274,9 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
 
 
 def main() -> None:
-    """Write a table."""
-    rows = make(seed=0)
+    """Write the table again: what it has stays, and what it lacks comes at its end."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    rows = make(seed=0, start=[json.loads(line) for line in lines])
     TABLE.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     print(f"{len(rows)} models have {len(required())} pairs")
 

@@ -20,6 +20,8 @@ NAMES = {
         "Caption Captioner Comparison compare Publication RegardError Run Translation Translator"
     ),
     *items("load presets publish train watch __version__"),
+    *items("register_decoder register_encoder register_normaliser register_positions"),
+    *items("register_score"),
 }
 REMOVED = {
     "regard check --json": "--format json, beside sarif and github",

@@ -15,7 +15,7 @@ from helpers.tensor_equality import assert_all_close
 from laws.models import kinds, make
 from torch import Tensor
 
-from regard.attention import Attention, attention, watch
+from regard.attention import Attention, Score, masked_softmax, watch
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.checksums import sealed
 from regard.common.errors import ConfigurationError
@@ -174,8 +174,10 @@ def test_only_the_guided_layer_computes_its_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = three_layers()
-    softmax = Mock(wraps=attention.masked_softmax)
-    monkeypatch.setattr(attention, "masked_softmax", softmax)
+    softmax = Mock(wraps=masked_softmax)
+    for module in model.modules():
+        if isinstance(module, Score):
+            monkeypatch.setattr(module, "normalise", softmax)
     guided = Objective(model, 0.1, guide=guide(model))
     guided(WITHOUT_LINKS)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import torch
 
-from regard.attention import Attention
+from regard.attention import Attention, AttentionPositions
 from regard.common.bilingual import Language, Text
 from regard.common.errors import UsageError
 from regard.common.requests import takes
@@ -29,7 +29,7 @@ from regard.learn.lessons.random_weights import (
     small_sides,
 )
 from regard.learn.lessons.recording import Calls, record_calls
-from regard.models import Batch, Encoder, Model, select_device
+from regard.models import POSITIONS, Batch, Encoder, Model, select_device
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.pipeline import FolderTranslator, load
 from regard.requests.walkthrough_request import SmallSettings, WalkthroughRequest
@@ -243,6 +243,13 @@ def _trained_setup(
             f"{name}: wanted a Transformer {side}, and this model has a {kinds['encoder']} encoder "
             f"and a {kinds['decoder']} decoder; a text alone goes through the encoder, a source "
             "and a target through the decoder; `regard show` draws other models"
+        )
+    positions = POSITIONS[getattr(settings, side).positions]
+    if settings.plugins or issubclass(positions, AttentionPositions):
+        raise UsageError(
+            f"{name}: a walkthrough has the formulas of the package's scores, the softmax and "
+            "positions that are added to embeddings, and this model has others; `regard show` "
+            "draws it"
         )
     count = len(getattr(translator.model, side).layers)
     if not 1 <= layer <= count:

@@ -17,8 +17,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import SCORES, Attention, Memory
-from regard.attention.attention import attention_mask, masked_softmax
+from regard.attention.attention import attention_mask
 from regard.attention.head_reshapes import merge_heads, split_heads
+from regard.attention.normalisers import masked_softmax
 from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor

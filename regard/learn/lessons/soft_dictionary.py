@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from regard.attention import SCORES, Attention, Score
-from regard.attention.attention import attention_mask, masked_softmax
+from regard.attention.attention import attention_mask
+from regard.attention.normalisers import masked_softmax
 from regard.common.errors import UnknownKey, UsageError
 from regard.common.shapes import Float, Tensor
 from regard.learn.lessons.bars import Bars, draw

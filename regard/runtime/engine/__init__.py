@@ -6,7 +6,12 @@ from regard.runtime.engine.continuous_batching import (
     decode_requests,
 )
 from regard.runtime.engine.engine import Engine, EngineName
-from regard.runtime.engine.packed_model import PackedModel, pack_model, why_not_packed
+from regard.runtime.engine.packed_model import (
+    PackedModel,
+    pack_model,
+    why_not_encoded,
+    why_not_packed,
+)
 from regard.runtime.engine.program import Precision
 
 __all__ = [
@@ -18,5 +23,6 @@ __all__ = [
     "Precision",
     "decode_requests",
     "pack_model",
+    "why_not_encoded",
     "why_not_packed",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from regard.attention import Attention
+from regard.attention import Attention, masked_softmax
 from regard.attention.scores import (
     Additive,
     Cosine,
@@ -27,7 +27,13 @@ DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed, CosinePlain)
 
 def why_not_emitted(attention: Attention) -> str | None:
     """Return why the kernels cannot compute this attention; None if they can."""
-    kind = type(attention.score)
+    score = attention.score
+    kind = type(score)
+    if attention.positions is not None:
+        return f"attends with {type(attention.positions).__name__}"
+    if score.normaliser is not masked_softmax:
+        name = getattr(score.normaliser, "__name__", "a normaliser")
+        return f"turns scores into weights by {name}"
     if kind in DOTS or (
         kind is Additive and attention.role == "cross" and attention.heads == 1
     ):

@@ -102,6 +102,18 @@ def _encoder_family(encoder: Encoder) -> ModuleType | None:
     return convolutional if type(encoder) is ConvolutionalEncoder else None
 
 
+def why_not_encoded(encoder: Encoder) -> str | None:
+    """Return the reason why PyTorch has to run this encoder; None if the library can."""
+    if _encoder_family(encoder) is not None:
+        return None
+    reason = (
+        transformer.why_not(encoder) if type(encoder) is TransformerEncoder else None
+    )
+    return (
+        f"encoder.{reason}" if reason else f"a {type(encoder).__name__} has no program"
+    )
+
+
 def runs_encoder(model: Model) -> bool:
     """Return whether the library computes the encoder; otherwise PyTorch runs the encoder of the
     model.

@@ -1,0 +1,300 @@
+"""The plug-ins of `examples/`, compared with formulas and loops, and in models of every family."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.small_models import SENTENCES
+from laws.models import fitted, make, sources, targets
+from laws.searching import beam
+from test_plugins import _without_plugins  # noqa: F401 (a fixture)
+
+import regard
+from regard.attention import NORMALISERS, SCORES, watch
+from regard.common.errors import ExportError, LineWarning
+from regard.common.plugins import import_named
+from regard.evaluation.speed import measure_speed
+from regard.interchange.runtime import export as export_runtime
+from regard.models import ENCODERS, ModelSettings
+from regard.models.interface import Batch
+from regard.runtime.engine import why_not_packed
+from regard.search import LengthPenalty
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+TRANSFORMER = {
+    "kind": "transformer",
+    "layers": 2,
+    "size": 16,
+    "heads": 2,
+    "feedforward": 24,
+    "dropout": 0.0,
+}
+RECURRENT: dict[str, Any] = {"kind": "recurrent", "size": 16, "embedding": 16}
+RECURRENT["dropout"] = 0.0
+DECODERS = [
+    TRANSFORMER,
+    *(
+        {**RECURRENT, "attention_size": 8, "order": order}
+        for order in ("bahdanau", "luong", "luong_input_feeding")
+    ),
+    {"kind": "convolutional", "size": 16, "embedding": 16, "layers": 2, "dropout": 0.0},
+]
+ENCODER = {"kind": "recurrent", "size": 8, "embedding": 16, "dropout": 0.0}
+MINGRU = {"kind": "mingru", "size": 8, "embedding": 16, "dropout": 0.0}
+
+
+@pytest.fixture(autouse=True)
+def _examples(_without_plugins: None) -> None:  # noqa: F811
+    import_named(str(path) for path in EXAMPLES.glob("*.py"))
+
+
+def models() -> list[Any]:
+    """Return models with each plug-in, as encoder and decoder."""
+    parameters = []
+    for decoder in DECODERS:
+        for name, part in (("coverage", "score"), ("sparsemax", "normaliser")):
+            values = (ENCODER, {**decoder, part: name})
+            parameters.append(
+                pytest.param(
+                    *values, id=f"{decoder['kind']}.{decoder.get('order')}.{name}"
+                )
+            )
+    parameters.append(
+        pytest.param(
+            {**TRANSFORMER, "normaliser": "sparsemax"}, TRANSFORMER, id="sparsemax"
+        )
+    )
+    parameters.append(pytest.param(MINGRU, DECODERS[1], id="mingru"))
+    return parameters
+
+
+EVERY_MODEL = pytest.mark.parametrize(("encoder", "decoder"), models())
+
+
+def settings_of(encoder: Any, decoder: Any) -> ModelSettings:
+    values = {"encoder": encoder, "decoder": decoder, "share": "none"}
+    parsed = ModelSettings.parse(values, "a test")
+    sides = fitted(parsed.encoder, parsed.decoder)
+    return ModelSettings(encoder=sides[0], decoder=sides[1], share="none")
+
+
+@EVERY_MODEL
+def test_step_by_step_equals_all_at_once(encoder: Any, decoder: Any) -> None:
+    settings = settings_of(encoder, decoder)
+    model = make(settings)
+    batch = sources(settings, 7, 1, 5)
+    target = targets(3, 6)
+    with torch.no_grad():
+        whole = model(batch, target)
+        source = model.encode(batch)
+        state = model.begin(source)
+        steps = []
+        for t in range(6):
+            features, state = model.step(target[:, t : t + 1], state, source)
+            steps.append(features)
+
+    torch.testing.assert_close(torch.cat(steps, 1), whole, atol=2e-5, rtol=1e-4)
+
+
+@EVERY_MODEL
+def test_a_sentence_is_translated_alone_as_in_a_batch(
+    encoder: Any, decoder: Any
+) -> None:
+    settings = settings_of(encoder, decoder)
+    model = make(settings)
+    lengths = (7, 3, 5)
+    together = beam(
+        model,
+        model.encode(sources(settings, *lengths)),
+        torch.full((3,), 6),
+        3,
+        LengthPenalty(1.0),
+    )
+    whole = sources(settings, *lengths)
+    for i, length in enumerate(lengths):
+        data = whole.data[i : i + 1, :length]
+        (alone,) = beam(
+            model, model.encode(Batch(data)), torch.full((1,), 6), 3, LengthPenalty(1.0)
+        )
+        assert [h.ids for h in alone] == [h.ids for h in together[i]]
+
+
+@EVERY_MODEL
+def test_states_of_sources_of_different_lengths_are_joined(
+    encoder: Any, decoder: Any
+) -> None:
+    settings = settings_of(encoder, decoder)
+    model = make(settings)
+    both = sources(settings, 7, 3)
+    target = targets(2, 4)
+    with torch.no_grad():
+        expected = model(both, target)
+        parts = []
+        for i, length in enumerate((7, 3)):
+            source = model.encode(Batch(both.data[i : i + 1, :length]))
+            _, state = model.step(target[i : i + 1, :2], model.begin(source), source)
+            parts.append((source, state))
+        source = parts[0][0].join(parts[1][0])
+        state = parts[0][1].join(parts[1][1])
+        features, _ = model.step(target[:, 2:], state, source)
+
+    torch.testing.assert_close(features, expected[:, 2:], atol=2e-5, rtol=1e-4)
+
+
+@EVERY_MODEL
+def test_the_library_refuses_by_name(encoder: Any, decoder: Any) -> None:
+    settings = settings_of(encoder, decoder)
+    reason = why_not_packed(make(settings))
+    if encoder["kind"] == "mingru" or encoder.get("normaliser"):
+        return  # PyTorch encodes; a runtime file is refused
+
+    assert reason is None or "sparsemax" in reason or "Coverage" in reason
+
+
+@EVERY_MODEL
+def test_gradients_reach_every_weight(encoder: Any, decoder: Any) -> None:
+    settings = settings_of(encoder, decoder)
+    model = make(settings)
+    model.project(model(sources(settings, 7, 2, 5), targets(3, 6))).sum().backward()
+
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
+    """Michelot's algorithm, which drops what is negative until nothing is."""
+    scores = np.random.default_rng(1).normal(size=(40, 6)) * 2
+    expected = np.zeros_like(scores)
+    for row, z in enumerate(scores):
+        support = np.arange(6)
+        while True:
+            threshold = (z[support].sum() - 1) / len(support)
+            positive = support[z[support] > threshold]
+            if len(positive) == len(support):
+                break
+            support = positive
+        expected[row, support] = z[support] - threshold
+
+    weights = NORMALISERS["sparsemax"](torch.tensor(scores)[None, None], None)
+
+    np.testing.assert_allclose(weights[0, 0], expected, atol=1e-12)
+    assert (weights == 0).any()
+
+
+def test_gradients_of_sparsemax() -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(1, 2, 3, 5, dtype=torch.float64, requires_grad=True)
+    keep = torch.tensor([True, True, False, True, True])[None, None, None]
+
+    assert torch.autograd.gradcheck(
+        lambda scores: NORMALISERS["sparsemax"](scores, keep), scores
+    )
+
+
+def test_recorded_weights_and_scores_are_those_of_sparsemax() -> None:
+    settings = settings_of(ENCODER, {**TRANSFORMER, "normaliser": "sparsemax"})
+    model = make(settings)
+    inputs = sources(settings, 7, 5), targets(2, 6)
+    recorded = []
+    for has_scores in (False, True):
+        with torch.no_grad(), watch(model, role="cross", scores=has_scores) as readings:
+            model(*inputs)
+        recorded.append(dict(readings))
+
+    for layer, weights in recorded[0].items():
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+        scores = recorded[1][layer]
+        torch.testing.assert_close(
+            NORMALISERS["sparsemax"](scores, scores > -torch.inf), weights
+        )
+
+
+def test_coverage_is_the_sum_of_earlier_weights() -> None:
+    settings = settings_of(ENCODER, {**RECURRENT, "score": "coverage"})
+    model = make(settings)
+    batch = sources(settings, 7, 5)
+    with torch.no_grad(), watch(model) as readings:
+        source = model.encode(batch)
+        _, state = model.step(targets(2, 4), model.begin(source), source)
+
+    (weights,) = readings.values()
+    torch.testing.assert_close(state.tensors["coverage.0"], weights.sum(2))
+    score = model.decoder.cross_attention.score
+    assert type(score) is SCORES["coverage"]
+
+
+def test_the_encoder_equals_a_loop_over_positions() -> None:
+    settings = settings_of(MINGRU, DECODERS[1])
+    model = make(settings)
+    encoder = model.encoder
+    batch = sources(settings, 6, 4)
+    with torch.no_grad():
+        encoded = encoder(batch)
+        for row, length in enumerate((6, 4)):
+            x = encoder.embedding(batch.data[row, :length])
+            for layer in encoder.layers:
+                sides = layer(x).chunk(2, -1)
+                x = torch.cat([_loop(sides[0]), _loop(sides[1].flip(0)).flip(0)], -1)
+            torch.testing.assert_close(encoded.outputs[row, :length], x)
+    assert type(settings.encoder) in ENCODERS
+
+
+def _loop(gates: torch.Tensor) -> torch.Tensor:
+    """Run the recurrence of the paper: h = (1 − z) h + z g(c)."""
+    state = torch.zeros(gates.shape[1] // 2)
+    states = []
+    for gate, candidate in zip(*gates.chunk(2, -1), strict=True):
+        z = gate.sigmoid()
+        g = torch.where(candidate >= 0, candidate + 0.5, candidate.sigmoid())
+        state = (1 - z) * state + z * g
+        states.append(state)
+    return torch.stack(states)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("sparsemax", {"model.decoder.normaliser": "sparsemax"}),
+        ("coverage", {"model.decoder.score": "coverage"}),
+        ("mingru", {"model.encoder": {**MINGRU, "dropout": 0.3}}),
+    ],
+)
+def test_a_model_trains_resumes_and_decodes(
+    name: str, setting: dict[str, Any], tmp_path: Path
+) -> None:
+    source, target = tmp_path / "train.ko", tmp_path / "train.en"
+    source.write_text("".join(f"{line}\n" for line in SENTENCES[:2] * 20))
+    target.write_text("".join(f"{line}\n" for line in SENTENCES[2:4] * 20))
+    out = tmp_path / "run"
+    sizes = {
+        "model.decoder.size": 16,
+        "model.decoder.embedding": 16,
+        "model.decoder.attention_size": 16,
+        "training.updates": 1,
+    }
+    run = regard.train(
+        source=source,
+        target=target,
+        preset="rnn-bahdanau",
+        settings={**sizes, **setting},
+        out=out,
+        threads=1,
+    )
+    run = regard.train(out=out, resume=True, settings={"training.updates": 2})
+
+    assert run.recipe.model.plugins[0].startswith(f"{name}==sha256:")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)
+        assert run.load().translate([SENTENCES[0]], beam=3)
+    with pytest.raises(ExportError, match=r"no program|only PyTorch"):
+        export_runtime(out, tmp_path / "file.regard")
+    measured, causes = measure_speed({"run": out}, SENTENCES, "cpu", {})
+    assert not causes
+    assert measured

@@ -1,0 +1,236 @@
+"""Plug-ins: named ones alone are imported, folders record them, and what goes wrong is a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.small_models import SENTENCES
+
+import regard
+from regard.attention import NORMALISERS, SCORES
+from regard.common import plugins
+from regard.common.checksums import tensor_digest
+from regard.common.errors import ConfigurationError, PluginError
+from regard.common.plugins import VARIABLE, import_named
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.model_folder import (
+    FolderSettings,
+    load_settings,
+    named_weights,
+    save_folder,
+    save_weights,
+)
+from regard.models import DECODERS, ENCODERS, POSITIONS, ModelSettings, build
+from regard.search import SearchSettings
+
+SCORE = """
+import regard
+from regard.attention.scores import ScaledDot
+
+@regard.register_score("{name}")
+class Own(ScaledDot):
+    pass
+"""
+SIDE = {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 16}
+
+
+@pytest.fixture(autouse=True)
+def _without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave registries, modules and environment as they were."""
+    registries: list[Any] = [SCORES, NORMALISERS, POSITIONS, ENCODERS, DECODERS]
+    before = [dict(registry) for registry in registries]
+    monkeypatch.setenv(VARIABLE, "")
+    yield
+    for registry, variants in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(variants)
+    for name in [name for name in sys.modules if name.endswith(".py")]:
+        del sys.modules[name]
+    plugins._identity.cache_clear()
+
+
+def write(path: Path, name: str = "own", more: str = "") -> Path:
+    path.write_text(SCORE.format(name=name) + more, encoding="utf-8")
+    return path
+
+
+def model(score: str = "own", **values: object) -> ModelSettings:
+    side = {**SIDE, "score": score}
+    return ModelSettings.parse({"encoder": side, "decoder": side, **values}, "here")
+
+
+def folder(path: Path) -> Path:
+    """Write a model folder whose score is of the plug-in."""
+    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, TokenizerSettings())
+    settings = FolderSettings(
+        model=model(), tokenizer=TokenizerSettings(), search=SearchSettings()
+    )
+    torch.manual_seed(0)
+    sizes = len(tokenizer.source), len(tokenizer.target)
+    weights = named_weights(build(settings.model, *sizes, joint=True))
+    save_folder(path, settings, tokenizer, origin=tensor_digest(weights, {}))
+    save_weights(path, weights)
+    return path
+
+
+def forget(path: Path) -> None:
+    """Forget a plug-in, as a new process would."""
+    SCORES.pop("own", None)
+    sys.modules.pop(str(path), None)
+    os.environ[VARIABLE] = ""
+    plugins._identity.cache_clear()
+
+
+def test_a_folder_opens_only_with_the_plugin_that_it_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "sparse.py")
+    import_named([str(path)])
+    made = folder(tmp_path / "made")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    config = json.loads((made / "config.json").read_text())
+    assert config["model"]["plugins"] == [f"sparse==sha256:{digest}"]
+    forget(path)
+    events = list[tuple[str, str]]()
+    is_listening = True
+
+    def listen(event: str, arguments: tuple[object, ...]) -> None:
+        if is_listening and event in ("import", "exec", "compile", "open"):
+            events.append((event, str(arguments)))
+
+    sys.addaudithook(listen)
+    with pytest.raises(ConfigurationError, match=r"sparse==sha256.*`plugin=sparse`"):
+        regard.load(made)
+    is_listening = False
+    assert not [event for event in events if "sparse" in event[1]]
+
+    import_named([str(path)])
+    assert regard.load(made).model.decoder.layers[0].cross_attention.score
+
+
+def test_another_version_of_a_plugin_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "sparse.py")
+    import_named([str(path)])
+    made = folder(tmp_path / "made")
+    forget(path)
+
+    write(path, more="# another version")
+    import_named([str(path)])
+    with pytest.raises(
+        ConfigurationError, match=r"made with sparse==sha256.*and this is"
+    ):
+        load_settings(made)
+
+
+def test_the_environment_names_plugins_which_are_imported_when_a_recipe_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(write(tmp_path / "sparse.py")))
+    assert "own" not in SCORES
+
+    assert model().plugins[0].startswith("sparse==sha256:")
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        model("nothing")
+    assert all(name in str(caught.value) for name in SCORES)
+
+
+def test_models_without_plugins_record_none() -> None:
+    assert model("dot").plugins == ()
+    assert model("dot", plugins=["gone==1.0"]).plugins == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("1 / 0", r"plug-in .*bad\.py: .*ZeroDivisionError.*line 1"),
+        ("x = (", r"plug-in .*bad\.py: .*SyntaxError.*line 1"),
+        ("raise SystemExit", r"plug-in .*bad\.py: .*SystemExit"),
+        ("import nothing_of_this_name", r"plug-in .*bad\.py: .*ModuleNotFoundError"),
+        (
+            SCORE.format(name="dot"),
+            r"plug-in .*bad\.py: attention score 'dot': regard\.",
+        ),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_is_a_sentence(
+    tmp_path: Path, text: str, cause: str
+) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(text, encoding="utf-8")
+    before = dict(SCORES)
+
+    with pytest.raises(PluginError, match=cause) as caught:
+        import_named([str(path)])
+    assert len(caught.value.causes) == 1
+    assert dict(SCORES) == before
+
+
+def test_a_missing_plugin_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="no installed module"):
+        import_named(["nothing_of_this_name"])
+    os.environ[VARIABLE] = ""
+    with pytest.raises(PluginError, match="cannot be read"):
+        import_named([str(tmp_path / "gone.py")])
+
+
+def test_two_plugins_cannot_have_one_name(tmp_path: Path) -> None:
+    import_named([str(write(tmp_path / "first.py"))])
+
+    with pytest.raises(
+        PluginError, match=r"second\.py: attention score 'own': .*first"
+    ):
+        import_named([str(write(tmp_path / "second.py"))])
+
+
+def test_settings_of_another_kind_are_refused() -> None:
+    settings = next(iter(ENCODERS))
+
+    with pytest.raises(ConfigurationError, match=r"'mine'.*another kind"):
+        regard.register_encoder("mine", settings)(object)
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ("return scores[..., 1:]", "wanted weights of the shape"),
+        ("return scores * float('nan')", "some of its weights are NaN"),
+    ],
+)
+def test_unusable_weights_name_their_plugin(
+    tmp_path: Path, body: str, cause: str
+) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(
+        "import regard\n@regard.register_normaliser('bad')\n"
+        f"def bad(scores, keep):\n    {body}\n",
+        encoding="utf-8",
+    )
+    import_named([str(path)])
+    made = regard.attention.Attention("cross", 8, 8, 8, 2, normaliser="bad")
+    x = torch.zeros(1, 3, 8)
+
+    with pytest.raises(PluginError, match=rf"plug-in bad==sha256:\w+: bad: {cause}"):
+        made(x, made.prepare(x, x))
+
+
+def test_a_module_that_the_user_imports_is_named_to_child_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "own_module_of_a_test.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module(path.stem)
+
+    assert os.environ[VARIABLE] == str(path)
+    assert SCORES["own"] is module.Own
+    assert model().plugins[0].startswith("own_module_of_a_test==sha256:")
+    del sys.modules[path.stem]

@@ -15,6 +15,7 @@ from regard.common.lazy import lazy_names
 from regard.common.version import __version__
 
 if TYPE_CHECKING:
+    from regard.attention.ablation import ablate
     from regard.attention.normalisers import register_normaliser
     from regard.attention.recorder import watch
     from regard.attention.scores import register_score
@@ -37,6 +38,7 @@ __all__ = [
     "Translation",
     "Translator",
     "__version__",
+    "ablate",
     "compare",
     "load",
     "presets",
@@ -51,6 +53,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "attention.ablation": ("ablate",),
     "attention.normalisers": ("register_normaliser",),
     "attention.recorder": ("watch",),
     "attention.scores": ("register_score",),

@@ -1,7 +1,10 @@
-"""The plug-ins of `examples/`, compared with formulas and loops, and in models of every family."""
+"""The plug-ins of `examples/`, compared with formulas and loops, and in models of every family; the
+table of heads, compared with heads that are zeroed by hand.
+"""
 
 from __future__ import annotations
 
+import runpy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.small_models import SENTENCES
+from helpers.small_models import SENTENCES, folder
 from laws.models import fitted, make, sources, targets
 from laws.searching import beam
 from test_plugins import _without_plugins  # noqa: F401 (a fixture)
 
 import regard
-from regard.attention import NORMALISERS, SCORES, watch
+from regard.attention import NORMALISERS, SCORES, Attention, watch
 from regard.common.errors import ExportError, LineWarning
 from regard.common.plugins import import_named
 from regard.evaluation.speed import measure_speed
@@ -298,3 +301,47 @@ def test_a_model_trains_resumes_and_decodes(
     measured, causes = measure_speed({"run": out}, SENTENCES, "cpu", {})
     assert not causes
     assert measured
+
+
+@pytest.mark.system
+def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "head_ablation.py"))
+    translator = regard.load(folder(tmp_path / "run", end=-2.0), task="translation")
+    inputs = SENTENCES[:2], SENTENCES[2:4]
+    rows = example["ablation_table"](translator, *inputs)
+    modules = dict(translator.model.named_modules())
+    attentions = {
+        name: part for name, part in modules.items() if isinstance(part, Attention)
+    }
+
+    assert {(row["layer"], row["head"]) for row in rows} == {
+        (name, head) for name, part in attentions.items() for head in range(part.heads)
+    }
+    losses = [row["loss"] for row in rows]
+    assert losses == sorted(losses, reverse=True)
+    whole = example["chrf"](translator, *inputs, warnings.catch_warnings())
+    for row in (rows[0], rows[-1]):
+        attention = attentions[row["layer"]]
+        size = attention.value_size // attention.heads
+
+        first = size * row["head"]
+        handle = attention.output.register_forward_pre_hook(
+            zero_between(first, first + size)
+        )
+        score = example["chrf"](translator, *inputs, warnings.catch_warnings())
+        handle.remove()
+        assert row["chrF"] == score
+        assert row["loss"] == whole - score
+    assert any(losses), "heads matter"
+    table = example["markdown"](rows).splitlines()
+    assert len(table) == len(rows) + 2
+    assert table[2].startswith(f"| {rows[0]['layer']} | {rows[0]['head'] + 1} | ")
+
+
+def zero_between(first: int, end: int) -> Any:
+    """Return a hook that zeroes these numbers of what a module reads."""
+
+    def zero(_: object, inputs: Any) -> None:
+        inputs[0][..., first:end] = 0
+
+    return zero

@@ -71,7 +71,7 @@ class DocumentText:
         """The lines of the text to translate."""
         if self.markup is not None:
             return markup_layout(self.markup)
-        return plain_layout(self.text)
+        return _message_layout(self.text, self.dialect) or plain_layout(self.text)
 
     @cached_property
     def own_dialect(self) -> str:
@@ -190,6 +190,36 @@ class EditedText(Document):
         for slot, translation in zip(self._slots, translations, strict=True):
             edits += slot.edits(translation)
         return self._source.encode(apply_edits(self._source.text, edits))
+
+
+def _message_layout(text: str, dialect: str) -> Layout | None:
+    """Divide a text of several lines whose messages with branches are in one of these; return None
+    if it has none.
+    """
+    if "\n" not in text or "{" not in text:
+        return None
+    # Imported late, since few texts are messages.
+    from regard.contracts.dialects import get_dialect
+    from regard.contracts.messages import syntax
+    from regard.text.contracts import dialect_of
+
+    rules = get_dialect(dialect_of(text, dialect))
+    branches = [part for part in syntax(text, rules) if part.divides]
+    if not branches:
+        return None
+    first = text.rfind("\n", 0, branches[0].start) + 1
+    rest = text[branches[-1].end :].partition("\n")[0]
+    line = text[first : branches[-1].end + len(rest)].strip()
+    start = text.index(line, first)
+    before = plain_layout(text[:start])
+    after = plain_layout(text[start + len(line) :])
+    number = len(before.lines)
+
+    def put(lines: Sequence[Translation]) -> str:
+        parts = [before.put(lines[:number]), lines[number].text]
+        return "".join([*parts, after.put(lines[number + 1 :])])
+
+    return Layout((*before.lines, line, *after.lines), put)
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:

@@ -10,10 +10,13 @@ from importlib import import_module
 from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
+from regard.common.lazy import needs_extra
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
+LIBRARIES = ("yaml", "fluent")
+"""Packages of the extra `documents`, by their import names."""
 Read = Callable[[bytes, str, DocumentOptions], Document]
 """Reads the bytes of a file of some name. Raises DataError for what cannot be read."""
 
@@ -33,7 +36,8 @@ def _late(module: str, function: str, **more: object) -> Read:
     """Return a reader with more options, whose module is imported when it reads."""
 
     def read(data: bytes, name: str, options: DocumentOptions) -> Document:
-        reader = getattr(import_module(f"regard.documents.{module}"), function)
+        with needs_extra("documents", name, LIBRARIES):
+            reader = getattr(import_module(f"regard.documents.{module}"), function)
         document: Document = reader(data, name, options, **more)
         return document
 
@@ -51,6 +55,11 @@ FORMATS: dict[str, DocumentFormat] = {
     "android": DocumentFormat(_late("string_files", "read_android")),
     "resx": DocumentFormat(_late("string_files", "read_resx")),
     "ts": DocumentFormat(_late("string_files", "read_ts")),
+    "json": DocumentFormat(_late("json_file", "read_json")),
+    "properties": DocumentFormat(_late("properties_file", "read_properties")),
+    "strings": DocumentFormat(_late("apple_strings", "read_strings")),
+    "yaml": DocumentFormat(_late("yaml_file", "read_yaml")),
+    "fluent": DocumentFormat(_late("fluent_file", "read_fluent")),
     "docx": DocumentFormat(_late("word", "read_word"), is_binary=True),
     "odt": DocumentFormat(_late("opendocument", "read_odt"), is_binary=True),
 }

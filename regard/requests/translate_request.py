@@ -40,6 +40,11 @@ InputKind = Literal[
     "android",
     "resx",
     "ts",
+    "json",
+    "properties",
+    "strings",
+    "yaml",
+    "fluent",
     "docx",
     "odt",
 ]

@@ -9,8 +9,7 @@ import torch
 from helpers.tensor_equality import assert_all_close, gradients
 from torch import Tensor, nn
 
-from regard.attention import SCORES, Attention, watch
-from regard.attention import masked_softmax
+from regard.attention import SCORES, Attention, masked_softmax, watch
 from regard.common.errors import ConfigurationError
 
 D = 12

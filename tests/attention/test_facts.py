@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from regard.attention import SCORES, Attention, watch
-from regard.attention import masked_softmax
+from regard.attention import SCORES, Attention, masked_softmax, watch
 
 D = 8
 

@@ -467,7 +467,7 @@ def test_damaged_files_are_refused_or_stay_whole() -> None:
         ("a.doc", b"\xd0\xcf\x11\xe0", "docx"),
         ("upload", FILES["bold.odt"], "odt"),
         ("a.ODT", FILES["bold.odt"], "odt"),
-        ("a.xlsx", b"PK\x03\x04", "table"),
+        ("a.xlsx", b"PK\x03\x04", "spreadsheet"),
     ],
 )
 def test_kinds_are_recognised(name: str, data: bytes, kind: str) -> None:

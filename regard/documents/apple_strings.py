@@ -1,0 +1,80 @@
+"""Message files of Apple's systems (strings)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from regard.common.lazy import lazy_pattern
+from regard.documents.document import DocumentOptions, DocumentText, EditedText, Slot
+from regard.documents.encoding import decode_file
+from regard.documents.key_values import LAST, Escapes, key_values, refused, value_slot
+
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_WORD = r"[\w.$:/-]+"
+_GAP = r"(?:\s|/\*.*?\*/|//[^\r\n]*)*"
+_ENTRY = lazy_pattern(
+    rf"(?P<gap>{_GAP})(?:(?P<key>{_STRING}|{_WORD})"
+    rf"(?:{_GAP}={_GAP}(?:(?P<value>{_STRING})|{_WORD}))?{_GAP};|\Z)",
+    re.DOTALL,
+)
+_GAPS = lazy_pattern(_GAP, re.DOTALL)
+_COMMENT = lazy_pattern(r"/\*(.*?)\*/", re.DOTALL)
+_ESCAPE = lazy_pattern(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
+_NECESSARY = {'"': r"\"", "\\": r"\\"}
+
+
+def read_strings(data: bytes, name: str, options: DocumentOptions) -> EditedText:
+    """Read a file of strings, in UTF-8 or UTF-16. Raises DataError, with the place, for text that
+    is no pair of a key and a value.
+    """
+    wide = {b"\0": "utf-16-be"}.get(data[:1]) or {b"\0": "utf-16-le"}.get(data[1:2])
+    source = decode_file(data, name, wide or "utf-8")
+    return key_values(source, _slots(source.text, name), options)
+
+
+def _slots(source: str, name: str) -> Iterator[Slot]:
+    escapes = Escapes.of(source, LAST, _NECESSARY)
+    position = 0
+    while position < len(source):
+        match = _ENTRY.match(source, position)
+        if match is None:
+            problem = (
+                'wanted "key" = "value"; and comments; give the file as it stands in the project, '
+                "not a compiled one, and no list in XML"
+            )
+            gap = _GAPS.match(source, position)
+            raise refused(source, name, gap.end() if gap else position, problem)
+        position = match.end()
+        if match["value"]:
+            comments = _COMMENT.findall(match["gap"])
+            key = _decoded(match["key"].strip('"'))
+            text = DocumentText(
+                _decoded(match["value"][1:-1]),
+                f"key {key}",
+                "objc",
+                comment=comments[-1].strip() if comments else "",
+            )
+            yield _slot(match, text, escapes)
+
+
+def _slot(match: re.Match[str], text: DocumentText, escapes: Escapes) -> Slot:
+    start, end = match.span("value")
+    newline = "\n" if "\n" in match["value"] else r"\n"
+
+    def escape(translation: str) -> str:
+        return newline.join(map(escapes.write, translation.split("\n")))
+
+    return value_slot(start + 1, end - 1, text, escape)
+
+
+def _decoded(text: str) -> str:
+    """Return a string without escapes."""
+
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        return _LETTERS.get(match[2], match[2])
+
+    return _ESCAPE.sub(character, text)

@@ -1,0 +1,194 @@
+"""JSON files of strings: nested keys, i18next, ARB, and messages with descriptions, such as those
+of browser extensions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from regard.common.lazy import lazy_pattern
+from regard.documents.document import DocumentOptions, DocumentText, EditedText
+from regard.documents.encoding import decode_file
+from regard.documents.key_values import (
+    LAST,
+    QUOTED,
+    TOO_DEEP,
+    Escapes,
+    key_values,
+    refused,
+    value_slot,
+)
+
+_TOKEN = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_LIMIT = lazy_pattern(r"[0-9]{1,9}")
+_LOCALE = ("@@locale",)
+_MESSAGE_KEYS = {
+    *("message", "description", "placeholders", "hash", "id", "defaultMessage"),
+    *("string", "developer_comment", "character_limit", "context"),
+}
+Path = tuple[str, ...]
+
+
+class _Scalar(NamedTuple):
+    """A string or the like between two offsets of a file."""
+
+    start: int
+    end: int
+    text: str
+    is_string: bool
+
+
+@dataclass
+class _Level:
+    """An object or array that is read, with its present key and those that it has."""
+
+    is_object: bool
+    key: str = "0"
+    wants_key: bool = False
+    keys: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.wants_key = self.is_object
+
+    def go_on(self) -> None:
+        """Begin the next value, or its key."""
+        self.wants_key = self.is_object
+        if not self.is_object:
+            self.key = str(int(self.key) + 1)
+
+    def add_key(self, key: str) -> bool:
+        """Add a key; return False if the object has it."""
+        is_new = key not in self.keys
+        self.keys.add(key)
+        self.key = key
+        self.wants_key = False
+        return is_new
+
+
+class _Flavour(NamedTuple):
+    """Kind of file: the dialect of its texts, and the keys of a text, its description and its limit
+    in the object of an entry; the description may be in an entry whose key begins with a `sign`.
+    """
+
+    text: str
+    dialect: str
+    comment: str = "description"
+    limit: str = ""
+    sign: str = ""
+
+
+_ARB = _Flavour("", "icu", sign="@")
+_FLAVOURS = (
+    _Flavour("message", "webextension"),  # browser extensions
+    _Flavour("defaultMessage", "icu"),  # FormatJS
+    _Flavour("string", "icu", "developer_comment", "character_limit"),  # Transifex
+)
+
+
+def read_json(data: bytes, name: str, options: DocumentOptions) -> EditedText:
+    """Read a file of JSON. Raises DataError for one that is no JSON, or has a key twice."""
+    source = decode_file(data, name)
+    text = source.text
+    scalars = _scalars(text, name)
+    is_ascii = text.isascii() and "\\u" in text
+    escapes = Escapes.of(text, "\x7f" if is_ascii else LAST, QUOTED)
+    slots = [
+        value_slot(scalar.start + 1, scalar.end - 1, value, escapes.write)
+        for scalar, value in _texts(scalars, name)
+    ]
+    locale = scalars.get(_LOCALE)
+    bounds = None
+    if locale and locale.is_string:
+        bounds = (locale.start + 1, locale.end - 1)
+    document = key_values(source, slots, options, bounds, separator="_")
+    document.media_type = "application/json"
+    return document
+
+
+def _texts(
+    scalars: Mapping[Path, _Scalar], name: str
+) -> Iterator[tuple[_Scalar, DocumentText]]:
+    """Yield the strings that may be language, in the dialect of their flavour."""
+    is_arb = _LOCALE in scalars or name.lower().endswith(".arb")
+    flavour = _ARB if is_arb else _flavour_of(scalars)
+
+    def at(*path: str) -> str:
+        return scalars[path].text if path in scalars else ""
+
+    for path, scalar in scalars.items():
+        key = path[0] if path else ""
+        is_about = key[:1] == "@" and (is_arb or len(path) > 1)
+        if not scalar.is_string or is_about or key == "$schema":
+            continue
+        text = DocumentText(scalar.text, f"key {'.'.join(path)}")
+        if flavour is None:
+            yield scalar, text
+        elif path[1:] in ((flavour.text,), ()):
+            limit = at(key, flavour.limit)
+            yield (
+                scalar,
+                replace(
+                    text,
+                    name=f"key {key}",
+                    dialect=flavour.dialect,
+                    max_characters=int(limit) if _LIMIT.fullmatch(limit) else None,
+                    comment=at(f"{flavour.sign}{key}", flavour.comment),
+                ),
+            )
+
+
+def _flavour_of(scalars: Mapping[Path, _Scalar]) -> _Flavour | None:
+    """Return the flavour that all entries of a file have the keys of."""
+    keys = {path[1] for path in scalars if len(path) > 1} if all(scalars) else set()
+    entries = {path[0] for path in scalars if path and path != ("$schema",)}
+    for flavour in _FLAVOURS:
+        texts = {path[0] for path in scalars if path[1:] == (flavour.text,)}
+        if texts and texts == entries and keys <= _MESSAGE_KEYS:
+            return flavour
+    return None
+
+
+def _scalars(text: str, name: str) -> dict[Path, _Scalar]:
+    """Return the strings, numbers and the like of a file by their paths."""
+    _check(text, name)
+    scalars = dict[Path, _Scalar]()
+    levels = list[_Level]()
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        is_string = token[0] == '"'
+        if token in ("{", "["):
+            levels.append(_Level(token == "{"))
+        elif token in ("}", "]"):
+            levels.pop()
+        elif token == ",":
+            levels[-1].go_on()
+        elif is_string and levels and levels[-1].wants_key:
+            key = json.loads(token)
+            if not levels[-1].add_key(key):
+                problem = (
+                    f"the key {key!r} stands twice in one object, and programs read only one; take "
+                    "the other away"
+                )
+                raise refused(text, name, match.start(), problem)
+        elif token.lstrip("-") in ("NaN", "Infinity"):
+            cause = f"no JSON: {token} is no number of it; write null"
+            raise refused(text, name, match.start(), cause)
+        elif token != ":":
+            value = json.loads(token) if is_string else token
+            path = tuple(level.key for level in levels)
+            scalars[path] = _Scalar(*match.span(), value, is_string)
+    return scalars
+
+
+def _check(text: str, name: str) -> None:
+    """Raise DataError for a text that is no JSON."""
+    try:
+        json.loads(text, parse_int=str)
+    except json.JSONDecodeError as problem:
+        cause = f"no JSON: {problem.msg}; mend the file"
+        raise refused(text, name, problem.pos, cause) from None
+    except RecursionError:
+        raise refused(text, name, 0, TOO_DEEP) from None

@@ -23,6 +23,16 @@ from regard.model_folder import load_tensors, load_weights, named_weights, save_
 from regard.models import Batch, Model, Source, SourceInput
 from regard.search import SearchSettings, SuppressTokens, Task, decode
 
+__all__ = [
+    "LAWS",
+    "Example",
+    "Law",
+    "LawError",
+    "LawReport",
+    "LawResult",
+    "check",
+    "in_portions",
+]
 TOLERANCE = 1e-4
 """Largest absolute or relative difference that counts as rounding."""
 _LENGTHS = (1, 2, 3, 5, 8)

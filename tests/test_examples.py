@@ -27,6 +27,7 @@ from regard.models import ENCODERS, ModelSettings
 from regard.models.interface import Batch
 from regard.runtime.engine import why_not_packed
 from regard.search import LengthPenalty
+from regard.testing import check
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TRANSFORMER = {
@@ -87,21 +88,8 @@ def settings_of(encoder: Any, decoder: Any) -> ModelSettings:
 
 
 @EVERY_MODEL
-def test_step_by_step_equals_all_at_once(encoder: Any, decoder: Any) -> None:
-    settings = settings_of(encoder, decoder)
-    model = make(settings)
-    batch = sources(settings, 7, 1, 5)
-    target = targets(3, 6)
-    with torch.no_grad():
-        whole = model(batch, target)
-        source = model.encode(batch)
-        state = model.begin(source)
-        steps = []
-        for t in range(6):
-            features, state = model.step(target[:, t : t + 1], state, source)
-            steps.append(features)
-
-    torch.testing.assert_close(torch.cat(steps, 1), whole, atol=2e-5, rtol=1e-4)
+def test_the_laws_hold(encoder: Any, decoder: Any) -> None:
+    check(make(settings_of(encoder, decoder))).raise_for_failures()
 
 
 @EVERY_MODEL
@@ -125,28 +113,6 @@ def test_a_sentence_is_translated_alone_as_in_a_batch(
             model, model.encode(Batch(data)), torch.full((1,), 6), 3, LengthPenalty(1.0)
         )
         assert [h.ids for h in alone] == [h.ids for h in together[i]]
-
-
-@EVERY_MODEL
-def test_states_of_sources_of_different_lengths_are_joined(
-    encoder: Any, decoder: Any
-) -> None:
-    settings = settings_of(encoder, decoder)
-    model = make(settings)
-    both = sources(settings, 7, 3)
-    target = targets(2, 4)
-    with torch.no_grad():
-        expected = model(both, target)
-        parts = []
-        for i, length in enumerate((7, 3)):
-            source = model.encode(Batch(both.data[i : i + 1, :length]))
-            _, state = model.step(target[i : i + 1, :2], model.begin(source), source)
-            parts.append((source, state))
-        source = parts[0][0].join(parts[1][0])
-        state = parts[0][1].join(parts[1][1])
-        features, _ = model.step(target[:, 2:], state, source)
-
-    torch.testing.assert_close(features, expected[:, 2:], atol=2e-5, rtol=1e-4)
 
 
 @EVERY_MODEL

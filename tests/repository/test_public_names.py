@@ -19,7 +19,7 @@ NAMES = {
     *items(
         "Caption Captioner Comparison compare Publication RegardError Run Translation Translator"
     ),
-    *items("load presets publish train watch __version__"),
+    *items("ablate load presets publish train watch __version__"),
     *items("register_decoder register_encoder register_normaliser register_positions"),
     *items("register_score"),
 }

@@ -16,8 +16,9 @@ from tempfile import TemporaryDirectory
 import torch
 
 from regard.attention import record_attention
-from regard.common.errors import RegardError
-from regard.common.shapes import Float, Int, Tensor
+from regard.common.arguments import describe
+from regard.common.errors import RegardError, UsageError
+from regard.common.shapes import Int, Tensor
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.model_folder import load_tensors, load_weights, named_weights, save_tensors
 from regard.models import Batch, Model, Source, SourceInput
@@ -31,7 +32,6 @@ __all__ = [
     "LawReport",
     "LawResult",
     "check",
-    "in_portions",
 ]
 TOLERANCE = 1e-4
 """Largest absolute or relative difference that counts as rounding."""
@@ -107,8 +107,17 @@ def check(
 
     The inputs are drawn with the seed: random tokens, or images if the encoder has no `embedding`.
     `sources`, at least two and the smallest first, take their place. An error that the model raises
-    counts as a failure. The model is left as it was.
+    counts as a failure. The model is left as it was. Raises UsageError for other objects.
     """
+    if not isinstance(model, Model):
+        raise UsageError(
+            f"check: wanted a Model of regard.models, got {describe(model)}; give a translator's "
+            "`.model`"
+        )
+    if len(sources) == 1:
+        raise UsageError(
+            "check: wanted at least two sources, got one; laws compare them"
+        )
     examples = _examples(model, sources, seed)
     was_training = model.training
     model.eval()
@@ -166,19 +175,6 @@ def _result(
     return LawResult(name)
 
 
-def in_portions(
-    model: Model, batch: Batch, target: Int[Tensor, "N T"], portions: Sequence[int]
-) -> Float[Tensor, "N T D"]:
-    """Return the features of a target that is decoded in portions of so many tokens."""
-    source = model.encode(batch)
-    state = model.begin(source)
-    outputs = []
-    for portion in torch.split(target, list(portions), 1):
-        features, state = model.step(portion, state, source)
-        outputs.append(features)
-    return torch.cat(outputs, 1)
-
-
 def _difference(actual: Tensor, expected: Tensor, tolerance: float = TOLERANCE) -> str:
     """Return how two tensors differ, or an empty text."""
     if torch.allclose(actual, expected, tolerance, tolerance, equal_nan=True):
@@ -188,9 +184,13 @@ def _difference(actual: Tensor, expected: Tensor, tolerance: float = TOLERANCE) 
 
 
 def _step_by_step(model: Model, example: Example) -> str:
-    target = example.target
-    steps = in_portions(model, example.batch, target, [1] * target.shape[1])
-    return _difference(steps, model(example.batch, target))
+    source = model.encode(example.batch)
+    state = model.begin(source)
+    steps = []
+    for tokens in torch.split(example.target, 1, 1):
+        features, state = model.step(tokens, state, source)
+        steps.append(features)
+    return _difference(torch.cat(steps, 1), model(example.batch, example.target))
 
 
 def _alone(model: Model, example: Example) -> str:
@@ -245,7 +245,9 @@ def _greedy(model: Model, example: Example) -> str:
     rules = (SuppressTokens(),)
     beams = decode(model, source, tasks, settings, rules)
     for row, (hypothesis,) in enumerate(beams):
-        ids = _plain_greedy(model, source.select(torch.tensor([row])), longest)
+        ids = _plain_greedy(
+            model, source.select(torch.tensor([row], device=model.device)), longest
+        )
         if hypothesis.ids != ids:
             return f"greedy search finds {ids}, and a beam of one {hypothesis.ids}"
     return ""

@@ -236,8 +236,15 @@ def _loop(gates: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_a_model_trains_resumes_and_decodes(
-    name: str, setting: dict[str, Any], tmp_path: Path
+    name: str,
+    setting: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    events: list[str] = []  # as a notebook shows them
+    monkeypatch.setattr(
+        "regard.run.progress_bar", lambda: lambda event, _: events.append(event)
+    )
     source, target = tmp_path / "train.ko", tmp_path / "train.en"
     source.write_text("".join(f"{line}\n" for line in SENTENCES[:2] * 20))
     target.write_text("".join(f"{line}\n" for line in SENTENCES[2:4] * 20))
@@ -259,6 +266,8 @@ def test_a_model_trains_resumes_and_decodes(
     run = regard.train(out=out, resume=True, settings={"training.updates": 2})
 
     assert run.recipe.model.plugins[0].startswith(f"{name}==sha256:")
+    assert events.count("end") == 2
+    assert repr(run).startswith(f"Run({str(out)!r}, 2 updates")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
         assert run.load().translate([SENTENCES[0]], beam=3)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import pytest
@@ -17,7 +18,7 @@ import regard
 from regard.common.errors import UsageError
 from regard.common.notebook import progress_bar
 from regard.run import Run
-from regard.training import Outcome, Progress, preset
+from regard.training import Outcome, Progress
 
 EVENTS: list[dict[str, Any]] = [
     {"event": "machine", "time": 1.0},
@@ -31,7 +32,7 @@ def run(tmp_path: Path) -> Run:
     lines = [json.dumps(event) + "\n" for event in EVENTS]
     (tmp_path / "journal.jsonl").write_text("".join(lines))
     progress = Progress(update=5, best=12.5, best_by="chrf", best_update=5)
-    return Run(tmp_path, preset("rnn"), Outcome(progress, "all <updates> are done"))
+    return Run(tmp_path, Mock(), Outcome(progress, "all <updates> are done"))
 
 
 def cells(html: str) -> list[list[str]]:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from laws.models import make, pairs
+from regard.common.errors import UsageError
 from regard.models import ModelSettings
 from regard.testing import LAWS, LawError, check
 
@@ -125,6 +126,15 @@ def test_sources_of_your_own() -> None:
 
     assert not report.failures
     assert transformer().training is False
+
+
+def test_what_cannot_be_checked() -> None:
+    for arguments, message in (
+        (("runs/first",), "wanted a Model of regard.models, got 'runs/first'"),
+        ((transformer(), [[5, 3]]), "at least two sources"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            check(*arguments)
 
 
 def test_a_model_in_training_is_checked_and_left_in_training() -> None:

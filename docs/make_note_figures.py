@@ -12,12 +12,12 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from regard.cli import app
-from regard.common.bilingual import Language, words_by
+from regard.common.bilingual import Language, Text, words_by
 from regard.explain.explanation import explain
 from regard.learn import SoftDictionary, walkthrough_block
 from regard.models import select_device
@@ -42,7 +42,7 @@ CELL = 46.0  # width of a number
 WORD = 58.0  # width of a token
 ROW = 22.0
 GAP = 16.0
-WIDTH = 480.0  # an equation that is wider goes on below
+WIDTH = 750.0  # an equation that is wider goes on below
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,40 @@ class Steps:
         texts = " → ".join(self.texts)
         figure = make_figure(
             width + MARGIN, y, [Group("steps", tuple(marks))], title, texts
+        )
+        return draw_svg(figure)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of steps of a walkthrough, side by side: of each the key of its step, a title and the
+    cells that are marked; `joint` stands between them.
+    """
+
+    parts: tuple[tuple[str, Text, tuple[tuple[int, int], ...]], ...]
+    joint: str = ""
+
+    def draw(self, language: Language) -> str:
+        """Return the matrices as SVG."""
+        steps = {step.key: step for step in walkthrough_block(ENGLISH).steps}
+        marks = list[Mark]()
+        x = MARGIN
+        bottom = 0.0
+        for key, title, cells in self.parts:
+            *_, equation = equations(steps[key].terms)
+            term, matrix = equation.sides[-1]
+            matrix = replace(matrix, marked=frozenset(cells))
+            width, height = _extent(term, matrix, language)
+            if x > MARGIN:
+                marks.append(Line(x, MARGIN + 30 + height / 2, self.joint, SIZE))
+                x += measure(self.joint, SIZE) + GAP
+            marks.append(Line(x, MARGIN + SIZE, title.by(language), 15.0))
+            marks += _draw_matrix(term, matrix, (x, MARGIN + 30), language)
+            x += max(width, measure(title.by(language), 15.0)) + GAP
+            bottom = max(bottom, MARGIN + 30 + height)
+        title = ", ".join(part[1].by(language) for part in self.parts)
+        figure = make_figure(
+            x + MARGIN, bottom, [Group("results", tuple(marks))], title, title
         )
         return draw_svg(figure)
 
@@ -252,7 +286,7 @@ GRID = (
     'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
     "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
 )
-FIGURES: dict[str, Command | Frame | Steps | Bars] = {
+FIGURES: dict[str, Command | Frame | Steps | Results | Bars] = {
     "rnn": Command(f"{MODEL} rnn"),
     "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
@@ -273,7 +307,7 @@ FIGURES: dict[str, Command | Frame | Steps | Bars] = {
         "show --view schedule --size 512 --warmup 4000 --updates 100000"
     ),
     "constant": Command(
-        "show --view schedule --schedule constant --warmup 0 --peak 0.001 --updates 20000"
+        "show --view schedule --schedule constant --warmup 0 --peak 0.0007 --updates 100000"
     ),
     "dog": Bars("dog"),
     "puppy": Bars("puppy", TABLE),
@@ -287,6 +321,27 @@ FIGURES: dict[str, Command | Frame | Steps | Bars] = {
         values=tuple((f"k{number}", number) for number in range(1, 5)),
     ),
     "projections": Steps(("self.Q", "self.K", "self.V"), heads=0),
+    "in-out": Results(
+        (
+            ("sum", Text("input: 3 words × 4", "입력: 단어 3개 × 4차원"), ()),
+            ("self.output", Text("output: 3 words × 4", "출력: 단어 3개 × 4차원"), ()),
+        ),
+        "→",
+    ),
+    "norms": Results(
+        (
+            (
+                "sum",
+                Text("batch norm: a column", "배치 정규화: 한 열"),
+                tuple((row, 1) for row in range(3)),
+            ),
+            (
+                "sum",
+                Text("layer norm: a row", "층 정규화: 한 행"),
+                tuple((1, column) for column in range(4)),
+            ),
+        )
+    ),
     "scores": Steps(("self.scores", "self.weights")),
     "context": Steps(("self.context", "self.output")),
     "unprojected": Steps(

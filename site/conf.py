@@ -97,6 +97,7 @@ def setup(app: Any) -> None:
     """
     app.add_directive("living", living.Living)
     app.add_role("fact", facts.Fact())
+    app.add_role("only", facts.Fact())
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)

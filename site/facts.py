@@ -1,5 +1,6 @@
-"""Role of numbers that depend on a training: {fact}`name` writes the values that
-`python site/make_figures.py facts` found, and in how many trainings the statement holds.
+"""Roles of numbers that depend on a training: {fact}`name` writes the values that
+`python site/make_figures.py facts` found, and in how many trainings the statement holds;
+{only}`name` writes that it holds in one of them alone.
 """
 
 from __future__ import annotations
@@ -44,6 +45,16 @@ def written(fact: dict[str, Any], language: str) -> str:
     return f"{span}, in {count} of {all_count} trainings"
 
 
+def once(fact: dict[str, Any], language: str) -> str:
+    """Write that a statement is true of one training alone, and its value there."""
+    value = f"{fact['values'][fact['holds'].index(True)]:.{fact['digits']}f}"
+    value += fact["unit"]
+    count = len(fact["values"])
+    if language == "ko":
+        return f"{KOREAN_COUNTS[count]} 번 가운데 한 번에만({value})"
+    return f"in one of {count} trainings alone ({value})"
+
+
 class Fact(SphinxRole):
     """Role `fact`; a name that the file lacks, and a statement that is true of one training alone,
     are errors of the page.
@@ -56,9 +67,13 @@ class Fact(SphinxRole):
         problem = ""
         if fact is None:
             problem = f"there is no fact {self.text!r} in {FILE.name}"
-        elif sum(fact["holds"]) < LEAST:
-            problem = f"the fact {self.text!r} holds in fewer than {LEAST} trainings"
+        elif (sum(fact["holds"]) == 1) != (self.name == "only"):
+            problem = (
+                f"{self.text!r} holds in {sum(fact['holds'])} trainings: the role `only` "
+                f"states what holds in one, `fact` what holds in {LEAST} or more"
+            )
         if problem:
             message = self.inliner.reporter.error(problem, line=self.lineno)
             return [nodes.problematic(self.rawtext, self.rawtext)], [message]
-        return [nodes.Text(written(fact, language))], []
+        write = once if self.name == "only" else written
+        return [nodes.Text(write(fact, language))], []

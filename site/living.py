@@ -1,9 +1,12 @@
 """Living figures: the directive `living`, and the scripts, drawings and colours of the figures.
 
     ```{living} dictionary
+    :state: rule=softmax temperature=0.3
+
     One sentence, which says what the drawing shows.
     ```
 
+The option `state` says how the figure opens, as names and values that its script knows.
 `figures/NAME.js` draws the figure when it comes into view, from `figures/data/NAME.json`; until
 then, without JavaScript and in print there is the drawing `figures/stills/NAME.LANGUAGE.svg`.
 `make_figures.py` writes data and drawings.
@@ -20,6 +23,7 @@ from typing import Any
 
 import make_figures
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 import regard
@@ -51,6 +55,7 @@ class Living(SphinxDirective):
 
     required_arguments = 1
     has_content = True
+    option_spec = {"state": directives.unchanged}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         """Return the figure with its still drawing and its sentence."""
@@ -64,18 +69,23 @@ class Living(SphinxDirective):
         prefix = "../" * page.count("/")
         content = self.parse_content_to_nodes()
         sentence = " ".join(node.astext() for node in content)
+        opening = opening_of(
+            name, language, prefix, sentence, self.options.get("state", "")
+        )
         return [
-            nodes.raw("", opening_of(name, language, prefix, sentence), format="html"),
+            nodes.raw("", opening, format="html"),
             *content,
             nodes.raw("", "</figcaption></figure>", format="html"),
         ]
 
 
-def opening_of(name: str, language: Language, prefix: str, sentence: str) -> str:
+def opening_of(
+    name: str, language: Language, prefix: str, sentence: str, state: str = ""
+) -> str:
     """Return the HTML of a figure up to its sentence; `prefix` leads to the start of the site."""
     still = f"{prefix}_static/figures/{name}.{language}.svg"
     return (
-        f'<figure class="living" data-figure="{name}">'
+        f'<figure class="living" data-figure="{name}" data-state="{escape(state)}">'
         f'<img class="still" src="{still}" alt="{escape(sentence)}">'
         f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
         "<figcaption>"

@@ -1,5 +1,5 @@
 """Data of the search page beside Sphinx's index: the text of each page for excerpts, its frequent
-terms, and synonyms.
+terms, synonyms, and sections of the notes that answer a search best.
 
 The texts are scripts, one for each page: a page from disk may load scripts, and may not fetch.
 """
@@ -34,23 +34,47 @@ NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![.,]?\d)")
 BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
 
 
+def _table() -> dict[str, Any]:
+    return tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))
+
+
 def families() -> list[list[str]]:
-    """Return families of words that stand for each other: those of the table, and the pairs of the
-    glossary.
+    """Return families of words that stand for each other: those of the table, and those of the
+    glossary with the words that it rejects.
     """
-    table: list[list[str]] = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))[
-        "families"
-    ]
+    table: list[list[str]] = _table()["families"]
     listed = {word for family in table for word in family}
-    pairs = [
-        [term["en"].partition(" (")[0].lower(), term["ko"].lower()]
+    terms = [
+        [
+            term["en"].partition(" (")[0].lower(),
+            term["ko"].lower(),
+            *(word for word in term["not"] if word not in listed),
+        ]
         for term in glossary.TERMS
     ]
     return table + [
-        pair
-        for pair in pairs
-        if len(pair[1]) > 1 and pair[0] != pair[1] and not listed.intersection(pair)
+        list(dict.fromkeys(term))
+        for term in terms
+        if len(term[1]) > 1 and not listed.intersection(term[:2])
     ]
+
+
+def answers(headings: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+    """Return the words of each section of the table, with its page, anchor and heading in both
+    languages. `headings`: of each page, by anchor.
+    """
+    entries = []
+    for anchor, words in _table()["sections"].items():
+        page = f"notes/{anchor[1:4]}"
+        sections = {
+            language: [start + page, label, headings[start + page][label]]
+            for language, start, label in (
+                ("en", "", anchor),
+                ("ko", "ko/", f"ko-{anchor}"),
+            )
+        }
+        entries.append({"words": words, **sections})
+    return entries
 
 
 def sections(doctree: nodes.document) -> list[tuple[str, str]]:
@@ -73,6 +97,11 @@ def sections(doctree: nodes.document) -> list[tuple[str, str]]:
 def keep(app: Any, doctree: nodes.document) -> None:
     """Keep the texts of a page when it is read, so that it need not be read again."""
     app.env.metadata[app.env.docname]["sections"] = sections(doctree)
+    app.env.metadata[app.env.docname]["headings"] = {
+        anchor: plain(section.next_node(nodes.title))
+        for section in doctree.findall(nodes.section)
+        for anchor in section["ids"]
+    }
     app.env.metadata[app.env.docname]["titles"] = " · ".join(
         plain(title) for title in doctree.findall(nodes.title)
     )
@@ -136,6 +165,9 @@ def write(app: Any, exception: Exception | None) -> None:
     }
     data = {
         "synonyms": families(),
+        "answers": answers(
+            {page: app.env.metadata[page]["headings"] for page in app.env.found_docs}
+        ),
         "phrases": holding,
         "often": often,
         "numbers": numbers,

@@ -36,13 +36,15 @@ def sinusoid_rows(size: int, count: int) -> Array:
     return rows
 
 
-def draw_sinusoids(size: int) -> Figure:
+def draw_sinusoids(size: int, marked: int | None = None) -> Figure:
     """Draw the sinusoidal encoding with `size` dimensions, with columns in the paper's order."""
     from regard.visualisation.language import words
     from regard.visualisation.position_figures import layout_sinusoids
 
     title = words("Sinusoidal positional encoding, {size} dimensions", size=size)
-    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title)
+    if marked is not None and marked >= MAX_POSITIONS:
+        marked = None  # it is not drawn
+    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title, marked)
 
 
 def draw_positions(command: ShowCommand) -> tuple[Figure, list[str]]:
@@ -63,7 +65,7 @@ def draw_positions(command: ShowCommand) -> tuple[Figure, list[str]]:
             formula = f"{function}({command.position} / 10000^({d - d % 2}/{size}))"
             number = f"{value:+.4f}".replace("-", "−")
             lines.append(f"{d:>4}  {formula:<28} {number}")
-    return draw_sinusoids(size), lines
+    return draw_sinusoids(size, command.position), lines
 
 
 def draw_schedules(command: ShowCommand) -> Chart:

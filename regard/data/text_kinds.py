@@ -48,7 +48,7 @@ KINDS = {
         "Markdown",
         r"(?m).*\.(md|markdown|mdx)\n"
         r"(---\s*$|(?s:.*?)(^[ \t]*(```|~~~|#{1,6} |> |[-*+] |\d+\. |\|.*\|)|\]\(|"
-        r"\]\[|\]: |`[^`\n]+`|\*\S|^(===|---)|</?\w+>))",
+        r"\]\[|\]: |`[^`\n]+`|\*\S|^(===|---)|</?\w+>|[^\s.!?:]\r?\n[a-z]))",
     ),
     "rst": FileKind("reStructuredText or AsciiDoc", r".*\.(rst|adoc|asciidoc)\n"),
     "po": FileKind(

@@ -15,7 +15,7 @@ from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import Document, DocumentOptions
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
-LIBRARIES = ("yaml", "fluent")
+LIBRARIES = ("yaml", "fluent", "pyromark")
 """Packages of the extra `documents`, by their import names."""
 Read = Callable[[bytes, str, DocumentOptions], Document]
 """Reads the bytes of a file of some name. Raises DataError for what cannot be read."""
@@ -47,6 +47,7 @@ def _late(module: str, function: str, **more: object) -> Read:
 FORMATS: dict[str, DocumentFormat] = {
     "html": DocumentFormat(_late("markup", "Page", kind="html")),
     "xml": DocumentFormat(_late("markup", "Page", kind="xml")),
+    "markdown": DocumentFormat(_late("markdown", "read_markdown")),
     "table": DocumentFormat(_late("table_file", "read_table")),
     "srt": DocumentFormat(_late("subtitles", "read_subtitles")),
     "vtt": DocumentFormat(_late("subtitles", "read_subtitles", is_vtt=True)),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from regard.common.errors import DataError
-from regard.documents.document import Document, DocumentOptions, DocumentText
+from regard.data.sentences import has_letters
+from regard.documents.document import (
+    Document,
+    DocumentOptions,
+    DocumentText,
+    Edit,
+    apply_edits,
+)
 from regard.documents.encoding import decode_file
 from regard.text.markup.document import parse_markup
-from regard.text.markup.tags import Kind
+from regard.text.markup.tags import Kind, tokenize
 from regard.text.text_format import TranslatedText
 
 _ENCODING = re.compile(
@@ -18,8 +27,29 @@ _ENCODING = re.compile(
 )
 
 
+_ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_READ = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
+"""Attributes that people read, or hear."""
+_DESCRIPTION = re.compile(
+    r"""\s(?:name|property)\s*=\s*["']?(?:\w+:)?(?:description|title)["'\s>]""",
+    re.IGNORECASE,
+)
+"""What makes the `content` of a `meta` such an attribute."""
+
+
+class _Value(NamedTuple):
+    """An attribute that people read: its tag, and the bounds of its value in the tag."""
+
+    tag: str
+    start: int
+    end: int
+    text: DocumentText
+
+
 class Page(Document):
-    """A page: one text, whose lines are its sentences."""
+    """A page: one text, whose lines are its sentences, and those of its attributes that are asked
+    for.
+    """
 
     def __init__(
         self, data: bytes, name: str, options: DocumentOptions, kind: Kind
@@ -31,9 +61,48 @@ class Page(Document):
             raise DataError(
                 f"{name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
             )
-        markup = parse_markup(self._source.text, kind, options.markup)
-        super().__init__([DocumentText(self._source.text, "", markup=markup)])
+        text = self._source.text
+        markup = parse_markup(text, kind, options.markup)
+        is_asked = options.attributes and kind == "html"
+        self._values = [*_values(text)] if is_asked else []
+        page = DocumentText(text, "", markup=markup)
+        super().__init__([page, *(value.text for value in self._values)])
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the translated page."""
-        return self._source.encode(translations[0].text)
+        page, *values = translations
+        edits = dict[str, list[Edit]]()
+        for value, translation in zip(self._values, values, strict=True):
+            if translation.text.strip() and translation.text != value.text.text:
+                escaped = html.escape(translation.text)
+                edit = Edit(value.start, value.end, escaped)
+                edits.setdefault(value.tag, []).append(edit)
+        if not edits:
+            return self._source.encode(page.text)
+        tags = (
+            page.text[token.start : token.end] for token in tokenize(page.text, "html")
+        )
+        # Tags are the same in the translation, but may stand elsewhere.
+        written = (apply_edits(tag, edits.get(tag, ())) for tag in tags)
+        return self._source.encode("".join(written))
+
+
+def _values(text: str) -> Iterator[_Value]:
+    """Yield the attributes of a page that people read, those of equal tags once."""
+    tags = dict[str, int]()
+    line = 1
+    for token in tokenize(text, "html"):
+        tag = text[token.start : token.end]
+        if token.kind in ("open", "empty") and "=" in tag and tag not in tags:
+            tags[tag] = line
+        line += tag.count("\n")
+    for tag, line in tags.items():
+        is_description = tag[1:5].lower() == "meta" and _DESCRIPTION.search(tag)
+        for match in _ATTRIBUTE.finditer(tag):
+            name = match[1].lower()
+            group = 2 if match[2] is not None else 3
+            value = html.unescape(match[group])
+            is_read = name in _READ or (name == "content" and is_description)
+            if is_read and has_letters(value):
+                described = DocumentText(value, f"{name} in line {line}")
+                yield _Value(tag, *match.span(group), described)

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from regard.common.counting import counted
 from regard.data.sentences import has_letters, has_spaces
@@ -21,6 +21,7 @@ from regard.documents.document import (
     Edit,
     EditedText,
     Slot,
+    is_blank,
 )
 from regard.documents.encoding import decode_file
 from regard.text.markup.document import parse_markup
@@ -33,8 +34,10 @@ _MOST_CUES = 6
 _TIME = r"(?:\d+:)?\d\d?:\d\d[.,]\d+"
 _TIMING = re.compile(rf"[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}")
 _TAG = r"<[^<>]*>|\{\\[^{}]*\}"
-_SPEAKER = re.compile(rf"\s*(?:{_TAG})*\s*(?:[-‐–—]|>>|&gt;&gt;)")
+_SPEAKER = re.compile(rf"\s*(?:{_TAG})*\s*(?:[-‐–—]|>>|&gt;&gt;)|\s*<v[\s.]")
 """Beginning of a line that another person says."""
+_MOMENT = re.compile(r"\s*<[\d:.]+>\s*")
+"""A time within a cue, from which on a part of it is shown or sung."""
 _LEAD = re.compile(rf"(?:{_TAG}|&gt;&gt;|>>|[-‐–—♪♫#\s])*")
 _TRAIL = re.compile(rf"(?:{_TAG}|[♪♫#\s])*\Z")
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
@@ -47,7 +50,9 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True)
 class _Piece:
-    """Words of one person in a cue: their bounds in the file, and their text on one line."""
+    """Words of one person in a cue, up to a time within it: their bounds in the file, and their
+    text on one line. `goes_on`: they follow such a time.
+    """
 
     start: int
     end: int
@@ -55,6 +60,7 @@ class _Piece:
     cue: str
     lines: int
     is_marked: bool
+    goes_on: bool
 
 
 def read_subtitles(
@@ -108,11 +114,22 @@ def _pieces_of_cue(
         raw = raw[lead.end() :] if lead else raw
         trail = _TRAIL.search(raw)
         raw = raw[: trail.start()] if trail else raw
-        if has_letters(raw):
-            start = start + (lead.end() if lead else 0)
-            is_marked = bool(re.search(_TAG, raw) or (is_vtt and "&" in raw))
-            plain = " ".join(raw.split())
-            yield _Piece(start, start + len(raw), plain, cue, last - first, is_marked)
+        start += lead.end() if lead else 0
+        moments = [match.span() for match in _MOMENT.finditer(raw)]
+        bounds = [0, *chain.from_iterable(moments), len(raw)]
+        for begin, stop in zip(bounds[::2], bounds[1::2], strict=True):
+            part = raw[begin:stop]
+            is_marked = bool(re.search(_TAG, part) or (is_vtt and "&" in part))
+            if has_letters(part):
+                yield _Piece(
+                    start + begin,
+                    start + stop,
+                    " ".join(part.split()),
+                    cue,
+                    last - first,
+                    is_marked,
+                    goes_on=begin > 0,
+                )
 
 
 def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
@@ -125,10 +142,9 @@ def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
         continues = (
             before is not None
             and not (before.is_marked or piece.is_marked)
-            and before.cue != piece.cue
-            and len(group) < _MOST_CUES
-            and not before.text.endswith(_ENDS)
-            and (piece.text[0].islower() or before.text.endswith(_CONTINUES))
+            and (
+                piece.goes_on or (len(group) < _MOST_CUES and _continues(before, piece))
+            )
         )
         if group and not continues:
             yield group
@@ -136,6 +152,14 @@ def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
         group.append(piece)
     if group:
         yield group
+
+
+def _continues(before: _Piece, piece: _Piece) -> bool:
+    return (
+        before.cue != piece.cue
+        and not before.text.endswith(_ENDS)
+        and (piece.text[0].islower() or before.text.endswith(_CONTINUES))
+    )
 
 
 def _slot(
@@ -152,7 +176,8 @@ def _slot(
         markup = parse_markup(joined, "html", options.markup)
 
     def edits(translation: TranslatedText) -> Iterator[Edit]:
-        if translation.text == joined:
+        # A cue that shows nothing is none to some players.
+        if translation.text == joined or is_blank(translation):
             return
         shares = [_width(piece.text) for piece in pieces]
         for piece, part in zip(pieces, divide(translation.text, shares), strict=True):

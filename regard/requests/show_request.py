@@ -140,7 +140,9 @@ class ShowCommand:
     position: Annotated[
         int | None,
         Option(
-            "Positions: print the vector of this position, from 0.", least=0, most=10**6
+            "Positions: print and mark the vector of this position, from 0.",
+            least=0,
+            most=10**6,
         ),
     ] = None
     korean: Annotated[bool, Option("The figure in Korean.")] = False

@@ -32,6 +32,7 @@ InputKind = Literal[
     "jsonl",
     "html",
     "xml",
+    "markdown",
     "table",
     "srt",
     "vtt",

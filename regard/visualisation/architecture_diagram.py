@@ -45,10 +45,11 @@ COLUMN = 262.0  # pixels: width of a part
 BETWEEN = 100.0  # pixels between encoder and decoder
 FRAME = 12.0  # pixels between a repeated stack and its frame
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
-ROW = 42.0  # pixels: greatest height of a part
+ROW = 60.0  # pixels: greatest height of a part
 GAP = 8.0  # pixels between two parts
-SIZE = 13.0
-SMALL = 11.5
+SIZE = 14.5
+SMALL = 12.5
+SHRINK = 0.9  # of the texts of a part, if its detail has no room otherwise
 
 
 @dataclass(frozen=True)
@@ -274,20 +275,23 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     room.
     """
     middle = box.y + box.height / 2
-    size = min(SIZE, box.height * 0.55)
-    small = min(SMALL, size)
     yield box
     yield Box(box.x, box.y, box.width, box.height, "rule", outline=1.0)
 
     weights = f"{part.weights:,}" if part.weights else ""
     paint = "ink" if part.role == "attention" else "muted"
-    room = COLUMN - 20 - measure(weights, small) - 5
-    name = elide(words(part.name), size, room)
-    yield Text(box.x + 10, middle + MIDLINE * size, name, size)
-    name_width = measure(name, size) + 8
     detail = words(part.detail)
-    if measure(detail, small) > room - name_width:
+    for shrink in (1.0, SHRINK):
+        size = min(SIZE * shrink, box.height * 0.55)
+        small = min(SMALL * shrink, size)
+        room = COLUMN - 20 - measure(weights, small) - 5
+        name = elide(words(part.name), size, room)
+        name_width = measure(name, size) + 8
+        if measure(detail, small) <= room - name_width:
+            break
+    else:
         detail = ""
+    yield Text(box.x + 10, middle + MIDLINE * size, name, size)
     baseline = middle + MIDLINE * small
     yield Text(box.x + 10 + name_width, baseline, detail, small, paint)
     yield Text(box.x + COLUMN - 10, baseline, weights, small, paint, "end")
@@ -345,7 +349,7 @@ def _frames(
             top = boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            yield Text(x + COLUMN + 2 * FRAME - 13, top - 2, f"{stack.times}×", SMALL)
+            yield Text(x + COLUMN + 2 * FRAME - 15, top - 2, f"{stack.times}×", SMALL)
 
 
 def _connection(

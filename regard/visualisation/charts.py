@@ -350,7 +350,8 @@ class _Axis:
     """A linear or logarithmic map from values to pixels, with ticks at round numbers.
 
     The axis is extended at both ends by `pad`, a share of its range, but a linear axis of positive
-    numbers not below zero. `ticks`: values of the ticks if these are not round numbers.
+    numbers not below zero, where it begins if all are equal. `ticks`: values of the ticks if these
+    are not round numbers.
     """
 
     def __init__(
@@ -371,7 +372,8 @@ class _Axis:
             room = 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
         self._low = low - room
         self._high = high + room
-        if scale == "linear" and pad and low >= 0 > self._low:
+        is_level = low == high > 0
+        if scale == "linear" and pad and (is_level or low >= 0 > self._low):
             self._low = 0.0
         if ticks:
             self.ticks = list(ticks)

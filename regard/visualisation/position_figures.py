@@ -32,18 +32,23 @@ SIZE = 12.0  # text size
 
 
 def layout_sinusoids(
-    encoding: np.ndarray, title: str = "Positional encoding"
+    encoding: np.ndarray,
+    title: str = "Positional encoding",
+    marked: int | None = None,
 ) -> Figure:
     """Draw sinusoidal encodings (T, D): the waves of four dimensions, and the whole matrix.
 
     The matrix has positions as rows and dimensions as columns, coloured from −1 over 0 (the paper)
     to 1. The waves are a sine and a cosine of a short wavelength and of a longer one: a single wave
-    repeats itself, but all dimensions together identify a position.
+    repeats itself, but all dimensions together identify a position. A `marked` position has a line
+    through the waves, its values beside them, and a frame in the matrix.
     """
     T, D = encoding.shape
-    waves = layout_chart(_waves(encoding, title))
+    waves = layout_chart(_waves(encoding, title, marked))
     left = waves.width + GAP - MARGIN
-    marks, width, height = _matrix(encoding, "dimension", 1.0, left, MARGIN + 56)
+    marks, width, height = _matrix(
+        encoding, "dimension", 1.0, left, MARGIN + 56, marked
+    )
     text = (
         "Sinusoids over {T} positions in {D} dimensions; wavelengths grow from the first dimension "
         "on."
@@ -66,19 +71,23 @@ def shown_dimensions(size: int) -> list[int]:
     return [d for d in (first, first + 1, second, second + 1) if d < size]
 
 
-def _waves(encoding: np.ndarray, title: str) -> Chart:
+def _waves(encoding: np.ndarray, title: str, marked: int | None) -> Chart:
     """Return the chart of the shown dimensions, with one panel for each wavelength."""
     names = ("sine", "cosine")
     series = list[Series]()
     for paint, d in enumerate(shown_dimensions(encoding.shape[1])):
         points = tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d]))
         name = words("dimension {d}, " + names[d % 2], d=d)
+        if marked is not None:
+            value = f"{encoding[marked, d]:.2f}".replace("-", "−")
+            name = words("{name}; at {t}: {value}", name=name, t=marked, value=value)
         series.append(Series(name, points, paint=paint))
 
+    guide = () if marked is None else ((float(marked), -1.0), (float(marked), 1.0))
     x_label = words("position")
     waves = {"value, short waves": series[:2], "value, longer waves": series[2:]}
     panels = [
-        Panel(words(name), x_label, tuple(lines))
+        Panel(words(name), x_label, tuple(lines), guide=guide)
         for name, lines in waves.items()
         if lines
     ]
@@ -126,10 +135,15 @@ def layout_learned_positions(
 
 
 def _matrix(
-    values: np.ndarray, x_label: str, largest: float, x: float, top: float
+    values: np.ndarray,
+    x_label: str,
+    largest: float,
+    x: float,
+    top: float,
+    marked: int | None = None,
 ) -> tuple[tuple[Mark, ...], float, float]:
-    """Draw a matrix (T, D), coloured from −largest over 0 (the paper) to largest; return it with
-    its right and bottom edges.
+    """Draw a matrix (T, D), coloured from −largest over 0 (the paper) to largest, with a frame
+    around the `marked` row; return it with its right and bottom edges.
     """
     T, D = values.shape
     cell_width = max(1.0, min(8.0, 560.0 // D))
@@ -157,6 +171,11 @@ def _matrix(
     scale_marks, scale_right = _colour_scale(largest, left, top + height + 20)
     marks += scale_marks
     marks.append(Box(left - 1, top - 1, width + 2, height + 2, "rule", outline=1.0))
+    if marked is not None:
+        y = top + marked * cell_height
+        marks.append(
+            Box(left - 2, y - 1, width + 4, cell_height + 2, "link", outline=2.0)
+        )
     return tuple(marks), max(left + width, scale_right), top + height + 48
 
 

@@ -13,19 +13,56 @@ from regard.visualisation.figure import Box, Figure, Group, Mark, Polyline, make
 from regard.visualisation.figure import Text as Label
 
 ENTRIES = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
-KEYS = {"computer": (0.1, 0.9), "dog": (0.9, 0.3), "cat": (0.7, -0.5)}
-"""Vectors whose products with the query are the similarities of the note: 0.1, 0.9 and 0.7."""
+SIMILARITY = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
+"""The similarities of the note."""
+BELOW = "dog"
+"""The key that lies below the query."""
 QUERY = "puppy", (1.0, 0.0)
+CORNER = (-1.2, -0.85)
+"""The left lower corner of the plane."""
+SPAN = 3.2
 HINTS = Text("the query, and the keys with their values", "쿼리와 키(괄호 안은 값)")
 WEIGHTS = Text("similarity · weight", "유사도 · 가중치")
 ANSWER = Text("answer", "답")
-UNIT = 118.0
+UNIT = 92.0
 """Pixels of a length of 1."""
 
 
-def look_up(query: torch.Tensor, rule: str, temperature: float = 1.0) -> Answer:
+def _key(similarity: float, is_below: bool) -> tuple[float, float]:
+    """Return the vector whose cosine with the query, and whose e^(−distance² / 2), both are the
+    similarity: of the two in this direction the farther one.
+    """
+    across = math.sqrt(1 - similarity**2)
+    length = similarity + math.sqrt(-2 * math.log(similarity) - across**2)
+    height = -across if is_below else across
+    return round(length * similarity, 6), round(length * height, 6)
+
+
+KEYS = {name: _key(number, name == BELOW) for name, number in SIMILARITY.items()}
+
+
+def distance_similarity(key: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Compare by the distance: 1 in the same place, nearer 0 the farther away."""
+    return torch.exp(-(key - query).square().sum() / 2)
+
+
+def cosine_similarity(key: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Compare by the direction; a query of length 0 has none, and is like no key."""
+    return torch.nn.functional.cosine_similarity(key, query, dim=0)
+
+
+LIKENESS = {"distance": distance_similarity, "cosine": cosine_similarity}
+
+
+def look_up(
+    query: torch.Tensor,
+    rule: str,
+    temperature: float = 1.0,
+    likeness: str = "distance",
+) -> Answer:
     """Look a vector up: by "equal", by "shares" of the sum, or by "softmax"."""
     keys = torch.tensor(list(KEYS.values()), dtype=torch.float64)
+    alike = LIKENESS[likeness]
     values = torch.tensor(list(ENTRIES.values()), dtype=torch.float64)
     dictionary = SoftDictionary(keys, values, names=list(ENTRIES))
     if rule == "equal":
@@ -33,9 +70,9 @@ def look_up(query: torch.Tensor, rule: str, temperature: float = 1.0) -> Answer:
             query, lambda key, query: torch.equal(key, query), softmax=False
         )
     if rule == "shares":
-        return dictionary.look_up(query, lambda key, query: key @ query)
+        return dictionary.look_up(query, alike)
     return dictionary.look_up(
-        query, lambda key, query: key @ query / temperature, softmax=True
+        query, lambda key, query: alike(key, query) / temperature, softmax=True
     )
 
 
@@ -57,20 +94,25 @@ def make() -> dict[str, Any]:
 def still(data: dict[str, Any], language: Language) -> Figure:
     """Draw the plane with the query and the keys, and beside it the weights."""
     plane: list[Mark] = []
-    centre = (150.0, 150.0)
-    for end in ((-1.15, 0.0), (1.15, 0.0), (0.0, -1.15), (0.0, 1.15)):
+    left, low = CORNER
+    centre = (-left * UNIT, (low + SPAN) * UNIT)
+    right, high = left + SPAN, low + SPAN
+    for end in ((left, 0.0), (right, 0.0), (0.0, low), (0.0, high)):
         plane.append(Polyline((centre, _pixel(end, centre)), "grid", 1))
     rows: list[Mark] = [
         Label(330, 44, WEIGHTS.by(language), 13, "muted"),
     ]
+    start = _pixel(data["query"]["vector"], centre)
     entries = zip(data["names"], data["keys"], data["values"], strict=True)
     for number, (name, key, value) in enumerate(entries):
         x, y = _pixel(key, centre)
         paint = f"s{(0, 2, 3)[number]}"
         plane += [
-            Polyline((centre, (x, y)), paint, 1.5),
+            Polyline((start, (x, y)), paint, 1.5),
             Polyline(_disc((x, y), 6), paint),
-            Label(x + 10, y + 5, f"{name} ({value:g})", 13, paint),
+            Label(
+                x + 10, y + (20 if key[1] < 0 else 5), f"{name} ({value:g})", 13, paint
+            ),
         ]
         weight = data["weights"][number]
         top = 62.0 + 52 * number
@@ -80,10 +122,9 @@ def still(data: dict[str, Any], language: Language) -> Figure:
             Box(330, top + 20, 200, 12, "grid"),
             Box(330, top + 20, 200 * weight, 12, paint),
         ]
-    query = _pixel(data["query"]["vector"], centre)
     plane += [
-        Polyline(_disc(query, 8), "link"),
-        Label(query[0] - 4, query[1] + 24, data["query"]["name"], 13, "ink", "middle"),
+        Polyline(_disc(start, 8), "link"),
+        Label(start[0] + 14, start[1] - 4, data["query"]["name"], 13, "ink"),
     ]
     terms = zip(data["weights"], data["values"], strict=True)
     mean = " + ".join(f"{weight:.3f}·{value:g}" for weight, value in terms)

@@ -6,6 +6,8 @@ No fact is about a head by its number, since the number is where training happen
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,15 +27,21 @@ ALIGNED = {"I": "나는", "was": "있었다", "bread": "빵을"}
 """Words of the translation, and the source word that note 000 says has most of their weight."""
 PAIRS = {
     "build": ("didn't", "build", "house", "yesterday"),
-    "she": ("Minji", "cries,"),
+    "she": ("When", "Minji", "cries,"),
     "eat": ("I", "eat", "tonight"),
 }
 """Words of the sentences of `three-trainings`, and words that a head may attend to most."""
 
 
+LONG = 10
+"""Words of a source sentence from which on it is long for the two models beside each other."""
+PLACES = ("first", "between", "last")
+"""Places of source words: the first, those between, the last."""
+
+
 def make() -> dict[str, Any]:
     """Return the facts by name."""
-    return {**_of_heads(), **_of_translations()}
+    return {**_of_heads(), **_of_translations(), **_of_places()}
 
 
 def fact(
@@ -89,6 +97,73 @@ def _of_translations() -> dict[str, Any]:
         facts[f"was-little-{name}"] = fact(values, [w >= A_LITTLE for w in values])
         facts[f"was-hardly-{name}"] = fact(values, [w < A_LITTLE for w in values])
     return facts
+
+
+def _of_places() -> dict[str, Any]:
+    """Return facts of long test sentences, in percent: how many of the source words of a place have
+    a counterpart that a model without attention leaves out.
+    """
+    rows = [
+        _lost_by_place(translator) for translator in _translators("without-attention")
+    ]
+    holds = [row["first"] < min(row["between"], row["last"]) for row in rows]
+    return {
+        f"{place}-lost": fact([row[place] for row in rows], holds, 0, "%")
+        for place in PLACES
+    }
+
+
+def _lost_by_place(translator: FolderTranslator) -> dict[str, float]:
+    lost: dict[str, list[bool]] = {place: [] for place in PLACES}
+    pairs = _long_pairs()
+    outputs = translator.translate([" ".join(source) for source, _, _ in pairs], beam=1)
+    for (source, target, links), output in zip(pairs, outputs, strict=True):
+        missing = missing_places(target, output.text.split())
+        for number in range(len(source)):
+            linked = {other for own, other in links if own == number}
+            if linked:
+                is_end = number == len(source) - 1
+                place = "first" if number == 0 else "last" if is_end else "between"
+                lost[place].append(bool(linked & missing))
+    return {place: 100 * sum(flags) / len(flags) for place, flags in lost.items()}
+
+
+def missing_places(target: Sequence[str], output: Sequence[str]) -> set[int]:
+    """Return the places of the words of a reference that an output lacks, each word as often as it
+    lacks it.
+    """
+    left = Counter(output)
+    missing = set()
+    for place, word in enumerate(target):
+        if left[word]:
+            left[word] -= 1
+        else:
+            missing.add(place)
+    return missing
+
+
+def _long_pairs() -> list[tuple[list[str], list[str], list[tuple[int, int]]]]:
+    """Return the long test sentences that are no longer than those of the training: source words,
+    words of the reference, and the pairs of words that belong together.
+    """
+    folder = trainings.sample()
+    columns = [
+        (folder / f"test.{kind}").read_text(encoding="utf-8").splitlines()
+        for kind in ("ko", "en", "align")
+    ]
+    longest = trainings.RECIPES["without-attention"][1]["data.max_length"]
+    return [
+        (
+            source.split(),
+            target.split(),
+            [
+                (int(own), int(other))
+                for own, other in re.findall(r"(\d+)-(\d+)", links)
+            ],
+        )
+        for source, target, links in zip(*columns, strict=True)
+        if LONG <= len(source.split()) < longest
+    ]
 
 
 def _weights(translator: FolderTranslator) -> dict[str, dict[str, float]]:

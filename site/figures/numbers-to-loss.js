@@ -12,7 +12,8 @@ const WORDS = {
     change: "Click a number to change it, or reach it with Tab and the arrow keys. All that follows from it is computed again; parts that change have a dot in the diagram.",
     loss: (mean, first) => `Loss: ${mean} a token${mean === first ? "" : ` (at first ${first})`}.`,
     all: "As when such a model is trained. The weights are small and random: a model that knows nothing has a loss near ln 7 = 1.946, since there are 7 tokens.",
-    noMask: "Without the mask a token sees those after it, among them the one that it is to predict: training would learn to copy it, and in translation it is not there yet.",
+    noMask: "Without the mask a token sees those after it, among them the one that it is to predict: training would learn to copy it, and in translation it is not there yet. These random weights have learnt nothing, neither with a mask nor without one: the loss changes, and may grow; it falls to almost 0 in a training without the mask.",
+    unmasked: "Without the mask 0 is added everywhere: each position sees the tokens after it, too.",
     noForcing: (tokens) => `Without teacher forcing the decoder reads what it has predicted itself, ${tokens}, as in translation; the right tokens for the loss stay.`,
     noScale: "Scores of the decoder are not divided by √d = 2: they are twice as far apart, and the weights more uneven.",
     before: "The layer norm stands before each sublayer: the sum of the residual connection goes on as it is.",
@@ -24,10 +25,11 @@ const WORDS = {
     change: "숫자를 누르거나 Tab과 화살표 키로 옮겨 가서 바꿔 보세요. 그 숫자에서 나오는 값이 모두 다시 계산되고, 달라진 부분은 그림에 점으로 표시됩니다.",
     loss: (mean, first) => `손실: 토큰당 ${mean}${mean === first ? "" : ` (처음에는 ${first})`}.`,
     all: "이런 모델을 학습할 때의 계산입니다. 가중치는 작은 무작위 수입니다. 토큰이 7개이므로 아무것도 모르는 모델의 손실은 ln 7 = 1.946에 가깝습니다.",
-    noMask: "마스크가 없으면 토큰이 뒤의 토큰을 봅니다. 거기에는 예측할 정답도 있어서, 학습하면 베끼는 법을 배웁니다. 번역할 때는 뒤의 토큰이 아직 없습니다.",
+    noMask: "마스크가 없으면 토큰이 뒤의 토큰을 봅니다. 거기에는 예측할 정답도 있어서, 학습하면 베끼는 법을 배웁니다. 번역할 때는 뒤의 토큰이 아직 없습니다. 이 무작위 가중치는 마스크가 있든 없든 아무것도 배우지 않았으므로, 손실은 바뀔 뿐이고 커질 수도 있습니다. 손실이 거의 0이 되는 것은 마스크 없이 학습했을 때입니다.",
+    unmasked: "마스크가 없으면 모든 자리에 0을 더합니다. 어느 위치든 뒤에 있는 토큰까지 봅니다.",
     noForcing: (tokens) => `교사 강요가 없으면 디코더는 번역할 때처럼 자기가 예측한 토큰(${tokens})을 읽습니다. 손실을 재는 정답은 그대로입니다.`,
     noScale: "디코더의 점수를 √d = 2로 나누지 않습니다. 점수 차이가 두 배가 되어 가중치가 더 고르지 않습니다.",
-    before: "층 정규화가 하위 층 앞에 있습니다. 잔차 연결의 합은 그대로 다음으로 갑니다.",
+    before: "층 정규화가 서브층 앞에 있습니다. 잔차 연결의 합은 그대로 다음으로 갑니다.",
   },
 };
 const NEVER = ["<pad>", "<unk>", "<s>"]; // no translation has them
@@ -97,17 +99,17 @@ function diagram(stages, language, words, onChoose) {
   return { svg, mark };
 }
 
-export function draw(root, data, language) {
+export function draw(root, data, language, { step = "prediction.loss", forced = "yes" } = {}) {
   const words = WORDS[language];
-  const state = { hasMask: true, isForced: true, isScaled: true, norm: "post" };
+  const state = { hasMask: true, isForced: forced === "yes", isScaled: true, norm: "post" };
   const place = element("summary"), shown = element("div"), side = element("details", { class: "side" }, place, shown);
   const numbers = element("div"), isWide = matchMedia("(min-width: 50.01rem)").matches;
   side.open = isWide;
   const note = element("output", { class: "answer" });
-  let view, picture, current = "prediction.loss", first;
+  let view, picture, current = step, first;
 
   const set = (key) => (value) => { state[key] = value; if (key === "norm") open(); else apply(); };
-  const switches = element("div", { class: "controls" }, toggle(words.mask, true, set("hasMask")), toggle(words.forcing, true, set("isForced")), toggle(words.scale, true, set("isScaled")), choice(words.norm, ["post", "pre"].map((norm) => [norm, words[norm]]), "post", set("norm")));
+  const switches = element("div", { class: "controls" }, toggle(words.mask, true, set("hasMask")), toggle(words.forcing, state.isForced, set("isForced")), toggle(words.scale, true, set("isScaled")), choice(words.norm, ["post", "pre"].map((norm) => [norm, words[norm]]), "post", set("norm")));
 
   function open() {
     const { stages, html } = data.norms[state.norm], before = current;
@@ -120,7 +122,7 @@ export function draw(root, data, language) {
     marks.observe(numbers.querySelector("#changes"), { childList: true });
     first = lossOf(compute(view.editor.terms, new Map()));
     apply();
-    choose(view.sections.some(({ dataset }) => dataset.key === before) ? before : "prediction.loss");
+    choose(view.sections.some(({ dataset }) => dataset.key === before) ? before : step);
   }
 
   const choose = (key) => view.go(view.sections.findIndex(({ dataset }) => dataset.key === key));
@@ -148,6 +150,10 @@ export function draw(root, data, language) {
     }
     for (const line of numbers.querySelectorAll("[data-key$='.scores'] .formula")) {
       line.replaceChildren(mathOf(state.isScaled ? line.dataset.formula : line.dataset.formula.replace(" / √E", "")));
+    }
+    for (const sentence of numbers.querySelectorAll("[data-key='self.mask'] > p:last-of-type")) {
+      sentence.dataset.masked ??= sentence.textContent;
+      sentence.textContent = state.hasMask ? sentence.dataset.masked : words.unmasked;
     }
     state.read = chosen.read;
     repaint();

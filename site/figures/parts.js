@@ -58,8 +58,11 @@ export function toggle(label, isOn, onChange) {
   return element("label", { class: "toggle" }, input, element("span", {}, label));
 }
 
-let ids = 0;
-const newId = (name) => `${name}-${(ids += 1)}`;
+/** Return an id that no other figure of the page has: each has its own copy of this module. */
+function newId(name) {
+  globalThis.livingIds = (globalThis.livingIds ?? 0) + 1;
+  return `${name}-${globalThis.livingIds}`;
+}
 
 /** Return a field for a number between `least` and `most`; anything else that is typed gets a sentence. `show(number)` writes a number into it. */
 export function numberField(label, { least = -LARGEST, most = LARGEST, digits = 2 }, value, onChange, language) {

@@ -8,32 +8,32 @@ const WORDS = {
     again: "Other random vectors",
     columns: ["key", "score", "weight", "", "slope w(1−w)"],
     key: (i) => `k${i}`,
-    spread: (formula, spread) => `The scores ${formula} have a standard deviation of ${spread} over many draws.`,
+    spread: (formula, spread) => `The scores ${formula} have a standard deviation of ${spread} over many draws; the slope is by these scores.`,
     says: {
       nothing: (largest) => `Here the largest weight is ${largest}. The larger d, the more goes to a single key on average, and the closer to 0 are the slopes: training then hardly moves the weights.`,
       root: (largest) => `Here the largest weight is ${largest}. The spread of the scores does not depend on d, and so the slope stays on average.`,
-      d: (largest) => `Here the largest weight is ${largest}; of equal weights each would be 1/6 = 0.167. The larger d, the more equal they become, whatever the query asks: the slope is large, but the keys are hardly distinguished.`,
+      d: (largest) => `Here the largest weight is ${largest}; of equal weights each would be 1/6 = 0.167. The larger d, the more equal they become, whatever the query asks. By q·k itself the slope is d times smaller, so that a change of q·k hardly moves the weights.`,
     },
-    chart: "mean slope w(1−w) of many draws, by d",
+    chart: "mean largest weight of many draws, by d",
   },
   ko: {
     size: "차원 d", divisor: "점수를 무엇으로 나눌까요?", nothing: "안 나눔", root: "√d", d: "d",
     again: "다른 무작위 벡터",
     columns: ["키", "점수", "가중치", "", "기울기 w(1−w)"],
     key: (i) => `k${i}`,
-    spread: (formula, spread) => `벡터를 여러 번 뽑으면 점수 ${formula}의 표준편차는 ${spread}입니다.`,
+    spread: (formula, spread) => `벡터를 여러 번 뽑으면 점수 ${formula}의 표준편차는 ${spread}입니다. 표의 기울기는 이 점수에 대한 것입니다.`,
     says: {
       nothing: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 평균적으로 d가 클수록 키 하나에 가중치가 몰리고 기울기는 0에 가까워집니다. 그러면 학습해도 가중치가 거의 움직이지 않습니다.`,
       root: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 점수가 흩어진 정도가 d와 무관하므로 기울기도 평균적으로 그대로입니다.`,
-      d: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 모두 같다면 1/6 = 0.167입니다. d가 클수록 쿼리가 무엇을 묻든 가중치가 같아집니다. 기울기는 크지만 키를 구별하지 못합니다.`,
+      d: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 모두 같다면 1/6 = 0.167입니다. d가 클수록 쿼리가 무엇을 묻든 가중치가 같아집니다. q·k에 대한 기울기는 표의 기울기를 다시 d로 나눈 값입니다. 그래서 q·k가 달라져도 가중치가 거의 움직이지 않습니다.`,
     },
-    chart: "여러 번 뽑은 평균 기울기 w(1−w), d에 따라",
+    chart: "여러 번 뽑아 평균한 가장 큰 가중치, d에 따라",
   },
 };
 const POWERS = { nothing: 0, root: 0.5, d: 1 };
 const PAINTS = { nothing: "s0", root: "s2", d: "s3" };
 const LEAST = 2, MOST = 512;
-const CHART = { width: 340, height: 210, left: 44, right: 60, top: 26, bottom: 32, most: 0.16 };
+const CHART = { width: 340, height: 210, left: 44, right: 60, top: 26, bottom: 32, most: 1 };
 
 /** Return scores, weights and slopes of the first `d` dimensions of a query and keys. */
 export function attend([query, ...keys], d, divisor) {
@@ -45,26 +45,26 @@ export function attend([query, ...keys], d, divisor) {
 function chart(data, words) {
   const { width, height, left, right, top, bottom, most } = CHART;
   const x = (d) => left + ((width - left - right) * Math.log2(d / LEAST)) / Math.log2(MOST / LEAST);
-  const y = (slope) => height - bottom - ((height - top - bottom) * slope) / most;
+  const y = (weight) => height - bottom - ((height - top - bottom) * weight) / most;
   const text = (content, at, attributes = {}) => shape("text", { x: at[0], y: at[1], ...attributes }, content);
   const ticks = [2, 8, 32, 128, 512].map((d) => text(String(d), [x(d), height - 12], { "text-anchor": "middle" }));
-  const levels = [0, 0.05, 0.1, 0.15].flatMap((slope) => [
-    shape("line", { x1: left, x2: width - right, y1: y(slope), y2: y(slope), class: "axis" }),
-    text(String(slope), [left - 6, y(slope) + 5], { "text-anchor": "end" }),
+  const levels = [0, 0.5, 1].flatMap((weight) => [
+    shape("line", { x1: left, x2: width - right, y1: y(weight), y2: y(weight), class: "axis" }),
+    text(String(weight), [left - 6, y(weight) + 5], { "text-anchor": "end" }),
   ]);
-  const lines = Object.entries(data.slopes).map(([name, slopes]) => {
-    const points = slopes.map((slope, i) => `${x(data.sizes[i])} ${y(slope)}`).join("L");
-    return shape("g", { class: PAINTS[name] }, shape("path", { d: `M${points}` }), text(words[name], [width - right + 6, y(slopes.at(-1)) + 5]));
+  const lines = Object.entries(data.largest).map(([name, weights]) => {
+    const points = weights.map((weight, i) => `${x(data.sizes[i])} ${y(weight)}`).join("L");
+    return shape("g", { class: PAINTS[name] }, shape("path", { d: `M${points}` }), text(words[name], [width - right + 6, y(weights.at(-1)) + 5]));
   });
   const rule = shape("line", { y1: top, y2: height - bottom, class: "now" }), dot = shape("circle", { r: 6 });
   const at = (d, name) => { // between the dimensions that were measured, on the line
     const place = Math.min(data.sizes.length - 2, Math.floor(Math.log2(d / data.sizes[0])));
     const share = Math.log2(d / data.sizes[place]);
-    const slope = data.slopes[name][place] * (1 - share) + data.slopes[name][place + 1] * share;
+    const weight = data.largest[name][place] * (1 - share) + data.largest[name][place + 1] * share;
     rule.setAttribute("x1", x(d));
     rule.setAttribute("x2", x(d));
     dot.setAttribute("cx", x(d));
-    dot.setAttribute("cy", y(slope));
+    dot.setAttribute("cy", y(weight));
     dot.setAttribute("class", PAINTS[name]);
   };
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": words.chart }, ...levels, ...ticks, rule, ...lines, dot, text(words.chart, [0, 14]));

@@ -42,14 +42,14 @@ export function alike(heads, others) {
   return [...orders(heads.map((_, head) => head))].reduce((best, order) => (cost(order) < cost(best) ? order : best));
 }
 
-export function draw(root, data, language) {
-  const words = WORDS[language];
-  const state = { sentence: 0, layer: data.layer, word: data.sentences[0].word, isMatched: false };
+export function draw(root, data, language, { sentence = 0 } = {}) {
+  const words = WORDS[language], opening = Number(sentence);
+  const state = { sentence: opening, layer: data.layer, word: data.sentences[opening].word, isMatched: false };
   const controls = element("div", { class: "controls" }), sheet = element("div", {}), status = element("p", { role: "status" });
   const layers = data.sentences[0].weights[0].map((_, layer) => [layer, String(layer + 1)]);
   const ofSentence = element("div", {});
   controls.append(
-    choice(words.sentence, data.sentences.map(({ text }, number) => [number, text]), 0, (number) => { Object.assign(state, { sentence: number, word: data.sentences[number].word }); offer(); }),
+    choice(words.sentence, data.sentences.map(({ text }, number) => [number, text]), opening, (number) => { Object.assign(state, { sentence: number, word: data.sentences[number].word }); offer(); }),
     choice(words.layer, layers, data.layer, (layer) => show({ layer })),
     ofSentence,
     toggle(words.match, false, (isMatched) => show({ isMatched })),

@@ -1,20 +1,26 @@
 // Two recurrent models that translate what is typed, in this page: one hands over its last states alone, one attends to all of them.
 import { explanationData } from "../../regard/visualisation/assets/explanation_data.js";
 import { mechanism } from "../../regard/visualisation/assets/mechanism.js";
-import { element, shadeOf } from "./parts.js";
+import { choice, element, shadeOf } from "./parts.js";
 
 const WORDS = {
   en: {
     type: "Type a Korean sentence", loading: "Loading the models …", reference: "Reference: ", play: "Play", pause: "Pause", back: "Step back", forth: "Step forward", step: "Step",
     without: "Without attention: one vector for the whole sentence", with: "With attention: another context for each word",
-    empty: "Type a sentence, or choose one above.", wrong: "A word that the reference lacks is underlined.",
+    empty: "Type a sentence, or choose one above.", wrong: "Words that the reference lacks are underlined; words of the reference that are missing are listed.",
+    missing: "missing: ", right: "as the reference",
+    free: "For a sentence of your own there is no reference: whether the translations are right, this figure cannot know. The models know one small grammar, and may be wrong with confidence.",
+    diagram: "Diagram of", sides: { without: "without attention", with: "with attention" },
     unknown: (words) => `The models have never read: ${words}. A word-level model has no other way to read it.`,
     long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: (most) => `The figure draws one sentence, of up to ${most} words.`,
   },
   ko: {
     type: "한국어 문장을 입력하세요", loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
     without: "어텐션 없음: 문장 전체가 벡터 하나", with: "어텐션 있음: 단어마다 다른 컨텍스트",
-    empty: "문장을 입력하거나 위에서 고르세요.", wrong: "정답에 없는 단어에는 밑줄이 있습니다.",
+    empty: "문장을 입력하거나 위에서 고르세요.", wrong: "정답에 없는 단어에는 밑줄을 긋고, 정답에서 빠진 단어는 따로 적습니다.",
+    missing: "빠진 단어: ", right: "정답과 같음",
+    free: "직접 쓴 문장에는 정답이 없어서, 번역이 맞는지 이 그림은 알 수 없습니다. 모델은 작은 문법의 문장만 배웠으므로 자신 있게 틀리기도 합니다.",
+    diagram: "그림을 볼 모델", sides: { without: "어텐션 없음", with: "어텐션 있음" },
     unknown: (words) => `모델이 배우지 않은 단어가 있습니다: ${words}. 단어 단위 모델은 이런 단어를 읽을 수 없습니다.`,
     long: (most) => `모델은 ${most}단어까지의 문장으로 학습했습니다.`, parts: (most) => `그림은 ${most}단어까지의 한 문장만 그립니다.`,
   },
@@ -60,25 +66,37 @@ async function models(folder) {
   }));
 }
 
-export async function draw(root, data, language) {
+/** Return the words of a reference that an output lacks, each as often as it lacks it. */
+export function missingWords(reference, output) {
+  const left = [...output];
+  return reference.filter((word) => {
+    const place = left.indexOf(word);
+    if (place >= 0) left.splice(place, 1);
+    return place < 0;
+  });
+}
+
+export async function draw(root, data, language, { example: opening = 0 } = {}) {
   const words = WORDS[language];
   const message = element("p", { role: "status", class: "note" }, words.loading);
   const input = element("input", { type: "text", lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
   const chips = data.examples.map(({ text }) => element("button", { type: "button", lang: "ko", click: () => { input.value = text; typed(); } }, text));
   const reference = element("p", { class: "reference", lang: "en" });
-  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), source: element("p", { class: "source", lang: "ko" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
-  const panes = sides.map(({ name, output, source, diagram, status }) => element("section", { "aria-label": words[name] }, element("p", { class: "which" }, words[name]), output, source, diagram, status));
+  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), missing: element("p", { class: "missing" }), source: element("p", { class: "source", lang: "ko" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
+  const panes = sides.map(({ name, output, missing, source, diagram, status }) => element("section", { "aria-label": words[name], class: name }, element("p", { class: "which" }, words[name]), output, missing, source, status, diagram));
+  const pair = element("div", { class: "pair", "data-shown": "with" }, ...panes);
+  const shown = choice(words.diagram, NAMES.map((name) => [name, words.sides[name]]), "with", (name) => { pair.dataset.shown = name; });
   const range = element("input", { type: "range", min: 0, value: 0, "aria-label": words.step, input: () => { stop(); go(Number(range.value)); } });
   const player = element("button", { type: "button", class: "play", click: () => (timer ? stop() : play()) }, words.play);
   const steps = element("div", { class: "steps" },
     element("button", { type: "button", "aria-label": words.back, click: () => { stop(); go(current - 1); } }, "◀"), player,
     element("button", { type: "button", "aria-label": words.forth, click: () => { stop(); go(current + 1); } }, "▶"), range);
-  root.append(element("label", { class: "typing" }, words.type, input), element("div", { class: "chips" }, ...chips), message, reference, steps, element("div", { class: "pair" }, ...panes));
+  root.append(element("label", { class: "typing" }, words.type, input), element("div", { class: "chips" }, ...chips), message, reference, shown, pair, steps);
   let current = 0, timer = null, idle = null;
 
   const { folder } = root.dataset, [wasm, files] = await Promise.all([library(new URL("../translator/", folder)), models(folder)]);
   await Promise.all(sides.map(async (side, number) => { side.translator = await window.regard.load({ model: files[number], wasm }); }));
-  input.value = data.examples[0].text;
+  input.value = data.examples[opening].text;
   translate();
   go(readSteps() + 2);
   new ResizeObserver(() => go(current)).observe(panes[0]);
@@ -94,13 +112,16 @@ export async function draw(root, data, language) {
   function translate() {
     const text = input.value.trim();
     const example = data.examples.find((one) => one.text === text);
-    const known = example && new Set(example.reference.split(" "));
+    const known = example?.reference.split(" ");
     reference.textContent = example ? words.reference + example.reference : "";
     for (const side of sides) {
       const [translation] = text ? side.translator.translate(text, { beam: 1, nbest: 1, attention: "cross", states: true, trace: true }) : [];
       side.data = translation ? explanationData.explanation(translation, translation, { languages: ["ko", "en"] }) : null;
       const output = translation ? translation.text.split(" ") : [];
-      side.output.replaceChildren(...output.flatMap((word) => [known && !known.has(word) ? element("mark", {}, word) : word, " "]));
+      side.output.replaceChildren(...output.flatMap((word) => [known && !known.includes(word) ? element("mark", {}, word) : word, " "]));
+      const missing = translation && known ? missingWords(known, output) : [];
+      const isRight = translation?.text === example?.reference;
+      side.missing.replaceChildren(...(missing.length ? [words.missing, element("span", { lang: "en" }, missing.join(" · "))] : translation && isRight ? [words.right] : []));
       side.tokens = translation?.sourceTokens ?? [];
     }
     message.textContent = remark(text, example);
@@ -112,7 +133,7 @@ export async function draw(root, data, language) {
     const typedWords = text.split(/\s+/), unread = typedWords.filter((_, place) => sides[0].tokens[place] === UNKNOWN);
     if (unread.length) return words.unknown(unread.map((word) => (word.length > LONG ? `${word.slice(0, LONG)}…` : word)).join(", "));
     if (typedWords.length > data.longest) return words.long(data.longest);
-    return example ? words.wrong : "";
+    return example ? words.wrong : words.free;
   }
 
   function readSteps() { return sides[0].data ? sides[0].data.states.tokens.length : 0; }
@@ -149,7 +170,7 @@ function show({ data, source, diagram, status }, step, language) {
   const labels = LABELS[language], S = data.states.tokens.length, t = step < S ? null : Math.min(step - S, data.steps.length - 1), e = Math.min(step, S - 1);
   const layer = data.layers.find(({ role }) => role === "cross");
   const weightsAt = layer && ((row) => Array.from({ length: layer.shape[2] + 1 }, (_, column) => layer.get(0, row, column)));
-  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true, isOfStep: true };
+  const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true, isWhole: true };
   status.textContent = view.status = describe(view, e, t);
   source.replaceChildren(...attended(view, e, t));
   mechanism.draw(diagram, view, e, t);

@@ -18,13 +18,16 @@
     document.head.append(node);
   }));
 
+  /** How a figure opens: names and values, as "rule=softmax temperature=0.3". */
+  const stateOf = ({ dataset }) => Object.fromEntries((dataset.state ?? "").split(" ").filter(Boolean).map((pair) => pair.split("=")));
+
   async function enliven(figure) {
     const element = Object.assign(document.createElement("div"), { className: "alive" });
     element.dataset.folder = folder;
     try {
       const { draw, data } = await load(figure.dataset.figure);
       figure.querySelector("figcaption").before(element);
-      await draw(element, data, language);
+      await draw(element, data, language, stateOf(figure));
       figure.dataset.alive = "";
     } catch (error) {
       element.remove();

@@ -126,6 +126,13 @@ window.texts = {};
   };
 
   const named = (query) => (/\S[\s-]+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
+  const squeezed = (text) => text.toLowerCase().replace(/[\s-]+/g, "");
+  /** The section of the notes that answers a query: that with the longest word in it. */
+  const answerTo = (query) => {
+    const length = ({ words: own }) => Math.max(0, ...own.map(squeezed).filter((word) => squeezed(query).includes(word)).map((word) => word.length));
+    const [best] = [...window.answers].sort((a, b) => length(b) - length(a));
+    return best && length(best) ? best : null;
+  };
   let words = [], note = "", isEmpty = false, others = 0;
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
@@ -142,6 +149,12 @@ window.texts = {};
     });
     const glossary = results.find(([name]) => name === (korean ? "ko/glossary" : "glossary")), [, , third = 0] = results.map((result) => result[4]).sort((a, b) => b - a);
     if (glossary && window.terms.includes(query.trim().toLowerCase())) glossary[4] = Math.max(glossary[4], third + 0.01); // the meaning of a term is among the first three
+    const answer = answerTo(query);
+    if (answer) {
+      const [page, anchor, title] = answer[korean ? "ko" : "en"], number = docnames.indexOf(page), top = Math.max(0, ...results.map((result) => result[4]));
+      const others = results.filter(([name]) => name !== page);
+      results.splice(0, results.length, ...others, [page, `${titles[number]} > ${title}`, `#${anchor}`, null, top + 1, filenames[number], "text"]);
+    }
     const terms = named(query);
     for (const term of terms) {
       for (const result of Search.performObjectSearch(term, new Set(terms))) {

@@ -62,6 +62,7 @@ MARKDOWN = [
     "a\n\n| a | b |\n|---|---|",
     "x\n===",
     "- a\n- b",
+    "One sentence over\r\ntwo lines.",
     *("see [x](y)", "# T", "`a` b", "a **b** c", "> a"),
 ]
 

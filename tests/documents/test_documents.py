@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from helpers.hostile_models import MODELS, RULES, Model, translate_document
 
+import regard
 from regard.common.errors import DataError, UsageError
 from regard.data.text_kinds import KINDS, LINES
-from regard.documents import FORMATS, Document, DocumentText
+from regard.documents import FORMATS, Document, DocumentOptions, DocumentText
 from regard.documents.document import Edit, EditedText, Slot, apply_edits, replaced
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.formats import read_document
@@ -18,6 +21,7 @@ from regard.requests.translate_request import InputKind
 from regard.text.text_path import joint_path, run_path
 from regard.text.translation import Translation
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = """\
 <!DOCTYPE html>
 <html><head><title>Two dogs</title><style>p { color: red }</style></head>
@@ -147,3 +151,96 @@ def test_the_command_knows_every_format() -> None:
     kinds = {*get_args(InputKind)} - {"auto", *LINES}
     assert kinds == set(FORMATS)
     assert set(FORMATS) <= set(KINDS)
+
+
+ATTRIBUTES = """\
+<html><head><meta name="description" content="Two dogs &amp; a cat"><meta name="x" content="A b">
+</head><body><p>A man <img src="a.png" alt='A "red" bike'> rides <a title="A man" href=x>a
+bike</a>. <input placeholder="A name" value="A b"> <img alt="" src="b.png"></p>
+<p><img src="a.png" alt='A "red" bike'></p><script>x = '<img alt="A b">'</script></body></html>
+"""
+
+
+class Attributes(HTMLParser):
+    """The attributes of a page, and their values, sorted."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen = list[tuple[str, str]]()
+        self.feed(page)
+        self.seen.sort()
+
+    def handle_starttag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
+        self.seen += [(f"{tag} {name}", value or "") for name, value in attributes]
+
+
+def test_attributes_that_people_read_are_translated_on_request() -> None:
+    options = DocumentOptions(attributes=True)
+    document = read_document(ATTRIBUTES.encode(), "a.html", None, options)
+    assert [(text.name, text.text) for text in document.texts[1:]] == [
+        ("content in line 1", "Two dogs & a cat"),
+        ("alt in line 2", 'A "red" bike'),
+        ("title in line 2", "A man"),
+        ("placeholder in line 3", "A name"),
+    ]
+    page = document.render([upper(line) for line in document.lines]).decode()
+    expected = Attributes(ATTRIBUTES).seen
+    shown = {text.text for text in document.texts[1:]}
+    assert Attributes(page).seen == [
+        (name, value.upper() if value in shown else value) for name, value in expected
+    ]
+    assert """<script>x = '<img alt="A b">'</script>""" in page
+    for model in MODELS:
+        page = translate_document(document, model, 2).decode()
+        names = [name for name, _ in Attributes(page).seen]
+        assert names == [name for name, _ in expected]
+
+
+def test_attributes_stay_otherwise() -> None:
+    document = read(ATTRIBUTES, "a.html")
+    page = document.render([upper(line) for line in document.lines]).decode()
+    assert Attributes(page).seen == Attributes(ATTRIBUTES).seen
+
+
+class UpperCase:
+    """A translator that writes capitals."""
+
+    def __init__(self, run: str) -> None:
+        self.run_folder = run
+
+    def begin_document(self, document: Document) -> UpperCase:
+        self.lines = document.lines
+        return self
+
+    def run(self) -> list[Translation]:
+        return [upper(line) for line in self.lines]
+
+
+@pytest.mark.parametrize("folder", ["docs/documents", "docs/ko/documents"])
+@pytest.mark.parametrize(
+    ("page", "name", "text"),
+    [
+        ("website.md", "guide.md", "# Two *dogs*\n"),
+        ("subtitles.md", "film.srt", "1\n00:00:01,000 --> 00:00:02,000\nTwo dogs\n"),
+    ],
+)
+def test_pages_run(
+    folder: str,
+    page: str,
+    name: str,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(regard, "load", UpperCase)
+    Path(name).write_text(text, "utf-8")
+    content = (ROOT / folder / page).read_text("utf-8")
+    block = re.search(r"```python\n(.*?)```", content, re.DOTALL)
+    assert block
+    names: dict[str, bytes] = {}
+    exec(block[1], names)
+    written = text.replace("Two", "TWO").replace("dogs", "DOGS")
+    assert names["translated"] == written.encode()

@@ -176,3 +176,26 @@ def test_parts_hold_all_words_in_order_and_none_is_empty() -> None:
 def test_text_without_spaces_is_divided_between_characters() -> None:
     assert divide("私は家に帰る。", [5, 5]) == ["私は家", "に帰る。"]
     assert divide("네", [5, 5]) == ["네", "…"]
+
+
+def test_times_within_a_cue_stay_in_order() -> None:
+    cue = "A <00:01.500>man <00:01.800>rides a bike."
+    text = f"WEBVTT\n\n00:01.000 --> 00:02.000\n{cue}\n"
+    document = read(text, "a.vtt")
+    assert document.lines == ("A man rides a bike.",)
+    written = translated(text, "a.vtt", {document.lines[0]: "Ein Mann fährt Rad."})
+    assert said(written) == ["Ein <00:01.500>Mann <00:01.800>fährt Rad."]
+
+
+def test_each_voice_of_a_cue_keeps_its_line() -> None:
+    cue = "<v Ann>A man?</v>\n<v.loud Bob>Two <i>dogs</i>.</v>"
+    text = f"WEBVTT\n\n00:01.000 --> 00:02.000\n{cue}\n"
+    written = translated(text, "a.vtt", {"A man?": "Ein Mann?"})
+    assert said(written) == [cue.replace("A man?", "Ein Mann?")]
+
+
+@pytest.mark.parametrize(("text", "name"), [(SRT, "a.srt"), (VTT, "a.vtt")])
+def test_no_cue_becomes_empty(text: str, name: str) -> None:
+    for model in (*MODELS, say_nothing):
+        for cue in said(translate_document(read(text, name), model).decode()):
+            assert re.sub(r"<[^<>]*>|\{[^{}]*\}|^-", "", cue).strip()

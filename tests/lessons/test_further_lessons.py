@@ -95,7 +95,12 @@ def test_the_mask_of_the_decoder_lesson() -> None:
     seen, whole = softmax(row[:2]), softmax(row)
     solution = section("decoder", "The solution of exercise 1")
     expected = shown(np.e, seen, 0, np.exp(3), np.exp(row).sum(), whole)
-    expected += shown(whole[:2].sum(), softmax(MASK_SCORES[2]))
+    kept = whole[:2].sum()
+    expected += shown(kept)
+    for place in (0, 1):
+        expected += shown(whole[place], kept, whole[place] / kept)
+        assert whole[place] / kept == pytest.approx(seen[place])
+    expected += shown(softmax(MASK_SCORES[2]))
     assert numbers(solution) == expected
 
 

@@ -71,6 +71,21 @@ WISHES = {
 """Searches by wish, in words that the page may not have, and the page that is among the first three
 results.
 """
+SECTIONS = {
+    "Positional Encoding": "ko/notes/003#ko-n003-sinusoids",
+    "위치 인코딩": "ko/notes/003#ko-n003-sinusoids",
+    "위치 부호화": "ko/notes/003#ko-n003-sinusoids",
+    "가중평균": "ko/notes/000#ko-n000-weights",
+    "masked self-attention": "ko/notes/003#ko-n003-mask",
+    "티처 포싱": "ko/notes/000#ko-n000-teacher-forcing",
+    "양방향": "ko/notes/003#ko-n003-directions",
+    "층 정규화 분산": "ko/notes/003#ko-n003-norm",
+    "병렬처리": "ko/notes/002#ko-n002-parallel",
+    "소프트맥스 비율": "ko/notes/001#ko-n001-vectors",
+}
+"""Searches, and the section of the notes that comes first."""
+FIRST = """word => { const [name, , anchor] = Search._performSearch(...Search._parseQuery(word)).at(-1); return name + anchor; }"""
+RAW_EMPHASIS = re.compile(r"(?<![\w*])\*[^\s*][^*\n]{0,80}\*(?!\*)")
 NOT_FOUND = ["어션텐", "퉤퉤"]
 FIND = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
 TRIED = "index ko/index tutorials/translator ko/tutorials/translator lessons/recurrent ko/lessons/decoder ko/experiments/norm worksheet-decoder reference/http glossary ko/glossary search-ko attention ko/attention ko/notes ko/notes/003 notes/001 ko/notes/questions"
@@ -276,6 +291,34 @@ def test_the_first_three_results_hold_the_page_that_is_wished_for(
     page.goto(f"{address}?q={word}")
     page.locator(".search-summary", has_text=corrected).wait_for()
     page.close()
+
+
+def test_words_of_the_notes_lead_to_their_section(site: Path, context: Any) -> None:
+    """In English words, in those that the glossary rejects, and without spaces."""
+    page = context.new_page()
+    page.goto(f"{(site / 'search-ko.html').as_uri()}?q=bleu")
+    page.wait_for_selector("#search-results li a")
+    for query, section in SECTIONS.items():
+        assert page.evaluate(FIRST, query) == section, query
+        assert f'id="{section.split("#")[1]}"' in (
+            site / f"{section.split('#')[0]}.html"
+        ).read_text(encoding="utf-8")
+    page.close()
+
+
+def test_no_page_has_emphasis_as_raw_signs(site: Path) -> None:
+    """A closing sign after a bracket or a comma, before a letter, is none to Markdown."""
+    for path in sorted(site.glob("**/*.html")):
+        if path.is_relative_to(site / "_static"):
+            continue
+        text = re.sub(
+            r"<(pre|code|script|style)\b.*?</\1>",
+            "",
+            path.read_text(encoding="utf-8"),
+            flags=re.DOTALL,
+        )
+        raw = RAW_EMPHASIS.findall(re.sub(r"<[^>]+>", "", text))
+        assert raw == [], path.name
 
 
 def test_a_result_shows_the_words_in_their_text(

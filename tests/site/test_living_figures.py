@@ -83,10 +83,14 @@ def open_figure(open_page: Open, folder: Path) -> Open:
     style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
     def open_one(
-        name: str, language: Any = "en", wait: str = ALIVE, **options: Any
+        name: str,
+        language: Any = "en",
+        wait: str = ALIVE,
+        state: str = "",
+        **options: Any,
     ) -> Any:
         path = folder / f"{name}.{language}.html"
-        opening = living.opening_of(name, language, "", SENTENCE)
+        opening = living.opening_of(name, language, "", SENTENCE, state)
         text = PAGE.format(
             language=language,
             style=style,
@@ -146,6 +150,29 @@ def test_without_scripts_there_is_a_still_and_a_sentence(
     assert page.locator(".still").get_attribute("alt") == SENTENCE
     assert "JavaScript" in page.locator("noscript").inner_text()
     assert page.locator("figcaption").inner_text() == SENTENCE
+
+
+def test_figures_of_one_page_keep_their_own_choices(
+    open_figure: Open, folder: Path
+) -> None:
+    page = open_figure("scale")
+    chosen = page.locator(".choice input:checked")
+    assert chosen.count() == 1
+
+    opening = living.opening_of("three-trainings", "en", "", SENTENCE)
+    page.evaluate(
+        """html => {
+          document.querySelector("main").insertAdjacentHTML("beforeend", html);
+          const script = document.createElement("script");
+          script.src = "_static/living.js";
+          document.body.append(script);
+        }""",
+        f"{opening}<p>{SENTENCE}</p></figcaption></figure>",
+    )
+    page.wait_for_selector("figure[data-figure=three-trainings][data-alive]")
+    groups = page.locator(".choice")
+    for number in range(groups.count()):
+        assert groups.nth(number).locator("input:checked").count() == 1
 
 
 def test_a_figure_that_cannot_be_drawn_says_so(open_figure: Open, folder: Path) -> None:
@@ -240,6 +267,28 @@ def test_two_models_translate_what_is_typed_and_show_each_step(
     assert "predicts was" in notes.last.inner_text()
 
 
+def test_two_models_draw_every_word_in_its_place_at_every_step(
+    open_figure: Open,
+) -> None:
+    """The longest sentence, opened by the page; words that a translation lacks are listed."""
+    for options in ({}, {"viewport": {"width": 400, "height": 800}}):
+        page = open_figure("two-models", state="example=3", **options)
+        words = page.get_by_label("Type a Korean sentence").input_value().split()
+        places = set()
+        slider = page.get_by_label("Step", exact=True)
+        for step in (0, 5, 14, 20):
+            slider.fill(str(step))
+            texts = page.locator(".with .mechanism text[lang=ko]")
+            assert texts.all_text_contents() == words
+            places.add(
+                str(texts.evaluate_all("nodes => nodes.map(n => n.getAttribute('x'))"))
+            )
+
+        assert len(places) == 1
+        assert "map" in page.locator(".without .missing").inner_text()
+        assert "map" not in page.locator(".with .missing").inner_text()
+
+
 def test_two_models_play_and_take_an_example_by_touch(open_figure: Open) -> None:
     page = open_figure("two-models", "ko", **PHONE)
     page.locator(".chips button").last.tap()
@@ -262,10 +311,11 @@ def test_two_models_say_what_they_cannot_read(open_figure: Open) -> None:
     message = page.locator(".alive > p[role=status]")
     for text in ("", "   ", "xyz 123", "🙂", "나는 " * 60, "가" * 300):
         field.fill("나는 빵을 먹고 있었다")
-        assert message.text_content() == ""
+        assert "there is no reference" in message.text_content()
 
         field.fill(text)
         assert message.inner_text().strip(), text
+        assert "there is no reference" not in message.text_content(), text
         assert page.locator("figure.living").get_attribute("data-failed") is None
 
 
@@ -317,14 +367,42 @@ def test_the_query_moves_by_mouse_and_keyboard(open_figure: Open) -> None:
 
     page.get_by_label("equality").check()
     assert "KeyError" in page.locator(".answer").inner_text()
-    assert "none" in page.locator(".gradient-note").inner_text()
+    assert "none" in page.locator(".gradient-note").last.inner_text()
 
-    page.get_by_label("puppy x").fill("0.9")
-    page.get_by_label("puppy y").fill("0.3")
-    assert_answered(page, "equal")
+    for axis, number in zip("xy", dictionary.KEYS["dog"], strict=True):
+        page.get_by_label(f"puppy {axis}").fill(f"{number:.2f}")
+    assert page.locator(".answer").inner_text().endswith("= 2.0000")
 
     page.get_by_role("button", name="As in the note").click()
     assert query_of(page) == [1, 0]
+
+
+@pytest.mark.parametrize("rule", ["shares", "softmax"])
+def test_the_answer_goes_to_the_value_of_the_key_that_is_near(
+    open_figure: Open, rule: str
+) -> None:
+    page = open_figure("dictionary", state=f"rule={rule}")
+    start = page.locator(".alive").get_attribute("data-answer")
+    answers = {}
+    for name, key in dictionary.KEYS.items():
+        for axis, number in zip("xy", key, strict=True):
+            page.get_by_label(f"puppy {axis}").fill(f"{number:.2f}")
+        answers[name] = float(page.locator(".alive").get_attribute("data-answer"))
+
+    assert answers["dog"] < float(start) < answers["computer"]
+
+
+def test_the_dictionary_compares_directions_too(open_figure: Open) -> None:
+    """The cosines of the note's query are its similarities, too; elsewhere they may be negative."""
+    page = open_figure("dictionary", state="likeness=cosine")
+    similarities = page.locator("table.measures tbody td:nth-of-type(1)")
+
+    assert similarities.all_inner_texts() == ["0.100", "0.900", "0.700"]
+
+    page.get_by_label("puppy x").fill("-1")
+    assert "negative" in page.locator(".answer").inner_text()
+    page.get_by_label("softmax").check()
+    assert page.locator(".answer.problem").count() == 0
 
 
 def test_the_query_moves_by_touch(open_figure: Open) -> None:
@@ -452,6 +530,17 @@ def test_the_dimension_moves_by_keyboard_and_the_divisor_by_mouse(
 
 
 # --- numbers to the loss
+
+
+def test_without_the_mask_its_step_says_what_is_seen(open_figure: Open) -> None:
+    page = open_figure("numbers-to-loss", state="step=self.mask")
+    step = page.locator("section:visible")
+    assert "10. Mask" in step.locator("h2").inner_text()
+    assert "no position sees the tokens after it" in step.inner_text()
+
+    page.get_by_role("checkbox", name="Mask").uncheck()
+    assert "no position sees" not in step.inner_text()
+    assert "sees the tokens after it, too" in step.inner_text()
 
 
 def test_the_switches_and_the_diagram_of_the_decoder(open_figure: Open) -> None:

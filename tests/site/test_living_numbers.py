@@ -84,34 +84,36 @@ def test_the_stills_of_the_training_show_its_records() -> None:
 
 def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) -> None:
     """Weights, answer and gradient, by every rule; and the same refusals."""
-    points = [-1.25, -0.6, -0.05, 0.3, 1.0]
-    keys = [list(key) for key in dictionary.KEYS.values()]
+    points = [-0.8, -0.6, -0.05, 0.3, 1.0, 1.9]
+    keys = data_of("dictionary")["keys"]
     queries = [*map(list, itertools.product(points, points)), *keys, [0, 0]]
     questions = []
-    for query, rule in itertools.product(queries, ("equal", "shares", "softmax")):
+    for query, rule, likeness in itertools.product(
+        queries, ("equal", "shares", "softmax"), dictionary.LIKENESS
+    ):
         for temperature in (0.05, 1, 20) if rule == "softmax" else (1,):
-            questions.append([query, rule, temperature])
-    answer = "([query, rule, temperature]) => lookUp(DATA, query, rule, temperature)"
+            questions.append([query, rule, temperature, likeness])
+    answer = "(question) => lookUp(DATA, ...question)"
     answer = answer.replace("DATA", json.dumps(data_of("dictionary")))
     refused = 0
     for question, given in zip(
         questions, answers(node, tmp_path, "dictionary", answer, questions), strict=True
     ):
-        vector, rule, temperature = question
-        query = torch.tensor(vector, dtype=torch.float64, requires_grad=True)
-        if given.get("problem") in {"negative", "noKey"}:
+        vector, rule, temperature, likeness = question
+        if given.get("problem") in {"negative", "noKey", "nothing"}:
             refused += 1
-            products = query @ torch.tensor(keys, dtype=torch.float64).T
+            products = np.array(keys) @ vector  # of the sign of the cosines
             assert rule != "softmax"
-            assert (rule == "shares") == (given["problem"] == "negative")
+            assert rule == "equal" or likeness == "cosine"
             assert rule == "shares" or vector not in keys
-            assert rule == "equal" or products.min() < 0
+            assert rule == "equal" or products.min() < 0 or vector == [0, 0]
             continue
-        expected = dictionary.look_up(query, rule, temperature)
+        query = torch.tensor(vector, dtype=torch.float64, requires_grad=True)
+        expected = dictionary.look_up(query, rule, temperature, likeness)
         np.testing.assert_allclose(given["weights"], expected.weights, atol=TOLERANCE)
         value = expected.value.detach().item()
         assert given["answer"] == pytest.approx(value, abs=TOLERANCE)
-        if rule != "equal" and "problem" not in given:
+        if rule != "equal" and (any(vector) or likeness == "distance"):
             expected.value.backward()
             np.testing.assert_allclose(
                 given["gradient"], query.grad, rtol=TOLERANCE, atol=TOLERANCE

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from regard.common.reading import parse_toml
+from regard.learn.samples.writing import write_sample
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.module_script import bundle
 
@@ -27,11 +28,14 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "site" / "figures"
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 ROLE = re.compile(r"\{fact\}`([^`]+)`")
+ONLY = re.compile(r"\{only\}`([^`]+)`")
 BY_NUMBER = re.compile(
     r"(?i)\bheads? \d[^|.:]*attends?\b|헤드 ?\d[^|.:]*주목|헤드 ?\d[^|.:]*봅니다"
 )
 """A statement on what the head of a number attends to."""
 TOLERANCE = 1e-4
+CANVAS = "globalThis.document = { createElement: () => ({ getContext: () => ({}) }) };"
+"""Node has no documents; diagrams measure their words."""
 
 
 def data_of(name: str) -> Any:
@@ -100,9 +104,23 @@ def test_both_languages_state_the_same_facts() -> None:
         if not other.is_file():
             continue
         texts = [path.read_text(encoding="utf-8") for path in (page, other)]
-        english, korean = (ROLE.findall(text) for text in texts)
+        for role in (ROLE, ONLY):
+            english, korean = (role.findall(text) for text in texts)
 
-        assert sorted(english) == sorted(korean), page
+            assert sorted(english) == sorted(korean), page
+            assert set(english) <= facts.known().keys(), page
+
+
+def test_what_one_training_alone_shows_is_said_so() -> None:
+    fact = {
+        "values": [0.1, 0.39, 0.2],
+        "holds": [False, True, False],
+        "digits": 2,
+        "unit": "",
+    }
+
+    assert facts.once(fact, "en") == "in one of 3 trainings alone (0.39)"
+    assert facts.once(fact, "ko") == "세 번 가운데 한 번에만(0.39)"
 
 
 def test_no_page_says_what_the_head_of_a_number_attends_to() -> None:
@@ -167,7 +185,7 @@ def answers(node: str, folder: Path, name: str, answer: str) -> Any:
     """Return what an expression on the data of a figure is in node."""
     script = folder / f"{name}.cjs"
     data = (FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8")
-    code = f"{bundle(FIGURES / f'{name}.js')}\nconst data = {data};\n"
+    code = f"{CANVAS}\n{bundle(FIGURES / f'{name}.js')}\nconst data = {data};\n"
     script.write_text(f"{code}console.log(JSON.stringify({answer}));", "utf-8")
     done = subprocess.run(
         [node, str(script)], capture_output=True, text=True, check=True, timeout=120
@@ -284,3 +302,57 @@ def test_the_weights_in_the_page_are_those_of_python(
 
         assert shown["text"] == translation.text
         assert np.allclose(shown["weights"], weights.ravel(), atol=TOLERANCE)
+
+
+def test_words_lost_by_their_place_are_those_of_the_shipped_model(
+    models: dict[str, RuntimeTranslator], tmp_path: Path
+) -> None:
+    """The first training is the model of the page: its first words of long test sentences."""
+    write_sample(tmp_path)
+    texts = [
+        (tmp_path / f"test.{kind}").read_text("utf-8") for kind in ("ko", "en", "align")
+    ]
+    rows = [
+        row
+        for row in zip(*map(str.splitlines, texts), strict=True)
+        if 9 < len(row[0].split()) < 16
+    ]
+    outputs = models["without"].translate([source for source, _, _ in rows], beam=1)
+    shares = {}
+    for place, name in ((0, "first-lost"), (-1, "last-lost")):
+        lost = []
+        for (source, target, links), output in zip(rows, outputs, strict=True):
+            number = place % len(source.split())
+            words = target.split()
+            linked = [
+                int(link.split("-")[1])
+                for link in links.split()
+                if link.startswith(f"{number}-")
+            ]
+            written = output.text.split()
+            if linked:
+                lost.append(
+                    any(
+                        words[: at + 1].count(words[at]) > written.count(words[at])
+                        for at in linked
+                    )
+                )
+        shares[name] = 100 * np.mean(lost)
+
+    for name, share in shares.items():
+        assert share == pytest.approx(facts.known()[name]["values"][0], abs=3), name
+
+
+def test_missing_words_are_counted_as_often_as_they_miss(
+    node: str, tmp_path: Path
+) -> None:
+    expression = """[
+      missingWords(["a", "b", "a"], ["a", "c"]), missingWords(["a"], ["a", "a"]),
+      missingWords(["a", "b"], []), missingWords([], ["a"])]"""
+
+    assert answers(node, tmp_path, "two-models", expression) == [
+        ["b", "a"],
+        [],
+        ["a", "b"],
+        [],
+    ]

@@ -44,6 +44,17 @@ def test_the_waves_are_those_of_their_dimensions() -> None:
         assert correlation < -0.9999, "up is positive"
 
 
+def test_a_marked_position_has_its_values_a_line_and_a_frame() -> None:
+    """The values by the paper's formula: sin and cos of 20 / 10000^(2i/20)."""
+    figure = layout_sinusoids(sinusoid_rows(20, 50), marked=20)
+    values = [("4, sine", "−0.03"), ("5, cosine", "−1.00"), ("6, sine", "0.95")]
+
+    assert {f"dimension {d}; at 20: {value}" for d, value in values} <= {
+        *words_of(figure)
+    }
+    assert [box.paint for box in boxes_of(figure, "sinusoids")].count("link") == 1
+
+
 def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -> None:
     figure = layout_sinusoids(np.array([[-1.0, 0.0, 1.0], [1.0, 1.0, -1.0]]))
     boxes = boxes_of(figure, "sinusoids")

@@ -31,6 +31,8 @@ const mechanism = (() => {
     },
   };
 
+  const SLANTED = 48, FEW = 4; // height of slanted words; candidates of a diagram with all words
+
   function inSvg(name, attributes, text = "") {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -44,11 +46,15 @@ const mechanism = (() => {
   const tokenLabel = (labels, token) => (["</s>", "(end)"].includes(token) ? labels.end : token.trim() || "␣");
 
   const pen = document.createElement("canvas").getContext("2d");
-  function elided(font, text, limit) {
+  function widthOf(font, text) {
     pen.font = font;
-    if (pen.measureText(text).width <= limit) return text;
+    return pen.measureText(text).width;
+  }
+
+  function elided(font, text, limit) {
+    if (widthOf(font, text) <= limit) return text;
     let end = text.length;
-    while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > limit) end--;
+    while (end > 1 && widthOf(font, `${text.slice(0, end)}…`) > limit) end--;
     return `${text.slice(0, end)}…`;
   }
 
@@ -61,14 +67,14 @@ const mechanism = (() => {
   const joined = ({ data, labels, isByPiece }, t) => tokenLabel(labels, data.tokens.slice(t, endOf(data, t, isByPiece) + 1).join(""));
 
   /** The source words of the diagram, the strongest of all steps: [index, text, its tokens]; the end is −1. */
-  function sourceColumns({ data, labels, weightsAt, isOfStep }, fit, weights, at) {
+  function sourceColumns({ data, labels, weightsAt, isWhole }, fit, weights, at) {
     const { states } = data, ofTokens = states ? states.words : [];
     const columns = data.source.map((text, s) => [s, text, ofTokens.flatMap((word, token) => (word === s ? [token] : []))]);
     const hasEnd = states?.is_all || (weightsAt && data.steps.some((_, t) => weightsAt(t).at(-1) >= 0.005));
     if (hasEnd) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
-    if (columns.length <= fit) return columns;
+    if (isWhole || columns.length <= fit) return columns;
     const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
-    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? (data.image || isOfStep ? weights.at(s) : Math.max(...data.steps.map((_, t) => weightsAt(t).at(s)))) : -Math.abs(i - now));
+    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? (data.image ? weights.at(s) : Math.max(...data.steps.map((_, t) => weightsAt(t).at(s)))) : -Math.abs(i - now));
     return columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i).sort((a, b) => a - b).map((i) => columns[i]);
   }
 
@@ -77,18 +83,21 @@ const mechanism = (() => {
    *
    * `view`: `data` of explanationData; `layer` of cross-attention and `head` (null: their mean), none of a model without attention, and
    * `weightsAt(t)`, its weights; `labels`; `shades`, the colours of a theme; `isByPiece`; `status`, what the step does;
-   * `isOfStep`: where not all words have room, draw those that this step attends to, not those of all steps.
+   * `isWhole`: draw all words, slanted where they have no room, so that nothing moves between steps; without it, those that have room.
    */
   function draw(area, view, e, t) {
-    const { data, labels, shades, layer, head, weightsAt, isByPiece, status } = view, { states } = data, isDecoding = t !== null, cross = Boolean(layer), isBefore = cross && states?.order === "bahdanau";
+    const { data, labels, shades, layer, head, weightsAt, isByPiece, isWhole, status } = view, { states } = data, isDecoding = t !== null, cross = Boolean(layer), isBefore = cross && states?.order === "bahdanau";
     const W = Math.max(340, Math.min(880, area.clientWidth - 2)), isNarrow = W < 520, GUTTER = isNarrow ? 0 : 76, RIGHT = isNarrow ? 146 : 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - (isNarrow ? 14 : 46) - GUTTER;
     const H = cross ? layer.shape[0] : 0, lastOf = (at) => endOf(data, at, isByPiece), wordAt = (at) => joined(view, at);
     const weights = cross && isDecoding ? weightsAt(t) : null;
     const fit = Math.floor(room / (GUTTER ? 46 : 38)), columns = sourceColumns(view, fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
     const wide = Math.min(96, room / columns.length), xOf = (i) => GUTTER + (i + 0.5) * wide, end = GUTTER + columns.length * wide;
     const K = states ? states.directions : 1, font = `13px ${getComputedStyle(area).fontFamily}`;
-    const yState = states ? 38 : 74, bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
-    const yQuery = isHead ? yScore - 12 : ySoft + 10, yOwn = cross ? yQuery - 13 : ySum - 13, yNew = isBefore ? ySum + 32 : null, yOut = (yNew ?? ySum) + 38, yNext = yOut + 34 + Math.max(...data.steps.map((each) => each.candidates.length)) * 21;
+    const isSlanted = isWhole && columns.some(([, word]) => widthOf(font, word) > wide - 4), raised = isSlanted ? SLANTED : 0;
+    const half = Math.min(14, wide / 2 - 1), stripWidth = Math.max(0.6 * wide, wide - 14), isClear = (w, most) => wide > 30 || w === most;
+    const listed = (at) => data.steps[at].candidates.slice(0, isWhole ? FEW : undefined);
+    const yState = raised + (states ? 38 : 74), bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
+    const yQuery = isHead ? yScore - 12 : ySoft + 10, yOwn = cross ? yQuery - 13 : ySum - 13, yNew = isBefore ? ySum + 32 : null, yOut = (yNew ?? ySum) + 38, yNext = yOut + 34 + Math.max(...data.steps.map((_, at) => listed(at).length)) * 21;
     const svg = inSvg("svg", { width: W, height: yNext + 34, viewBox: `0 0 ${W} ${yNext + 34}`, role: "img" });
     let group;
     const stage = (number, isLit) => {
@@ -117,7 +126,11 @@ const mechanism = (() => {
     const more = hidden > 0 ? ` (+${hidden})` : "";
     named(18, (data.image ? labels.caption.sourceRow : labels.sourceRow) + more);
     if (isNarrow) text(end + 15, 18, more, { class: "name" });
-    columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 2), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
+    columns.forEach(([s, word], i) => {
+      const attributes = s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }, x = xOf(i), y = 18 + raised;
+      if (isSlanted) text(x + 4, y, fitted(word, 1.4 * SLANTED), { ...attributes, "text-anchor": "start", transform: `rotate(-50 ${x + 4} ${y})` });
+      else text(x, y, fitted(word, wide - 2), attributes);
+    });
     named(yState + 13, labels.stateRow);
     if (!states) {
       const layers = data.layers.filter(({ role }) => role === "encoder").length;
@@ -125,7 +138,7 @@ const mechanism = (() => {
       text((GUTTER + end) / 2, 50, fitted(layers ? labels.encoderLayers(layers) : labels.encoding, end - GUTTER - 8));
     }
     columns.forEach(([, , tokens], i) => {
-      const x = xOf(i), S = states ? states.tokens.length : 0, w = wide - 14;
+      const x = xOf(i), S = states ? states.tokens.length : 0, w = stripWidth;
       stage(0, true);
       if (!states) {
         wire(`M${x} 24V34`);
@@ -133,7 +146,7 @@ const mechanism = (() => {
         box(x - 16, yState, 32, 18, "source");
         return;
       }
-      arrow("", [x, 24], [x, yState - 1]);
+      arrow("", [x, 24 + raised], [x, yState - 1]);
       for (let k = 0; k < K; k++) { // after the word's last token in this direction
         const token = k ? tokens[0] : tokens[tokens.length - 1], isRead = isDecoding || (k ? token >= S - 1 - e : token <= e), y = yState + 17 * k;
         stage(0, isRead);
@@ -158,14 +171,14 @@ const mechanism = (() => {
         arrow("", [x, bottom + 2], [x, isHead ? yScore - 2 : ySoft]);
         if (isHead) {
           const high = Math.max(1, 34 * (1 + Math.max(-6.9, score) / 6.9));
-          group.append(inSvg("rect", { x: x - 14, y: yScore + 34 - high, width: 28, height: weights ? high : 1, class: "score" }));
-          if (weights) text(x, yScore + 48, (score > -6.9 ? "" : "< ") + signed(Math.max(-6.9, score) + highest), { class: "number" });
+          group.append(inSvg("rect", { x: x - half, y: yScore + 34 - high, width: 2 * half, height: weights ? high : 1, class: "score" }));
+          if (weights && isClear(w, top) && !(isWhole && score <= -6.9)) text(x, yScore + 48, (score > -6.9 ? "" : "< ") + signed(Math.max(-6.9, score) + highest), { class: "number" });
           wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
         }
         stage(2, isDecoding);
         wire(`M${x} ${ySoft + 20}V${yWeight + 40 - 40 * w}`);
-        group.append(inSvg("rect", { x: x - 14, y: yWeight + 40 - Math.max(1, 40 * w), width: 28, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
-        text(x, yWeight + 53, digits(w), { class: "number" });
+        group.append(inSvg("rect", { x: x - half, y: yWeight + 40 - Math.max(1, 40 * w), width: 2 * half, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
+        if (isClear(w, top)) text(x, yWeight + 53, digits(w), { class: "number" });
         stage(3, isDecoding);
         if (w < 0.005) return;
         wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value");
@@ -183,15 +196,19 @@ const mechanism = (() => {
       named(ySum + 4, labels.contextRow);
       if (weights) {
         const parts = [...weights].map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
-        const rest = 1 - parts.reduce((sum, [w]) => sum + w, 0) >= 0.005 ? " + …" : "";
-        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(\u2068${data.source[s] ?? labels.end}\u2069)`).join(" + ")}${parts.length ? rest : "…"}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
+        const sumOf = (count) => { // of the largest weights
+          const rest = 1 - parts.slice(0, count).reduce((sum, [w]) => sum + w, 0) >= 0.005 ? " + …" : "";
+          return `c = ${parts.slice(0, count).map(([w, s]) => `${w.toFixed(2)} h(\u2068${data.source[s] ?? labels.end}\u2069)`).join(" + ")}${count ? rest : "…"}`;
+        };
+        const room = x0 - GUTTER - 30, count = [3, 2].find((one) => widthOf(font, sumOf(one)) <= room) ?? 1;
+        text(GUTTER, ySum + 46, fitted(sumOf(Math.min(count, parts.length)), room), { "text-anchor": "start", id: "context-text" });
       }
     } else if (states) { // the last states alone
       stage(1, isDecoding || e === states.tokens.length - 1);
       for (let k = 0; k < K; k++) {
         const x = k ? xOf(0) : xOf(columns.length - 1);
         arrow("value", [x, yState + 17 * k + 15], [x, ySum], [x0 + 29, ySum]);
-        box(x - wide / 2 + 5, yState + 17 * k - 2, wide - 10, 17, "handed");
+        box(x - stripWidth / 2 - 2, yState + 17 * k - 2, stripWidth + 4, 17, "handed");
       }
     }
 
@@ -232,7 +249,7 @@ const mechanism = (() => {
     arrow("", [middle, yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13], [middle, yOut - 1]);
     box(x0 + 30, yOut, RIGHT - 40, 22, "target");
     text(middle, yOut + 15, labels.outputLayer);
-    const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
+    const candidates = isDecoding ? listed(t) : [];
     candidates.forEach(([token, probability, isChosen], i) => {
       const y = yOut + 30 + i * 21;
       text(x0 + 74, y + 12, fitted(tokenLabel(labels, token) + (isChosen && lastOf(t) > t ? "-" : ""), 70), { "text-anchor": "end", class: `candidate${isChosen ? " chosen" : ""}` });
@@ -248,8 +265,8 @@ const mechanism = (() => {
       text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }
     text(middle, yNext + 18, isDecoding ? fitted(wordAt(t), RIGHT - 50) : labels.nextWord, { class: "chosen" });
-    const listed = candidates.map(([token, probability]) => `${tokenLabel(labels, token)} ${percent(labels, probability)}`);
-    svg.setAttribute("aria-label", [status, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
+    const spoken = candidates.map(([token, probability]) => `${tokenLabel(labels, token)} ${percent(labels, probability)}`);
+    svg.setAttribute("aria-label", [status, ...(spoken.length ? [`${labels.candidates}: ${spoken.join(", ")}`] : [])].join(". "));
     area.replaceChildren(svg);
   }
 

@@ -102,9 +102,10 @@ function stepThrough(root, isPage, onPaint = () => {}) { // isPage: the steps ar
     const of = new Map(cells.map(one => [one.cell, one]));
     const now = one => values[one.term.index].numbers[one.place];
     const plain = (x, digits) => x === Infinity ? "∞" : x === -Infinity ? "−∞" : String(Number(x.toFixed(digits))).replace("-", "−");
+    const places = (text) => (text.split(".")[1] ?? "").length;
     function written(one, x) { // with as many places as before, or as many as it needs, up to three
       if (one.table.className.includes("loss")) return Math.abs(x) < .001 ? x.toExponential(2).replace("-", "−") : String(Number(x.toPrecision(3)));
-      const before = (one.text.split(".")[1] ?? "").length, needed = (plain(x, 3).split(".")[1] ?? "").length;
+      const before = one.text.includes("∞") ? Math.max(...cells.filter(({ table }) => table === one.table).map(({ text }) => places(text))) : places(one.text), needed = places(plain(x, 3));
       return Number.isFinite(x) ? (Number(x.toFixed(3)) + 0).toFixed(Math.max(before, needed)).replace("-", "−") : plain(x);
     }
     function repaint() {

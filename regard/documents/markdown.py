@@ -1,0 +1,159 @@
+"""Markdown: paragraphs, headings, items and cells are translated, each with its marks; code,
+addresses and HTML tags stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+
+from regard.common.counting import counted
+from regard.data.sentences import has_letters
+from regard.documents.document import (
+    Document,
+    DocumentOptions,
+    DocumentText,
+    Edit,
+    EditedText,
+    Slot,
+    is_blank,
+    replaced,
+)
+from regard.documents.encoding import decode_file
+from regard.documents.markdown_inline import Inline, Run, mask, read_runs
+from regard.text.markup.document import parse_markup
+from regard.text.text_format import TranslatedText
+
+_FRONT_MATTER = re.compile(
+    r"(?ms)(---|\+\+\+)[ \t]*\r?\n(?=\s*[\w-]+\s*[:=]).*?^\1[ \t]*\r?$"
+)
+_FIELD = re.compile(
+    r"""(?mi)^(?:title|subtitle|linktitle|sidebar_label|description|summary|excerpt)[ \t]*[:=][ \t]*
+    (?:"(?P<double>(?:[^"\\\n]|\\.)*)"|'(?P<single>[^'\n]*)'
+    |(?P<plain>[^\W\d](?:[^#:\r\n]|[#:](?=\S))*?))
+    [ \t]*(?:[ \t]\#.*)?\r?$(?!\n[ \t]+\S)""",
+    re.VERBOSE,
+)
+"""A text in the front matter, in YAML or TOML."""
+_PLAIN = re.compile(
+    r"(?!(?:true|false|yes|no|on|off|null)\Z)[^\W\d][^:#]*", re.IGNORECASE
+)
+
+
+def read_markdown(data: bytes, name: str, options: DocumentOptions) -> Document:
+    """Read Markdown. Raises DataError for a wrong encoding, and MissingExtra without its parser."""
+    source = decode_file(data, name)
+    reader = _Reader(source.text, options)
+    return EditedText(source, reader.slots, reader.notes())
+
+
+class _Reader:
+    """Reader of the texts of a file."""
+
+    def __init__(self, text: str, options: DocumentOptions) -> None:
+        self._text = text
+        self._options = options
+        self._lines = [match.end() for match in re.finditer("\n", text)]
+        self._codes = list[range]()
+        self._images = 0
+        self.slots = list[Slot]()
+        front = _FRONT_MATTER.match(text)
+        if front:
+            for field in _FIELD.finditer(front[0]):
+                self._add_field(field)
+            text = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :]
+        self._masked, self._directives = mask(text)
+        for run in read_runs(self._masked):
+            self._add(run)
+        for directive in self._directives:
+            start, end = directive.title
+            is_code = any(directive.start in code for code in self._codes)
+            if not is_code and has_letters(text[max(start, 0) : end]):
+                self._add_plain(start, end, lambda title: title.replace('"', "”"))
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence about each kind of what stays."""
+        if self._codes:
+            stay = counted(len(self._codes), "code block stays", "code blocks stay")
+            yield f"{stay} as written"
+        if self._images:
+            stay = counted(
+                self._images,
+                "description of an image stays",
+                "descriptions of images stay",
+            )
+            yield f"{stay} as written (`attributes` translates them)"
+
+    def _name(self, start: int) -> str:
+        return f"line {bisect_right(self._lines, start) + 1}"
+
+    def _add(self, run: Run) -> None:
+        start, end = run.events[0].start, run.events[-1].end
+        bounds = range(start, end)
+        if run.block == "CodeBlock":
+            self._codes.append(bounds)
+        elif any(directive.start in bounds for directive in self._directives):
+            return
+        elif run.block == "HtmlBlock":
+            # Lines of a page in a quotation begin with its signs, which are no text.
+            if all(event.end - event.start == len(event.value) for event in run.events):
+                self._add_page(start, end)
+        else:
+            self._add_inline(Inline(self._text, self._masked, run))
+
+    def _add_page(self, start: int, end: int) -> None:
+        text = self._text[start:end]
+        markup = parse_markup(text, "html", self._options.markup)
+        if markup.lines:
+            slot_text = DocumentText(text, self._name(start), markup=markup)
+            self.slots.append(Slot(slot_text, replaced(start, end)))
+
+    def _add_inline(self, inline: Inline) -> None:
+        source = inline.as_html(self._options.attributes)
+        markup = parse_markup(source, "html", self._options.markup)
+        if not self._options.attributes:
+            self._images += sum(
+                has_letters(part.raw[slice(*part.alt)]) for part in inline.parts
+            )
+
+        def edits(translation: TranslatedText) -> Iterator[Edit]:
+            if translation.text != source:
+                written = inline.write(translation.text)
+                yield Edit(inline.start, inline.end, written)
+
+        if markup.lines:
+            text = self._text[inline.start : inline.end]
+            slot_text = DocumentText(text, self._name(inline.start), markup=markup)
+            self.slots.append(Slot(slot_text, edits))
+
+    def _add_field(self, field: re.Match[str]) -> None:
+        """Add a text of the front matter; quotation marks stay, or are added if it needs them."""
+        style = field.lastgroup or ""
+        start, end = field.span(style)
+        if style == "single":
+            self._add_plain(start, end, lambda text: text.replace("'", "’"))
+        elif style == "plain":
+            self._add_plain(
+                start,
+                end,
+                lambda text: text if _PLAIN.fullmatch(text) else _quoted(text),
+            )
+        elif "\\" not in field[style]:
+            self._add_plain(start, end, lambda text: _quoted(text)[1:-1])
+
+    def _add_plain(self, start: int, end: int, escape: Callable[[str], str]) -> None:
+        text = self._text[start:end]
+        slot_text = DocumentText(text, self._name(start))
+
+        def edits(translation: TranslatedText) -> Iterator[Edit]:
+            if translation.text != text and not is_blank(translation):
+                yield Edit(start, end, escape(translation.text))
+
+        if has_letters(text):
+            self.slots.append(Slot(slot_text, edits))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

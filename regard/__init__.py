@@ -16,6 +16,7 @@ from regard.common.version import __version__
 
 if TYPE_CHECKING:
     from regard import documents
+    from regard.attention.ablation import ablate
     from regard.attention.normalisers import register_normaliser
     from regard.attention.recorder import watch
     from regard.attention.scores import register_score
@@ -43,6 +44,7 @@ __all__ = [
     "Translation",
     "Translator",
     "__version__",
+    "ablate",
     "compare",
     "documents",
     "load",
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "attention.ablation": ("ablate",),
     "attention.normalisers": ("register_normaliser",),
     "attention.recorder": ("watch",),
     "attention.scores": ("register_score",),

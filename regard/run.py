@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Literal, cast, overload
 
 import sentencepiece
 import torch
@@ -26,6 +26,7 @@ from regard.common.atomic import write_text
 from regard.common.checksums import json_digest
 from regard.common.counting import counted, format_duration
 from regard.common.errors import LineWarning, ModelFolderError, RegardError, UsageError
+from regard.common.notebook import data_frame, html_table, progress_bar
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.requests import takes
@@ -74,7 +75,8 @@ from regard.model_folder import (
     write_settings,
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
-from regard.pipeline import Translation, load
+from regard.pipeline import Captioner, Translation, Translator
+from regard.pipeline.model_loading import Task, load
 from regard.requests.train_request import TrainArguments, TrainRequest, is_iterable
 from regard.runtime.native import processor_fields
 from regard.training import Outcome, Recipe, Trainer, World, model_card
@@ -91,6 +93,7 @@ from regard.training.distributed import join_processes
 from regard.training.early_stopping import is_patience_over
 from regard.training.guided import Guide
 from regard.training.journal import (
+    VALIDATED,
     JournalEvent,
     describe_test,
     of_kind,
@@ -167,9 +170,47 @@ class Run:
         ]
         return scores_of(validations[-1]) if validations else {}
 
-    def load(self, device: str = "cpu") -> Any:
-        """Load a Translator or a Captioner with the best weights."""
-        return load(self.folder, device)
+    @overload
+    def load(
+        self, device: str = "cpu", *, task: Literal["translation"]
+    ) -> Translator: ...
+
+    @overload
+    def load(self, device: str = "cpu", *, task: Literal["captions"]) -> Captioner: ...
+
+    @overload
+    def load(self, device: str = "cpu") -> Any: ...
+
+    def load(self, device: str = "cpu", *, task: Task | None = None) -> Any:
+        """Load a Translator or a Captioner with the best weights; `task` as in `regard.load`."""
+        return load(self.folder, device, task=task)
+
+    def to_frame(self) -> Any:
+        """Return losses and validations as a data frame of pandas, a row for each event.
+
+        Raises UsageError without pandas.
+        """
+        return data_frame(
+            event for event in self.journal if event["event"] in ("train", "valid")
+        )
+
+    def __repr__(self) -> str:
+        progress = self.outcome.progress
+        score = f", {progress.best_by} {abs(progress.best):.2f}" * bool(
+            progress.best_by
+        )
+        return (
+            f"Run({str(self.folder)!r}, {counted(progress.update, 'update')}{score}: "
+            f"{self.outcome.reason})"
+        )
+
+    def _repr_html_(self) -> str:
+        names = ("update", *VALIDATED)
+        rows = [
+            {name: value for name, value in event.items() if name in names}
+            for event in of_kind(self.journal, "valid")
+        ]
+        return html_table(repr(self), rows)
 
 
 class Interrupted(Exception):
@@ -215,7 +256,7 @@ def train(request: TrainRequest) -> Run:
     - `callbacks`: objects of classes that inherit from `regard.Callback`. The recipe records
       objective and callbacks by name, and a run is resumed only with them.
     - `report`: called with the name and the values of each event: "message", "train", "valid",
-      "end" and others.
+      "end" and others; in a notebook, without one, a bar shows the progress.
 
     Raises UsageError for wrong arguments or another run in `out`, ConfigurationError for settings,
     DataError for data files, and TrainingError if training cannot continue.
@@ -254,7 +295,7 @@ def train(request: TrainRequest) -> Run:
             sizes=composer.sizes(recipe),
             device=local_device,
             world=world,
-            report=request.report if world.is_main else None,
+            report=(request.report or progress_bar()) if world.is_main else None,
             parent=ParentRun.of(recipe),
             more_minutes=composer.more_minutes,
             extensions=extensions,

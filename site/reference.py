@@ -24,6 +24,7 @@ PACKAGES = [
         "regard.search",
         "regard.models",
         "regard.attention",
+        "regard.testing",
     ),
     *(
         "regard.training",

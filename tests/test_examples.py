@@ -1,8 +1,11 @@
-"""The plug-ins of `examples/`, compared with formulas and loops, and in models of every family."""
+"""The plug-ins of `examples/`, compared with formulas and loops, and in models of every family; the
+table of heads, compared with heads that are zeroed by hand.
+"""
 
 from __future__ import annotations
 
 import math
+import runpy
 import sys
 import warnings
 from array import array
@@ -13,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.small_models import SENTENCES
+from helpers.small_models import SENTENCES, folder
 from laws.models import fitted, make, sources, targets
 from laws.searching import beam
 from test_plugins import _without_plugins  # noqa: F401 (a fixture)
 
 import regard
-from regard.attention import NORMALISERS, SCORES, watch
+from regard.attention import NORMALISERS, SCORES, Attention, watch
 from regard.common.errors import ExportError, LineWarning, UsageError
 from regard.common.plugins import import_named
 from regard.data.batch import Example, collate
@@ -30,6 +33,7 @@ from regard.models import ENCODERS, ModelSettings
 from regard.models.interface import Batch
 from regard.runtime.engine import why_not_packed
 from regard.search import LengthPenalty
+from regard.testing import check
 from regard.training.loss import Objective
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -91,21 +95,8 @@ def settings_of(encoder: Any, decoder: Any) -> ModelSettings:
 
 
 @EVERY_MODEL
-def test_step_by_step_equals_all_at_once(encoder: Any, decoder: Any) -> None:
-    settings = settings_of(encoder, decoder)
-    model = make(settings)
-    batch = sources(settings, 7, 1, 5)
-    target = targets(3, 6)
-    with torch.no_grad():
-        whole = model(batch, target)
-        source = model.encode(batch)
-        state = model.begin(source)
-        steps = []
-        for t in range(6):
-            features, state = model.step(target[:, t : t + 1], state, source)
-            steps.append(features)
-
-    torch.testing.assert_close(torch.cat(steps, 1), whole, atol=2e-5, rtol=1e-4)
+def test_the_laws_hold(encoder: Any, decoder: Any) -> None:
+    check(make(settings_of(encoder, decoder))).raise_for_failures()
 
 
 @EVERY_MODEL
@@ -129,28 +120,6 @@ def test_a_sentence_is_translated_alone_as_in_a_batch(
             model, model.encode(Batch(data)), torch.full((1,), 6), 3, LengthPenalty(1.0)
         )
         assert [h.ids for h in alone] == [h.ids for h in together[i]]
-
-
-@EVERY_MODEL
-def test_states_of_sources_of_different_lengths_are_joined(
-    encoder: Any, decoder: Any
-) -> None:
-    settings = settings_of(encoder, decoder)
-    model = make(settings)
-    both = sources(settings, 7, 3)
-    target = targets(2, 4)
-    with torch.no_grad():
-        expected = model(both, target)
-        parts = []
-        for i, length in enumerate((7, 3)):
-            source = model.encode(Batch(both.data[i : i + 1, :length]))
-            _, state = model.step(target[i : i + 1, :2], model.begin(source), source)
-            parts.append((source, state))
-        source = parts[0][0].join(parts[1][0])
-        state = parts[0][1].join(parts[1][1])
-        features, _ = model.step(target[:, 2:], state, source)
-
-    torch.testing.assert_close(features, expected[:, 2:], atol=2e-5, rtol=1e-4)
 
 
 @EVERY_MODEL
@@ -274,8 +243,15 @@ def _loop(gates: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_a_model_trains_resumes_and_decodes(
-    name: str, setting: dict[str, Any], tmp_path: Path
+    name: str,
+    setting: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    events: list[str] = []  # as a notebook shows them
+    monkeypatch.setattr(
+        "regard.run.progress_bar", lambda: lambda event, _: events.append(event)
+    )
     source, target = tmp_path / "train.ko", tmp_path / "train.en"
     source.write_text("".join(f"{line}\n" for line in SENTENCES[:2] * 20))
     target.write_text("".join(f"{line}\n" for line in SENTENCES[2:4] * 20))
@@ -297,6 +273,8 @@ def test_a_model_trains_resumes_and_decodes(
     run = regard.train(out=out, resume=True, settings={"training.updates": 2})
 
     assert run.recipe.model.plugins[0].startswith(f"{name}==sha256:")
+    assert events.count("end") == 2
+    assert repr(run).startswith(f"Run({str(out)!r}, 2 updates")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
         assert run.load().translate([SENTENCES[0]], beam=3)
@@ -376,3 +354,47 @@ def test_the_auxiliary_loss_trains_resumes_and_is_reproduced(tmp_path: Path) -> 
     assert regard.reproduce(out, **given).is_identical
     again = supervised.resume(out)
     assert again.outcome.progress.update == 2
+
+
+@pytest.mark.system
+def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "head_ablation.py"))
+    translator = regard.load(folder(tmp_path / "run", end=-2.0), task="translation")
+    inputs = SENTENCES[:2], SENTENCES[2:4]
+    rows = example["ablation_table"](translator, *inputs)
+    modules = dict(translator.model.named_modules())
+    attentions = {
+        name: part for name, part in modules.items() if isinstance(part, Attention)
+    }
+
+    assert {(row["layer"], row["head"]) for row in rows} == {
+        (name, head) for name, part in attentions.items() for head in range(part.heads)
+    }
+    losses = [row["loss"] for row in rows]
+    assert losses == sorted(losses, reverse=True)
+    whole = example["chrf"](translator, *inputs, warnings.catch_warnings())
+    for row in (rows[0], rows[-1]):
+        attention = attentions[row["layer"]]
+        size = attention.value_size // attention.heads
+
+        first = size * row["head"]
+        handle = attention.output.register_forward_pre_hook(
+            zero_between(first, first + size)
+        )
+        score = example["chrf"](translator, *inputs, warnings.catch_warnings())
+        handle.remove()
+        assert row["chrF"] == score
+        assert row["loss"] == whole - score
+    assert any(losses), "heads matter"
+    table = example["markdown"](rows).splitlines()
+    assert len(table) == len(rows) + 2
+    assert table[2].startswith(f"| {rows[0]['layer']} | {rows[0]['head'] + 1} | ")
+
+
+def zero_between(first: int, end: int) -> Any:
+    """Return a hook that zeroes these numbers of what a module reads."""
+
+    def zero(_: object, inputs: Any) -> None:
+        inputs[0][..., first:end] = 0
+
+    return zero

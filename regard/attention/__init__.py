@@ -6,6 +6,7 @@
 - `scores`: one class for each kind of attention; `normalisers` turns scores into weights.
 - `positions`: positions that self-attention sees, rotary and linear biases.
 - `local` and `unfused`: faster computations of the same result.
+- `ablation`: removes a head while a block runs (`ablate`).
 - `recorder`: records attention weights from outside the model (`watch`); `torch_attention` does
   the same for PyTorch's own modules.
 - `alignment`: turns weights between tokens into weights and links between words;
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from regard.attention.ablation import ablate
     from regard.attention.attention import Attention
     from regard.attention.kv_cache import Memory
     from regard.attention.normalisers import (
@@ -51,6 +53,7 @@ __all__ = [
     "Score",
     "ScoreContext",
     "ScoreName",
+    "ablate",
     "masked_softmax",
     "record_attention",
     "register_normaliser",
@@ -59,6 +62,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ablation": ("ablate",),
     "attention": ("Attention",),
     "kv_cache": ("Memory",),
     "normalisers": (

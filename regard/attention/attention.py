@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention import local
+from regard.attention.ablation import without_ablated
 from regard.attention.head_reshapes import (
     fold_beams,
     merge_heads,
@@ -154,16 +155,17 @@ class Attention(nn.Module):
         memory: Memory,
         causal: bool = False,
         window: int | None = None,
+        is_projected: bool = False,
     ) -> Float[Tensor, "N T Dv"]:
-        """Attend to `memory` with each query.
+        """Attend to `memory` with each query; its projection is left out if `is_projected`.
 
         K = N // R consecutive query rows (the beams of a sentence) share one of its R rows. If
         `causal`, query t of T sees the entries up to S − T + t. If there is a `window`, a query
         sees no entry farther away than this; only visible entries count as distance.
         """
-        result: Tensor = self.output(
-            self.attend(self.query(query), memory, causal, window)
-        )
+        if not is_projected:
+            query = self.query(query)
+        result: Tensor = self.output(self.attend(query, memory, causal, window))
         return result
 
     def attend(
@@ -178,8 +180,11 @@ class Attention(nn.Module):
         assert not causal or memory.rows == N, (
             "causal attention needs a memory row for each query row"
         )
-        q = self._folded(query, memory)
         recorders = active_recorders(self)
+        on_path = _is_on_path(self)
+        if on_path:
+            memory = _row_for_each(memory, N)
+        q = self._folded(query, memory)
         is_self_attention = memory.rows == N and memory.entries == T
         if self.positions is not None:
             positions = entry_positions(memory)
@@ -191,6 +196,7 @@ class Attention(nn.Module):
             window is not None
             and is_self_attention
             and self._is_plain
+            and not on_path
             and local.blocks_pay_off(T, window)
             and local.is_contiguous(memory.keep)
         ):
@@ -203,7 +209,7 @@ class Attention(nn.Module):
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
                 # (R, 1, K·T, S), like the folded queries
                 keep = keep.repeat(1, 1, N // memory.rows, 1)
-            context, scores, weights = self._attend(q, memory, keep)
+            context, scores, weights = self._attend(q, memory, keep, on_path=on_path)
 
         if recorders:
             if scores is None:
@@ -212,7 +218,7 @@ class Attention(nn.Module):
             if weights is None:
                 weights = self.score.normalise(scores, keep)
             self._record(weights, scores, keep, N)
-        return merge_heads(unfold_beams(self.score.gate(q, context), N))
+        return self._merged(q, context, N)
 
     def attend_covered(
         self,
@@ -225,17 +231,20 @@ class Attention(nn.Module):
         Returns the coverage after the last query, too.
         """
         N = len(query)
+        on_path = _is_on_path(self)
+        if on_path:
+            memory = _row_for_each(memory, N)
         keep = attention_mask(memory, 1, causal=False)
         seen = fold_beams(coverage.unsqueeze(2), memory.rows)
         contexts = []
         for step in torch.split(query, 1, 1):
             q = self._folded(step, memory)
-            context, scores, weights = self._attend(q, memory, keep, seen)
+            context, scores, weights = self._attend(q, memory, keep, seen, on_path)
             assert scores is not None, "no kernel has coverage"
             assert weights is not None, "no kernel has coverage"
             seen = self.score.next_coverage(seen, weights.to(seen.dtype))
             self._record(weights, scores, keep, N)
-            contexts.append(merge_heads(unfold_beams(self.score.gate(q, context), N)))
+            contexts.append(self._merged(q, context, N))
         return torch.cat(contexts, 1), unfold_beams(seen, N).squeeze(2)
 
     def _folded(
@@ -244,6 +253,11 @@ class Attention(nn.Module):
         """Split projected queries into heads, and put those of one memory row side by side."""
         heads = split_heads(query.to(memory.keys.dtype), self.heads)
         return fold_beams(heads, memory.rows)
+
+    def _merged(self, q: Tensor, context: Tensor, rows: int) -> Float[Tensor, "N T Dv"]:
+        """Gate the weighted sums of folded queries, and put their heads side by side."""
+        contexts = unfold_beams(self.score.gate(q, context), rows)
+        return merge_heads(without_ablated(self, contexts))
 
     @property
     def _is_plain(self) -> bool:
@@ -255,8 +269,8 @@ class Attention(nn.Module):
         self, weights: Tensor, scores: Tensor, keep: Tensor | None, rows: int
     ) -> None:
         """Record weights and scores of folded queries; hidden scores are −∞."""
-        if keep is not None:
-            scores = scores.masked_fill(~keep, -torch.inf)
+        if not _is_on_path(self):
+            scores = _without_hidden(scores, keep, -torch.inf)
         for recorder in active_recorders(self):
             recorder.record(
                 self, unfold_beams(weights, rows), unfold_beams(scores, rows)
@@ -268,13 +282,16 @@ class Attention(nn.Module):
         memory: Memory,
         keep: Tensor | None,
         coverage: Tensor | None = None,
+        on_path: bool = False,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Return the weighted sums of the values, and scores and weights unless a kernel hides
         them.
+
+        If `on_path`, no kernel does, and the scores have −∞ for hidden entries already.
         """
         keys = memory.keys
         values = memory.values
-        dot = self.score.as_dot(q) if self._is_plain else None
+        dot = self.score.as_dot(q) if self._is_plain and not on_path else None
         on_cpu = q.device.type == "cpu"
         all_bfloat16 = q.dtype == keys.dtype == values.dtype == torch.bfloat16
         if dot is not None:
@@ -292,7 +309,11 @@ class Attention(nn.Module):
         with torch.autocast(q.device.type, enabled=autocast):
             if dot is None:
                 scores = self._scores(q.to(keys.dtype), keys, memory, coverage).float()
-                weights = self._normalised(scores, keep)
+                visible = scores
+                if on_path:
+                    scores = _without_hidden(scores, keep, -torch.inf)
+                    visible = _without_hidden(scores, keep, 0.0)
+                weights = self._normalised(visible, keep)
                 return torch.matmul(weights.to(values.dtype), values), scores, weights
             query, scale = dot
             with nullcontext() if on_cpu else sdpa_kernel(GPU_KERNELS):
@@ -326,6 +347,21 @@ class Attention(nn.Module):
         is_own = type(self.score).normalise is not Score.normalise
         maker = type(self.score) if is_own else self.score.normaliser
         return _check_plugin(weights, scores.shape, maker, "weights")
+
+
+def _is_on_path(attention: Attention) -> bool:
+    """Return whether outputs are to be computed from what is recorded."""
+    return any(recorder.on_path for recorder in active_recorders(attention))
+
+
+def _row_for_each(memory: Memory, N: int) -> Memory:
+    """Give each of N queries a memory row of its own, as recorders have it."""
+    rows = torch.arange(memory.rows, device=memory.keys.device)
+    return memory.select(rows.repeat_interleave(N // memory.rows))
+
+
+def _without_hidden(scores: Tensor, keep: Tensor | None, value: float) -> Tensor:
+    return scores if keep is None else scores.masked_fill(~keep, value)
 
 
 def _check_plugin(

@@ -6,7 +6,7 @@ Attention modules compute their weights for recording only while a recorder is a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -38,8 +38,13 @@ class AttentionRecorder(Mapping[str, Tensor]):
     """
 
     def __init__(
-        self, names: dict[nn.Module, str], gradients: bool = False, scores: bool = False
+        self,
+        names: dict[nn.Module, str],
+        gradients: bool = False,
+        scores: bool = False,
+        on_path: bool = False,
     ) -> None:
+        self.on_path = on_path  # outputs are computed from what is recorded
         self._names = names
         self._gradients = gradients
         self._scores = scores
@@ -62,7 +67,35 @@ class AttentionRecorder(Mapping[str, Tensor]):
         self._recorded.setdefault(self._names[module], []).append(recorded)
 
     def __getitem__(self, name: str) -> Tensor:
+        value = -torch.inf if self._scores else 0.0
+        return self._joined(name, self._recorded[name], value)
+
+    def gradient(self, loss: Float[Tensor, ""], name: str) -> Tensor:
+        """Return the gradient of a loss by the weights, or scores, of a layer: (N, H, T, S).
+
+        Needs `watch(model, gradients=True)`. Raises UsageError if the loss was not computed from
+        what was recorded.
+        """
         passes = self._recorded[name]
+        gradients: Sequence[Tensor | None] = ()
+        if self.on_path and loss.requires_grad:
+            gradients = torch.autograd.grad(
+                loss, passes, retain_graph=True, allow_unused=True
+            )
+        if all(gradient is None for gradient in gradients):
+            raise UsageError(
+                f"{name}: wanted a loss that was computed from what was recorded, got another; use "
+                "watch(model, gradients=True), and compute the loss from the model's outputs in "
+                "its block, with Regard's attention (PyTorch's own is recorded beside its kernels)"
+            )
+        known = [
+            torch.zeros_like(recorded) if gradient is None else gradient
+            for recorded, gradient in zip(passes, gradients, strict=True)
+        ]
+        return self._joined(name, known, 0.0)
+
+    def _joined(self, name: str, passes: Sequence[Tensor], value: float) -> Tensor:
+        """Concatenate passes on the T axis, those with fewer entries padded with a value."""
         rows = sorted({len(recorded) for recorded in passes})
         if len(rows) > 1:
             raise UsageError(
@@ -71,7 +104,6 @@ class AttentionRecorder(Mapping[str, Tensor]):
                 "tensor for each"
             )
         longest = max(recorded.shape[-1] for recorded in passes)
-        value = -torch.inf if self._scores else 0.0
         padded = [
             F.pad(recorded, (0, longest - recorded.shape[-1]), value=value)
             for recorded in passes
@@ -102,18 +134,21 @@ def watch(
     bit. `model` may be a part of a model, such as a single `Attention`, or any model with PyTorch's
     own `nn.MultiheadAttention`, such as `nn.Transformer`.
 
-    With `gradients` the weights stay in the autograd graph. `role` restricts the recording to
-    attention of one role ("encoder", "decoder" or "cross"); PyTorch's own modules have no role.
-    With `scores` the scores before the softmax are recorded instead; masked ones are −∞.
+    With `gradients` Regard's attention computes its output from the recorded tensors, of which
+    `readings.gradient(loss, layer)` then gives the gradient; the last bits of outputs may differ.
+    Weights of PyTorch's own modules stay in the autograd graph, beside the computation.
+    `role` restricts the recording to attention of one role ("encoder", "decoder" or "cross");
+    PyTorch's own modules have no role. With `scores` the scores before the softmax are recorded
+    instead; masked ones are −∞.
 
     Raises UsageError for a model without such attention; warns if the block recorded nothing.
     """
-    _check_module(model)
+    check_module(model, "watch")
     check_role(role)
     if not any(map(_is_recorded, model.modules())):
         subject = f"watch: {type(model).__name__} has no attention that can be recorded"
         raise UsageError(subject + _other_attention(model))
-    with record_attention(model, gradients, role, scores) as recorder:
+    with record_attention(model, gradients, role, scores, gradients) as recorder:
         yield recorder
     if not recorder:
         warnings.warn(_why_nothing(model, role), stacklevel=3)
@@ -127,15 +162,15 @@ def check_role(role: object) -> None:
         )
 
 
-def _check_module(model: object) -> None:
-    """Raise UsageError if `model` is not a module of PyTorch."""
+def check_module(model: object, function: str) -> None:
+    """Raise UsageError if the `model` of a function is not a module of PyTorch."""
     if not isinstance(model, nn.Module):
         # Looking the attribute up in this way runs no property.
         attributes = getattr(model, "__dict__", {})
         has_model = hasattr(type(model), "model") or "model" in attributes
         remedy = "; give its `.model`" if has_model else ""
         raise UsageError(
-            f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}"
+            f"{function}: wanted a module of PyTorch, got {describe(model)}{remedy}"
         )
 
 
@@ -176,14 +211,18 @@ def record_attention(
     gradients: bool = False,
     role: str | None = None,
     scores: bool = False,
+    on_path: bool = False,
 ) -> Iterator[AttentionRecorder]:
-    """Record like `watch`, but accept a model without attention."""
+    """Record like `watch`, but accept a model without attention.
+
+    `gradients` alone change no bit of an output; `on_path` computes it from what is recorded.
+    """
     modules = {
         module: name
         for name, module in model.named_modules()
         if role is None or getattr(module, "role", None) == role
     }
-    recorder = AttentionRecorder(modules, gradients, scores)
+    recorder = AttentionRecorder(modules, gradients, scores, on_path)
     token = _RECORDERS.set((*_RECORDERS.get(), recorder))
 
     def record(module: nn.Module, weights: Tensor, scores: Tensor) -> None:

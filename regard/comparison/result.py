@@ -11,8 +11,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from regard.common.atomic import write_text
+from regard.common.counting import counted
+from regard.common.notebook import data_frame, html_table
 from regard.evaluation.calibration import Calibration
 
 FORMAT = 1
@@ -242,6 +245,41 @@ class Comparison:
     def run(self, name: str) -> RunResult:
         """Return the run of this name. Raises KeyError if there is none."""
         return {run.name: run for run in self.runs}[name]
+
+    def to_frame(self) -> Any:
+        """Return a row for each run, with its scores and costs, as a data frame of pandas.
+
+        Raises UsageError without pandas.
+        """
+        costs = [{} if run.cost is None else asdict(run.cost) for run in self.runs]
+        return data_frame(
+            {**row, **cost} for row, cost in zip(self._rows(), costs, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({counted(len(self.systems), 'system')} with "
+            f"{counted(len(self.runs), 'run')} on {self.test.name}, baseline {self.baseline})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self._rows())
+
+    def _rows(self) -> list[dict[str, object]]:
+        """Return system, name, seed and scores of each run."""
+        rows = []
+        for run in self.runs:
+            row: dict[str, object] = {
+                "system": run.system,
+                "run": run.name,
+                "seed": run.seed,
+            }
+            for score in run.scores:
+                row[score.name] = score.value
+                row[f"{score.name} low"] = score.low
+                row[f"{score.name} high"] = score.high
+            rows.append(row)
+        return rows
 
     def as_json(self) -> dict[str, object]:
         """Return the comparison as JSON values."""

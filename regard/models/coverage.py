@@ -45,6 +45,9 @@ def attend_to_source(
     """Attend with a projected query; if the tensors have a coverage of the layer, replace it."""
     name = coverage_name(layer)
     if name not in tensors:
-        return attention.attend(query, memory)
-    context, tensors[name] = attention.attend_covered(query, memory, tensors[name])
+        # Not `attend`, which would run no hook of the attention.
+        context: Tensor = attention(query, memory, is_projected=True)
+    else:
+        context, tensors[name] = attention.attend_covered(query, memory, tensors[name])
+        context = attention.output(context)
     return context

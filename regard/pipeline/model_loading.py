@@ -3,24 +3,65 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from regard.common.arguments import describe
 from regard.common.errors import UsageError
 from regard.common.lazy import needs_extra
 from regard.pipeline.arguments import check_folders
 from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.pipeline.translator import Translator
 
 if TYPE_CHECKING:
+    from regard.pipeline.captioner import Captioner
+    from regard.pipeline.folder_loading import Folders
     from regard.runtime.engine import EngineName, Precision
+
+Task = Literal["translation", "captions"]
+"""What a model does, which decides the type of what is loaded."""
+
+
+@overload
+def load(
+    folder: Folders,
+    device: str = ...,
+    precision: Precision | None = ...,
+    engine: EngineName = ...,
+    *,
+    task: Literal["translation"],
+) -> Translator: ...
+
+
+@overload
+def load(
+    folder: Folders,
+    device: str = ...,
+    precision: Precision | None = ...,
+    engine: EngineName = ...,
+    *,
+    task: Literal["captions"],
+) -> Captioner: ...
+
+
+@overload
+def load(
+    folder: Folders,
+    device: str = ...,
+    precision: Precision | None = ...,
+    engine: EngineName = ...,
+    *,
+    task: None = ...,
+) -> Any: ...
 
 
 def load(
-    folder: str | Path | Sequence[str | Path],
+    folder: Folders,
     device: str = "cpu",
     precision: Precision | None = None,
     engine: EngineName = "auto",
+    *,
+    task: Task | None = None,
 ) -> Any:
     """Load a translator from a runtime file, or a Translator or Captioner from a model folder.
 
@@ -30,13 +71,25 @@ def load(
       runtime file has its own.
     - `engine`: "library" for the C library, "pytorch", or "auto" for the library if it can decode
       the model. Both find the same outputs.
-
-    The return type is Any because the folder or file determines it; `load_translator` and
-    `load_captioner` of `regard.pipeline` are typed.
+    - `task`: "translation" or "captions", so that an editor knows the type, a Translator or a
+      Captioner, which the folder or file determines.
 
     Raises ModelFolderError if a file is missing or damaged, UsageError if this machine or model
-    lacks the device, precision or engine, or if the models share no vocabulary.
+    lacks the device, precision or engine, if the models share no vocabulary, or for another task.
     """
+    loaded = _load(folder, device, precision, engine)
+    reads = "translation" if isinstance(loaded, Translator) else "captions"
+    if task not in (None, reads):
+        raise UsageError(
+            f"`task=`: wanted {describe(task)}, and {folder} is a model for {reads}; take "
+            "the other, or another folder"
+        )
+    return loaded
+
+
+def _load(
+    folder: Folders, device: str, precision: Precision | None, engine: EngineName
+) -> Any:
     check_folders(folder, device, precision, engine)
     if isinstance(folder, (str, os.PathLike)) and Path(folder).is_file():
         if engine == "pytorch":

@@ -27,7 +27,7 @@ LAYERS = {
         runtime | training
         pipeline
         evaluation | interchange
-        run | explain
+        run | explain | testing
         comparison | serving | reproduction
         learn
         cli

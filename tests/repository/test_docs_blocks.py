@@ -32,6 +32,7 @@ REASONS = lines("""
 RUN_AS_A_WHOLE = {
     "tutorials": "tests/cli/test_tutorials.py",
     "visualisation.md": "tests/repository/test_docs_visualisation.py",
+    "insides.md": "tests/test_insides_page.py",
 }
 """Folders and pages whose blocks are all run by one test."""
 KNOWN = re.compile(

@@ -20,7 +20,7 @@ NAMES = {
     *items(
         "Caption Captioner Comparison compare Publication RegardError Run Translation Translator"
     ),
-    *items("documents load presets publish train watch __version__"),
+    *items("ablate documents load presets publish train watch __version__"),
     *items("register_decoder register_encoder register_normaliser register_positions"),
     *items("register_score reproduce Reproduction Callback TrainingContext"),
 }
@@ -45,7 +45,9 @@ def test_no_public_name_disappears_without_a_reason() -> None:
 def test_the_public_names_are_these_and_exist() -> None:
     assert set(regard.__all__) == set(dir(regard)) == NAMES
     assert all(hasattr(regard, name) for name in NAMES)
-    with pytest.raises(AttributeError, match="no attribute 'trian'; it has Callback, Caption"):
+    with pytest.raises(
+        AttributeError, match="no attribute 'trian'; it has Callback, Caption"
+    ):
         _ = regard.trian
 
 

@@ -20,6 +20,7 @@ from torch.nn.modules import module as torch_module
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
+from regard.attention.ablation import is_ablated
 from regard.attention.recorder import are_watched
 from regard.common.monkey_patches import are_as_defined, find_patch, has_definition
 from regard.model_folder import ModelFolder, without_weights
@@ -279,13 +280,15 @@ def _weight_difference(name: str, module: nn.Module, expected: nn.Module) -> str
 
 
 def why_intercepted(model: nn.Module) -> str | None:
-    """Return what PyTorch would do besides computing this model: record it, or call a user's hook
-    or mode.
+    """Return what PyTorch would do besides computing this model: record it, ablate a head, or
+    call a user's hook or mode.
 
     None if nothing intercepts the forward pass.
     """
     if are_watched(model):
         return "`regard.watch` records it"
+    if is_ablated(model):
+        return "`regard.ablate` changes it"
     if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
         return "a hook of all modules is registered"
     modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]

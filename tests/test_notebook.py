@@ -1,0 +1,148 @@
+"""Runs and comparisons as a notebook shows them: short texts, tables, data frames and a bar."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+from xml.etree import ElementTree
+
+import pytest
+from comparison.sample import make_comparison
+from helpers.small_models import captioner_folder, folder
+
+import regard
+from regard.common.errors import UsageError
+from regard.common.notebook import progress_bar
+from regard.run import Run
+from regard.training import Outcome, Progress
+
+EVENTS: list[dict[str, Any]] = [
+    {"event": "machine", "time": 1.0},
+    {"event": "train", "update": 5, "cross_entropy": 3.25, "time": 2.0},
+    {"event": "valid", "update": 5, "loss": 3.0, "chrf": 12.5, "time": 3.0},
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    lines = [json.dumps(event) + "\n" for event in EVENTS]
+    (tmp_path / "journal.jsonl").write_text("".join(lines))
+    progress = Progress(update=5, best=12.5, best_by="chrf", best_update=5)
+    return Run(tmp_path, Mock(), Outcome(progress, "all <updates> are done"))
+
+
+def cells(html: str) -> list[list[str]]:
+    """Return the texts of a table, which has to be well-formed."""
+    rows = ElementTree.fromstring(html).iter("tr")
+    return [[cell.text or "" for cell in row] for row in rows]
+
+
+def test_a_run_shows_itself_in_a_line_and_a_table(run: Run) -> None:
+    assert repr(run) == (
+        f"Run({str(run.folder)!r}, 5 updates, chrf 12.50: all <updates> are done)"
+    )
+    html = run._repr_html_()
+    assert cells(html) == [["update", "loss", "chrf"], ["5", "3.00", "12.50"]]
+    assert ElementTree.fromstring(html).findtext("caption") == repr(run)
+
+
+def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
+    comparison = make_comparison(sentences=4, systems=2, seeds=2)
+    head, *rows = cells(comparison._repr_html_())
+
+    assert len(repr(comparison)) < 200
+    assert "2 systems with 4 runs" in repr(comparison)
+    assert head[:3] == ["system", "run", "seed"]
+    for row, result in zip(rows, comparison.runs, strict=True):
+        assert row[:3] == [result.system, result.name, str(result.seed)]
+        for score in result.scores:
+            assert row[head.index(score.name)] == f"{score.value:.2f}"
+
+
+def test_frames_have_a_row_for_each_event_or_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    comparison = make_comparison(sentences=4, systems=2, seeds=1)
+
+    assert run.to_frame() == EVENTS[1:]
+    rows = comparison.to_frame()
+    assert [row["run"] for row in rows] == [result.name for result in comparison.runs]
+    for row, result in zip(rows, comparison.runs, strict=True):
+        assert row["BLEU"] == result.scores[0].value
+        assert result.cost is None or row["weights"] == result.cost.weights
+
+
+def test_without_pandas_a_frame_is_refused_in_a_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(UsageError, match="pip install pandas"):
+        run.to_frame()
+
+
+def test_a_notebook_has_a_bar_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert progress_bar() is None
+
+    shown: list[str] = []
+    shell = SimpleNamespace()
+    handle = SimpleNamespace(update=shown.append)
+    display = SimpleNamespace(HTML=str, display=lambda *_, **__: handle)
+    ipython = SimpleNamespace(get_ipython=lambda: shell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+
+    assert progress_bar() is None, "a terminal has no cells"
+
+    shell.kernel = object()
+    report = progress_bar()
+    assert report is not None
+    values = {"update": 5, "updates": 20, "cross_entropy": 3.25, "seconds_left": 70.0}
+    report("message", {"text": "vocabulary"})
+    report("train", values)
+    report("valid", {"update": 5, "chrf": 12.0})
+    report("end", {"update": 20, "seconds": 9.0, "reason": "all <updates> are done"})
+
+    assert len(shown) == 3
+    assert 'value="5" max="20"' in shown[0]
+    assert shown[0].endswith("update 5 of 20 · cross_entropy 3.25 · 1 min 10 s left")
+    assert "chrf 12.00" in shown[1]
+    assert 'value="20" max="20"' in shown[2]
+    assert shown[2].endswith("all &lt;updates&gt; are done")
+
+
+def test_a_run_without_a_last_update_has_a_bar_without_an_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[str] = []
+    handle = SimpleNamespace(update=shown.append)
+    display = SimpleNamespace(HTML=str, display=lambda *_, **__: handle)
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(
+        sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell)
+    )
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    report = progress_bar()
+    assert report is not None
+    report("progress", {"update": 5, "updates": None, "seconds_left": None})
+
+    assert shown == ["<progress ></progress> update 5"]
+
+
+def test_a_task_is_checked(tmp_path: Path) -> None:
+    text = folder(tmp_path / "text")
+    images = captioner_folder(tmp_path / "images")
+    translator = regard.load(text, task="translation")
+    captioner = regard.load(images, task="captions")
+
+    assert isinstance(translator, regard.Translator)
+    assert isinstance(captioner, regard.Captioner)
+    with pytest.raises(UsageError, match="is a model for captions; take the other"):
+        regard.load(images, task="translation")
+    with pytest.raises(UsageError, match="`task=`: wanted 'speech'"):
+        regard.load(text, task="speech")

@@ -260,9 +260,24 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(
     assert_same(engine.decode(requests, GREEDY), expected)
 
 
+FORKING = """
+import torch
+torch.set_num_threads(1)  # PyTorch's own threads are gone in a fork, which waits for them
+from engine.test_decoding_thread import decode_in_a_fork
+decode_in_a_fork()
+print("same")
+"""
+
+
 @pytest.mark.system
 @posix
 def test_a_fork_decodes_anew() -> None:
+    """In a process of its own, which has no threads of other tests."""
+    ended = _run(FORKING)
+    assert (ended.returncode, ended.stdout) == (0, "same\n"), ended.stderr
+
+
+def decode_in_a_fork() -> None:
     model = plain_model()
     requests = LONG[:4]
     expected = alone(model, requests, BEAM)
@@ -298,6 +313,18 @@ def test_a_fork_decodes_anew() -> None:
     assert [*stream]
 
 
+def _run(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    path = os.pathsep.join(filter(None, sys.path))
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
 ENDING = """
 import threading
 from engine.test_decoding_thread import BEAM, LONG, Engine, plain_model
@@ -316,15 +343,7 @@ print("ends")
 
 @pytest.mark.system
 def test_a_program_ends_while_calls_are_decoded() -> None:
-    path = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, "-c", ENDING]
-    ended = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    ended = _run(ENDING)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
 

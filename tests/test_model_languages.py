@@ -58,9 +58,10 @@ def test_the_example_of_the_training_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = Path(__file__).parents[1] / "docs" / "training.md"
-    code = re.findall(
+    blocks = re.findall(
         r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
-    )[1]
+    )
+    (code,) = (block for block in blocks if "folder_languages" in block)
     for name, pair in (("python", ("ko", "en")), ("de-en", ("de", "en"))):
         run = folder(tmp_path / "runs" / name, languages=pair)
         save_language_id(

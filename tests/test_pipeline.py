@@ -306,8 +306,9 @@ def test_alignments_link_the_words_of_the_line_as_it_was_given(
             [line, *forms], alignments=True, nbest=2, beam=2
         )
         assert plain.alignments is not None
-        targets = [target for _, target in plain.alignments]
-        assert targets == list(range(len(plain.text.split())))
+        words = range(len(plain.text.split()))
+        assert len({*plain.alignments}) == len(plain.alignments)
+        assert all(target in words for _, target in plain.alignments)
         assert all(0 <= source < len(line.split()) for source, _ in plain.alignments)
         for result, (form, positions) in zip(results, forms.items(), strict=True):
             assert result.text == plain.text

@@ -27,4 +27,4 @@ class AlignmentChoice:
     head: int | None
     shifted: bool
     symmetry: Symmetry | None = None
-    with_reverse: Symmetry = "grow-diag-final"
+    with_reverse: Symmetry = "grow-diag"

@@ -288,7 +288,9 @@ def _chunk_results(
 
 @contextmanager
 def _open_output(
-    command: TranslateCommand, conditions: dict[str, object], render: Render | None
+    command: TranslateCommand,
+    conditions: dict[str, object],
+    render: Render | None = None,
 ) -> Iterator[StreamedOutput | ResumableOutput]:
     """Open the output.
 

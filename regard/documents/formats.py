@@ -79,8 +79,6 @@ def read_document(
     """
     kind = kind or kind_of(Path(name).name, data[:HEAD_BYTES])
     options = options or DocumentOptions()
-    if not data:
-        raise DataError(f"{name}: the file is empty")
     if kind == "text" and name.lower().removesuffix(".gz").endswith(".txt"):
         return _late("plain_text", "read_plain_text")(data, name, options)
     if kind not in FORMATS:
@@ -112,6 +110,8 @@ def read_bytes(path: str | Path) -> bytes:
     except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise DataError(f"{path}: cannot be read ({reason})") from None
+    if not data:
+        raise DataError(f"{path}: the file is empty")
     if len(data) > MAX_BYTES:
         raise DataError(
             f"{path}: has more than {MAX_BYTES >> 20} MB, and a document is in memory; divide it"

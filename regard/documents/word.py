@@ -159,7 +159,7 @@ class _Reader:
                 index = self._properties_end(index)
                 items.append(Item("open", token.start, self._tokens[index].end))
             elif token.kind != "text":
-                items += self._object(index, last, run)
+                items += self._embedded(index, last, run)
                 index = last
             index += 1
         return items
@@ -196,7 +196,7 @@ class _Reader:
             index = self._partners[index]
         return index
 
-    def _object(self, index: int, last: int, run: Run) -> Iterator[Item]:
+    def _embedded(self, index: int, last: int, run: Run) -> Iterator[Item]:
         """Yield the item of an element that is not around text."""
         start = self._tokens[index].start
         end = self._tokens[last].end

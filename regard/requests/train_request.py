@@ -28,7 +28,9 @@ from regard.requests.shared_fields import Device, Seed, ThreadCount
 
 def is_iterable(value: object) -> bool:
     """Return whether a value is an iterable, and no text or path."""
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        return False
+    return getattr(value, "ndim", 1) > 0  # an array without axes has no items
 
 
 RECIPE = Kind("a path", lambda value: isinstance(value, Settings) or PATH.holds(value))

@@ -219,7 +219,8 @@ RESULTS = {
 
 
 def test_every_tutorial_is_tried() -> None:
-    assert {path.name for path in DOCS.glob("*.md")} == set(RESULTS)
+    by_examples = {"score.md"}  # tests/test_examples.py trains and compares its score
+    assert {path.name for path in DOCS.glob("*.md")} == {*RESULTS, *by_examples}
 
 
 @posix

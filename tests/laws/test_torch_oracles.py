@@ -152,7 +152,7 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: Any) -> None
     future = torch.ones(5, 5, dtype=torch.bool).triu(1)
     expected = reference(x, source, tgt_mask=future, memory_key_padding_mask=~keep)
     memory = layer.cross_attention.prepare(source, source, keep)
-    output, past = layer(x, layer.self_attention.empty(3), memory)
+    output, past, _ = layer(x, layer.self_attention.empty(3), memory)
 
     assert_close_with_gradients(output, expected, [x, source])
     assert past.entries == 5

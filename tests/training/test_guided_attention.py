@@ -12,7 +12,6 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from helpers.tensor_equality import assert_all_close
 from laws.models import kinds, make
 from torch import Tensor
 
@@ -120,9 +119,12 @@ def test_the_guided_loss_equals_the_plain_loop(
     parameters = list(model.parameters())
     actual = torch.autograd.grad(loss.guided, parameters, allow_unused=True)
 
-    assert_all_close(
-        actual, torch.autograd.grad(expected, parameters, allow_unused=True), **CLOSE
-    )
+    plain = torch.autograd.grad(expected, parameters, allow_unused=True)
+    for one, other in zip(actual, plain, strict=True):
+        # Small entries are differences of large ones, in another order.
+        largest = 0.0 if other is None else float(other.abs().max())
+        close = {**CLOSE, "atol": CLOSE["atol"] + CLOSE["rtol"] * largest}
+        torch.testing.assert_close(one, other, **close)
 
     parts = [objective(part).detached() for part in batch.split(3)]
     total = sum(float(part.guided) for part in parts)

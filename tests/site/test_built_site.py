@@ -253,7 +253,7 @@ def test_search_finds_words_with_particles_and_in_compounds(
 
     assert first.startswith("ko/")
 
-    summary = page.locator("#search-results p", has_text="어텐션은 부드러운 사전입니다")
+    summary = page.locator("#search-results p", has_text="어텐션은 소프트 사전입니다")
     assert summary.count() == 1
     assert (site / first.partition("#")[0]).is_file()
     for word, expected in WORDS.items():

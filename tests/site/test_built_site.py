@@ -455,6 +455,7 @@ def test_sections_of_the_notes_fold_on_a_phone(
     assert page.evaluate("document.documentElement.scrollHeight") < LONGEST
     assert headings.count() > 8
     assert page.locator(".folds [aria-expanded=true]").count() == 1
+    assert page.locator("article p", has_text=re.compile("^다음:")).is_visible()
 
     headings.nth(2).focus()
     page.keyboard.press("Enter")

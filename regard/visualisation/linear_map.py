@@ -33,8 +33,15 @@ CAPTION = (
     "Left: the encoder's states h, in a plane of their space. Right: where W ({sizes} weights) "
     "puts them, and the decoder's states as arrows. The further a point lies along an arrow, the "
     "higher its score. The right plane holds {share} of the differences between scores; W maps the "
-    "left plane onto it. The rest can turn the order round: for {turned} of {count} arrows the "
-    "highest score of the model is that of another point."
+    "left plane onto it."
+)
+TURNED = (
+    "The rest can turn the order round: for {turned} of {count} arrows the highest score of the "
+    "model is that of another point."
+)
+NOT_TURNED = (
+    "For all {count} arrows the point that is furthest along the arrow has the highest score of "
+    "the model, too."
 )
 
 
@@ -66,13 +73,9 @@ def layout_linear_map(
     plane_scores = arrows @ mapped_points.T
     lost = np.square(scores - plane_scores).sum() / max(1e-12, np.square(scores).sum())
     turned = int((scores.argmax(1) != plane_scores.argmax(1)).sum())
-    caption = words(
-        CAPTION,
-        sizes=f"{M} × {N}",
-        share=f"{1 - lost:.0%}",
-        turned=turned,
-        count=len(queries),
-    )
+    caption = words(CAPTION, sizes=f"{M} × {N}", share=f"{1 - lost:.0%}")
+    order = TURNED if turned else NOT_TURNED
+    caption += " " + words(order, turned=turned, count=len(queries))
 
     width = 2 * MARGIN + 2 * SIDE + BETWEEN
     header, header_height = drawing.header_lines(title, caption, width - 2 * MARGIN)

@@ -6,6 +6,8 @@
   if (!LONG.test(page) || !narrow.matches) return;
   const [all, none] = document.documentElement.lang === "ko" ? ["모두 펼치기", "모두 접기"] : ["Open all", "Close all"];
   const sections = [...document.querySelectorAll("article section > section")].filter((section) => section.querySelector(":scope > h2"));
+  const next = sections.at(-1)?.querySelector(":scope > p:last-child"); // the link to the next page stays outside of what is folded
+  if (/^(Next|다음):/.test(next?.textContent)) sections.at(-1).after(next);
   const parts = sections.map((section) => {
     const heading = section.querySelector(":scope > h2"), body = document.createElement("div"), button = document.createElement("button");
     const link = heading.querySelector(".headerlink");

@@ -253,7 +253,7 @@ def test_search_finds_words_with_particles_and_in_compounds(
 
     assert first.startswith("ko/")
 
-    summary = page.locator("#search-results p", has_text="어텐션은 부드러운 사전입니다")
+    summary = page.locator("#search-results p", has_text="어텐션은 소프트 사전입니다")
     assert summary.count() == 1
     assert (site / first.partition("#")[0]).is_file()
     for word, expected in WORDS.items():
@@ -455,6 +455,7 @@ def test_sections_of_the_notes_fold_on_a_phone(
     assert page.evaluate("document.documentElement.scrollHeight") < LONGEST
     assert headings.count() > 8
     assert page.locator(".folds [aria-expanded=true]").count() == 1
+    assert page.locator("article p", has_text=re.compile("^다음:")).is_visible()
 
     headings.nth(2).focus()
     page.keyboard.press("Enter")

@@ -64,7 +64,7 @@ def test_scores_are_products_of_arrows_and_points(M: int, N: int) -> None:
     assert "100%" in figure.description
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1, 2])  # an order that is kept, one that is turned
 def test_the_caption_says_how_much_the_planes_hold(seed: int) -> None:
     figure, scores = drawn(7, 9, seed)
     actual = products(figure)
@@ -75,8 +75,12 @@ def test_the_caption_says_how_much_the_planes_hold(seed: int) -> None:
     assert "7 × 9 weights" in figure.description
 
     turned = (actual.argmax(1) != scores.argmax(1)).sum()
-    sentence = "arrows the highest score of the model is that of another point"
-    assert f"for {turned} of 3 {sentence}" in figure.description
+    sentence = (
+        f"for {turned} of 3 arrows the highest score of the model is that of another"
+        if turned
+        else "For all 3 arrows the point that is furthest along the arrow has the highest"
+    )
+    assert sentence in figure.description
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from regard.documents import FORMATS, Document, DocumentOptions
 from regard.documents.document_translation import DocumentTranslation
-from regard.documents.formats import read_document
+from regard.documents.formats import check_filled, read_document
 from regard.serving.calls import REQUEST_ID, Call
 from regard.serving.documents import KeptDocument, Work
 from regard.serving.http_errors import HttpError, http_error
@@ -65,6 +65,7 @@ async def begin_document(
     server.documents.check_room(call.client, 2 * len(data))
     name = re.split(r"[\\/]", name or data.name)[-1][-_MOST_NAME_CHARACTERS:]
     name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "", name) or "document"
+    check_filled(data, name)
     file = DocumentFile(data, name, call.parameters.column)
     options = DocumentOptions(column=file.column)
     document = await server.documents.read(

@@ -166,7 +166,9 @@ def merge_words(
     columns = _membership(source_words)
     rows = _membership(target_words)
     rows = rows / np.maximum(rows.sum(1, keepdims=True), 1)
-    word_weights = rows @ weights @ columns.T
+    # Some BLAS raise the flag of an invalid value for finite numbers, by what lies beside them.
+    with np.errstate(invalid="ignore"):
+        word_weights = rows @ weights @ columns.T
     special_weights = rows @ weights[:, np.asarray(source_words) < 0].sum(1)
     return WordWeights(
         word_weights.astype(np.float32), special_weights.astype(np.float32)

@@ -6,6 +6,7 @@ directions are symmetrised.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -169,6 +170,8 @@ def merge_words(
     # Some BLAS raise the flag of an invalid value for finite numbers, by what lies beside them.
     with np.errstate(invalid="ignore"):
         word_weights = rows @ weights @ columns.T
+    if not np.isfinite(word_weights).all():
+        warnings.warn("word weights are not finite", RuntimeWarning, stacklevel=2)
     special_weights = rows @ weights[:, np.asarray(source_words) < 0].sum(1)
     return WordWeights(
         word_weights.astype(np.float32), special_weights.astype(np.float32)

@@ -15,7 +15,7 @@ from regard.data.text import BOM
 
 HEAD_BYTES = 1 << 18  # bytes of a file that are read
 _PROLOGUE = r"\s*(?:<!--(?:(?!-->)(?s:.))*-->\s*|<[?!](?!--)[^>]*>\s*)*?"
-"""What may stand before the first element of XML."""
+"""Declarations and comments before the first element of XML."""
 _OFFICE = r"PK\x03\x04"
 _OLE = r"\xd0\xcf\x11\xe0"
 """First bytes of office programs before 2007, and of documents with a password."""

@@ -39,7 +39,7 @@ _BREAK = re.compile(r"(?:\r\n|\n|\r)(?:[ \t]*>)*[ \t]*")
 _TAG = re.compile(r"<code m=(\d+)>[^<]*</code m=\1>|<[^<>]* m=(\d+)/?>")
 _HTML_TAG = re.compile(r"</?([A-Za-z][\w.:-]*)")
 _FRAMES = {"Heading": "# ", "Item": "- ", "TableCell": "| x |\n|---|\n| "}
-"""What stands before the text of a block, so that it is read as one."""
+"""Beginning of a line before the text of a block, so that it is read as one."""
 _BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)|\[")
 _SYNTAX = re.compile(
     r"[\\`*_\[\]<>&~$|#{}=^]|^[-+:]|(?<=\d)[.)](?=\s|$)|!$", re.MULTILINE
@@ -109,7 +109,7 @@ def mask(text: str) -> tuple[str, list[Directive]]:
         directives.append(Directive(match.start(), match.span("title")))
         if not match["admonition"]:
             return " " * len(match[0])
-        # What follows is indented by four columns, as in an item of a list.
+        # All that follows is indented by four columns, as in an item of a list.
         indent = len(match[0]) - len(match[0].lstrip())
         return (match[0][:indent] + "* #").ljust(len(match[0]))
 

@@ -34,7 +34,7 @@ _DESCRIPTION = re.compile(
     r"""\s(?:name|property)\s*=\s*["']?(?:\w+:)?(?:description|title)["'\s>]""",
     re.IGNORECASE,
 )
-"""What makes the `content` of a `meta` such an attribute."""
+"""Values of `name` and `property` that make the `content` of a `meta` such an attribute."""
 
 
 class _Value(NamedTuple):

@@ -42,7 +42,7 @@ _NO_LOOK = re.compile(
     r"""\s*(?:officeooo:(?:paragraph-)?rsid|(?:fo|style):(?:language|country)(?:-\w+)?|style:name|"""
     r"""style:family)="[^"]*"|<style:text-properties\s*/>"""
 )
-"""What of a style does not show."""
+"""Attributes of a style that do not show."""
 _LANGUAGE = re.compile(r"<style:text-properties\b[^>]*>")
 _SLOTS = (
     ("fo:language", "fo:country"),

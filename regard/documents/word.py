@@ -66,7 +66,7 @@ _LEFT = {
     "the digital signature no longer holds": r"^_xmlsignatures/",
     "charts and diagrams stay in their language": r"/(?:charts/chart|diagrams/data)\d*\.xml$",
 }
-"""What is said of files with some members."""
+"""Sentences on files with some members."""
 
 
 def read_word(data: bytes, name: str, options: DocumentOptions) -> OfficeDocument:

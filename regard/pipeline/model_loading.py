@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from regard.runtime.engine import EngineName, Precision
 
 Task = Literal["translation", "captions"]
-"""What a model does, which decides the type of what is loaded."""
+"""Task of a model, which decides the type of what is loaded."""
 
 
 @overload

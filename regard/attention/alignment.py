@@ -167,7 +167,8 @@ def merge_words(
     columns = _membership(source_words)
     rows = _membership(target_words)
     rows = rows / np.maximum(rows.sum(1, keepdims=True), 1)
-    # Some BLAS raise the flag of an invalid value for finite numbers, by what lies beside them.
+    # OpenBLAS can raise the flag of an invalid value for finite numbers, by the padding of its
+    # buffers (numpy/numpy#24067, OpenMathLib/OpenBLAS#1924); the product is tested instead.
     with np.errstate(invalid="ignore"):
         word_weights = rows @ weights @ columns.T
     if not np.isfinite(word_weights).all():

@@ -97,17 +97,20 @@ def _work(
     unchanged = DocumentTranslation(
         file.data, document.media_type, 0, 0, document.notes, (), (), None
     )
-    service = call.server.service
-    settings = call.server.settings
+    server = call.server
+    settings = server.settings
     model = choice.model
 
     async def translate() -> DocumentTranslation:
         if model is None:  # both languages are the same
             return unchanged
         request = TextRequest(keep=tuple(settings.keep), code=choice.prefix)
-        return await service.translate_document(
+        result = await server.service.translate_document(
             model.name, file, request, settings.document_seconds
         )
+        if server.metrics is not None:
+            server.metrics.count_document(choice.source, choice.target, result)
+        return result
 
     return translate
 

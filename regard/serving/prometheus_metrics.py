@@ -13,6 +13,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from regard.documents.document_translation import DocumentTranslation
 from regard.serving.models import Models
 from regard.serving.service import ServedText
 
@@ -20,7 +21,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0,
 
 
 class Metrics:
-    """Counters of requests and texts, and gauges of open requests and of lines in the backlog."""
+    """Counters of requests, texts and documents, and gauges of open requests and of lines in the backlog."""
 
     def __init__(self, service: Models) -> None:
         # The series `*_created` double the number of series and say little.
@@ -52,6 +53,9 @@ class Metrics:
         self._tokens = self._counter(
             "tokens", "Tokens of translations", "source", "target"
         )
+        self._documents = self._counter(
+            "documents", "Documents translated", "source", "target"
+        )
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(f"regard_{name}", description, labels, registry=self.registry)
@@ -77,6 +81,14 @@ class Metrics:
             self._characters.labels(*labels).inc(len(text))
             tokens = sum(len(line.hypotheses[0].tokens) for line in result.lines or ())
             self._tokens.labels(*labels).inc(tokens)
+
+    def count_document(
+        self, source: str, target: str, result: DocumentTranslation
+    ) -> None:
+        """Count a translated document, and its texts."""
+        self._documents.labels(source, target).inc()
+        self._texts.labels(source, target).inc(result.texts)
+        self._characters.labels(source, target).inc(result.characters)
 
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

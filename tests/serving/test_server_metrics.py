@@ -14,19 +14,22 @@ COUNTED = """\
 regard_requests_total{method="POST",route="/translate",status="200"} 1.0
 regard_requests_total{method="POST",route="/translate",status="400"} 1.0
 regard_requests_total{method="POST",route="/v1/translate",status="200"} 1.0
+regard_requests_total{method="POST",route="/translate_file",status="200"} 1.0
 regard_requests_total{method="GET",route="unmatched",status="404"} 1.0
 regard_requests_total{method="GET",route="/v1/models/{name}",status="404"} 1.0
 regard_requests_total{method="other",route="/health",status="405"} 1.0
 regard_request_duration_seconds_count{method="POST",route="/translate"} 2.0
 regard_request_duration_seconds_count{method="POST",route="/v1/translate"} 1.0
+regard_request_duration_seconds_count{method="POST",route="/translate_file"} 1.0
 regard_request_duration_seconds_count{method="GET",route="unmatched"} 1.0
 regard_request_duration_seconds_count{method="GET",route="/v1/models/{name}"} 1.0
 regard_request_duration_seconds_count{method="other",route="/health"} 1.0
 regard_requests_in_flight 1.0
 regard_queue_depth 12.0
-regard_texts_total{source="en",target="ko"} 2.0
-regard_characters_total{source="en",target="ko"} 34.0
+regard_texts_total{source="en",target="ko"} 3.0
+regard_characters_total{source="en",target="ko"} 41.0
 regard_tokens_total{source="en",target="ko"} 5.0
+regard_documents_total{source="en",target="ko"} 1.0
 """
 
 
@@ -54,6 +57,9 @@ def test_counts(make_ask: Callable[..., Ask], service: FakeService) -> None:
     ask(f"/translate?{SECRET}", json={"q": SECRET, "source": SECRET, "target": "ko"})
     streamed = {"text": "one two", "source": "en", "target": "ko", "stream": True}
     ask("/v1/translate", json=streamed)
+    page = {"file": ("a.html", b"<p>one</p><p>four</p>")}
+    form = {"source": "en", "target": "ko"}
+    ask("/translate_file", data=form, files=page)
     ask(f"/{SECRET}", "GET")
     ask(f"/v1/models/{SECRET}", "GET")
     ask("/health", "BREW")

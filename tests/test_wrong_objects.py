@@ -203,7 +203,9 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
     for name in arguments.split():
         calls[f"publish, {name}"] = _with(
             name,
-            lambda used, **given: regard.publish(used, used / "published", **given),
+            lambda used, **given: regard.publish(
+                used, used / "published", **{"page": False, **given}
+            ),
         )
     calls["publish, run"] = lambda used, value: regard.publish(value, used / "new")
     calls["publish, out"] = lambda used, value: regard.publish(used, value)

@@ -165,7 +165,7 @@ def test_each_kind_is_found_and_good_pairs_are_not_blamed() -> None:
         pytest.param(700, 1, marks=pytest.mark.slow),
         pytest.param(1201, -2, marks=pytest.mark.slow),
         (1700, 5),
-        (150, -3),
+        pytest.param(150, -3, marks=pytest.mark.slow),
     ],
 )
 def test_the_line_from_which_sides_are_shifted_is_named(
@@ -185,7 +185,7 @@ def test_the_line_from_which_sides_are_shifted_is_named(
     assert report.shifts[0].last >= PAIRS - 50
 
 
-@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("on_disk", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_training_gets_the_translations_of_shifted_lines(
     tmp_path: Path, on_disk: bool
 ) -> None:
@@ -239,7 +239,9 @@ def test_a_clean_corpus_is_not_blamed() -> None:
     assert not report.shifts
 
 
-@pytest.mark.parametrize("count", [20, 60, 100, 150, 250])
+@pytest.mark.parametrize(
+    "count", [20, 60, 100, 150, pytest.param(250, marks=pytest.mark.slow)]
+)
 def test_few_pairs_are_not_blamed_by_chance(count: int) -> None:
     pairs = clean_pairs()
     for start in range(0, PAIRS - count, PAIRS // 5):
@@ -458,7 +460,7 @@ def write_pairs(path: Path, pairs: Sequence[Sides]) -> PairFiles:
     return PairFiles(pairs=path)
 
 
-@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("on_disk", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_training_gets_pairs_that_are_put_right(tmp_path: Path, on_disk: bool) -> None:
     pairs, lines = planted(["swapped"])
     swapped = lines["swapped"]
@@ -494,7 +496,7 @@ def test_a_corpus_of_which_most_is_shifted_is_refused(tmp_path: Path) -> None:
 def test_files_are_checked_as_their_pairs_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs, _ = planted(["unrelated"])
+    pairs = planted(["unrelated"])[0][:800]
     files = write_pairs(tmp_path / "a.tsv", pairs)
     in_memory = check_files(files)
     monkeypatch.setattr("regard.data.checking.check.IN_MEMORY", 10)

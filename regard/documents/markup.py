@@ -46,15 +46,15 @@ class _Value(NamedTuple):
     text: DocumentText
 
 
-class Page(Document):
+class HtmlPage(Document):
     """A page: one text, whose lines are its sentences, and those of its attributes that are asked
     for.
     """
 
-    def __init__(
-        self, data: bytes, name: str, options: DocumentOptions, kind: Kind
-    ) -> None:
-        self.media_type = "text/html" if kind == "html" else "application/xml"
+    kind: Kind = "html"
+    media_type = "text/html"
+
+    def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
         self._source = decode_file(data, name)
         encoding = _ENCODING.search(self._source.text, 0, 4096)
         if encoding and encoding[1].lower() not in ("utf-8", "utf8"):
@@ -62,8 +62,8 @@ class Page(Document):
                 f"{name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
             )
         text = self._source.text
-        markup = parse_markup(text, kind, options.markup)
-        is_asked = options.attributes and kind == "html"
+        markup = parse_markup(text, self.kind, options.markup)
+        is_asked = options.attributes and self.kind == "html"
         self._values = [*_values(text)] if is_asked else []
         page = DocumentText(text, "", markup=markup)
         super().__init__([page, *(value.text for value in self._values)])
@@ -85,6 +85,13 @@ class Page(Document):
         # Tags are the same in the translation, but may stand elsewhere.
         written = (apply_edits(tag, edits.get(tag, ())) for tag in tags)
         return self._source.encode("".join(written))
+
+
+class XmlPage(HtmlPage):
+    """A page in XML, whose attributes all stay."""
+
+    kind = "xml"
+    media_type = "application/xml"
 
 
 def _values(text: str) -> Iterator[_Value]:

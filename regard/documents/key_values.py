@@ -153,8 +153,7 @@ class Escapes:
     def _written(self, letter: str) -> str:
         if letter <= self.last or letter in self.own:
             return self.own.get(letter, letter)
-        units = letter.encode("utf-16-be").hex()
-        return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+        return json.dumps(letter)[1:-1]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -60,8 +60,8 @@ class MarkdownFile(EditedText):
         for run in read_runs(self._masked):
             self._add(run)
         for directive in self._directives:
-            start, end = directive.title
-            is_code = any(directive.start in code for code in self._codes)
+            start, end = directive.span("title")
+            is_code = any(directive.start() in code for code in self._codes)
             if not is_code and has_letters(text[max(start, 0) : end]):
                 self._add_plain(start, end, lambda title: title.replace('"', "”"))
         super().__init__(self.source, self._text_slots, self._notes())
@@ -87,7 +87,7 @@ class MarkdownFile(EditedText):
         bounds = range(start, end)
         if run.block == "CodeBlock":
             self._codes.append(bounds)
-        elif any(directive.start in bounds for directive in self._directives):
+        elif any(directive.start() in bounds for directive in self._directives):
             return
         elif run.block == "HtmlBlock":
             # Lines of a page in a quotation begin with its signs, which are no text.

@@ -9,7 +9,6 @@ import re
 import zipfile
 import zlib
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -66,22 +65,21 @@ class Package:
                 "office program, remove the password, and save it as .docx"
             )
         try:
-            with zipfile.ZipFile(BytesIO(data)) as package:
-                self._infos = package.infolist()
-                self._comment = package.comment
-                self._directory = package.start_dir
-            self._offsets = sorted(info.header_offset for info in self._infos)
-            if not all(0 <= offset < self._directory for offset in self._offsets):
+            self._archive = zipfile.ZipFile(BytesIO(data))
+            infos = self._archive.infolist()
+            offsets = [info.header_offset for info in infos]
+            if not all(0 <= offset < self._archive.start_dir for offset in offsets):
                 raise zipfile.BadZipFile("a member begins outside of the file")
         except _DAMAGE as problem:
             raise DataError(
                 f"{name}: no document of an office program, or cut short ({problem}); save it anew"
             ) from None
-        counts = Counter(info.filename for info in self._infos)
-        twice = [member for member, count in counts.items() if count > 1]
-        if twice:
-            raise DataError(f"{name}: has {twice[0]} twice; open it and save it anew")
-        self.members = {info.filename: info for info in self._infos}
+        self.members = {info.filename: info for info in infos}
+        for info in infos:
+            if self.members[info.filename] is not info:
+                raise DataError(
+                    f"{name}: has {info.filename} twice; open it and save it anew"
+                )
 
     def read(self, member: str) -> EncodedText:
         """Read a member, which has to be XML that declares no entities.
@@ -98,8 +96,7 @@ class Package:
                 f"{where}: the file unpacks to more than {MAX_UNPACKED >> 20} MB; divide it"
             )
         try:
-            with zipfile.ZipFile(BytesIO(self._data)) as package:
-                data = package.read(member)
+            data = self._archive.read(member)
         except _DAMAGE as problem:
             raise DataError(f"{where}: cannot be unpacked ({problem})") from None
         decoded = decode_file(data, where)
@@ -110,13 +107,15 @@ class Package:
         """Return the package with other contents of some members."""
         if not changed:
             return self._data
-        ends = dict(pairwise([*self._offsets, self._directory]))
+        members = sorted(
+            map(copy, self.members.values()), key=lambda info: info.header_offset
+        )
+        starts = [info.header_offset for info in members]
+        ends = dict(pairwise([*starts, self._archive.start_dir]))
         file = BytesIO()
         with zipfile.ZipFile(file, "w") as package:
-            package.comment = self._comment
-            for info in sorted(self._infos, key=lambda info: info.header_offset):
-                start = info.header_offset
-                info = copy(info)
+            package.comment = self._archive.comment
+            for info, start in zip(members, starts, strict=True):
                 if info.filename in changed:
                     package.writestr(info, changed[info.filename])
                 else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal, NamedTuple
@@ -129,17 +129,22 @@ class Paragraph:
 
     def markup(self, options: MarkupOptions) -> MarkupDocument:
         """Return the paragraph as markup to translate."""
-        kinds = [(item.kind, index) for index, item in enumerate(self.items)]
-        names = MarkupOptions(
-            frozenset(f"d{index}" for kind, index in kinds if kind == "divider"),
-            ignore_tags=frozenset(
-                f"k{index}" for kind, index in kinds if kind == "kept"
-            ),
+
+        def names(kind: str) -> frozenset[str]:
+            tags = (
+                f"{kind[0]}{index}"
+                for index, item in enumerate(self.items)
+                if item.kind == kind
+            )
+            return frozenset(tags)
+
+        options = replace(
+            options,
+            splitting_tags=names("divider"),
+            ignore_tags=names("kept"),
             outline=False,
-            sentences=options.sentences,
-            mark_spans=options.mark_spans,
         )
-        return parse_markup(self.source, "xml", names)
+        return parse_markup(self.source, "xml", options)
 
     def write(
         self,

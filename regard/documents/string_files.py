@@ -119,7 +119,7 @@ class AndroidStrings(XmlFile):
     def slots(self) -> Iterator[Slot]:
         for element in self.root.walk("string", "item"):
             parent = element.parent
-            is_item = parent is not None and parent.name in ("string-array", "plurals")
+            is_item = parent and parent.name in ("string-array", "plurals")
             if element.name == "item" and not is_item:
                 continue
             raw = self.content(element)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from regard.documents.document import (
     DocumentText,
@@ -23,12 +23,13 @@ _CODES = {
     "2": Codes(names("ph cp"), names("sc sm"), names("ec em")),
 }
 """Inline elements by the first figure of the version."""
+_STATE = {"state": "needs-review-translation", "state-qualifier": "mt-suggestion"}
+"""Attributes of a new target in version 1.2."""
 _UNTRANSLATED = {"new", "needs-translation", "initial"}
 """States of a target that is there, but is no translation."""
 
 
-@dataclass(frozen=True)
-class _Segment:
+class _Segment(NamedTuple):
     """A source, and the element that it stands in with its target, if it has one."""
 
     parent: Element
@@ -37,10 +38,9 @@ class _Segment:
     target: Element | None
 
     @property
-    def state(self) -> str:
-        """The state of the translation; empty if the file does not say it."""
-        element = self.target if self.parent.name == "trans-unit" else self.parent
-        return element.attributes.get("state", "") if element else ""
+    def is_old(self) -> bool:
+        """True in version 1.2, in which the target has the state."""
+        return self.parent.name == "trans-unit"
 
 
 class XliffFile(XmlFile):
@@ -90,8 +90,10 @@ class XliffFile(XmlFile):
                 yield self._slot(segment, raw)
 
     def _is_translated(self, segment: _Segment) -> bool:
-        target = self.content(segment.target)
-        return bool(target.strip()) and segment.state not in _UNTRANSLATED
+        target = segment.target
+        element = target if segment.is_old else segment.parent
+        state = element.attributes.get("state", "") if element else ""
+        return bool(self.content(target).strip()) and state not in _UNTRANSLATED
 
     def _slot(self, segment: _Segment, raw: str) -> Slot:
         is_wrapped = "\n" in raw and raw[:1].isspace()
@@ -125,33 +127,29 @@ class XliffFile(XmlFile):
         written = content.write(translation.text, self.writer)
         quality = verdict(translation)
         target = segment.target
-        parent = segment.parent
-        is_old = parent.name == "trans-unit"
-        values = {
-            "state": "needs-review-translation",
-            "state-qualifier": "mt-suggestion",
-        }
         if target is None:
             space = self.space_before(segment.source)
             tag = segment.source.tag.replace("source", "target")
-            marks = "".join(f' {key}="{values[key]}"' for key in values) * is_old
+            marks = "".join(f' {key}="{_STATE[key]}"' for key in _STATE)
+            opening = f"{tag}{marks}" if segment.is_old else tag
             end = segment.text_element.end
-            yield Edit(end, end, f"{space}<{tag}{marks}>{written}</{tag}>")
+            yield Edit(end, end, f"{space}<{opening}>{written}</{tag}>")
         else:
             yield from self.replace_content(target, written)
-        if is_old and target:
-            yield from self.set_attributes(target, **values)
-        if is_old and quality:
-            yield self._note(segment, quality)
-        if is_old and "approved" in parent.attributes:
-            yield from self.set_attributes(parent, approved="no")
-        if not is_old:
+        if not segment.is_old:
             state = {"state": "initial" if translation.broken else "translated"}
             if quality:
                 state["subState"] = (
                     f"regard:{quality.partition(':')[0].replace(' ', '-')}"
                 )
-            yield from self.set_attributes(parent, **state)
+            yield from self.set_attributes(segment.parent, **state)
+            return
+        if target:
+            yield from self.set_attributes(target, **_STATE)
+        if quality:
+            yield self._note(segment, quality)
+        if "approved" in segment.parent.attributes:
+            yield from self.set_attributes(segment.parent, approved="no")
 
     def _note(self, segment: _Segment, quality: str) -> Edit:
         """Return the edit that notes the quality, in place of an older note."""

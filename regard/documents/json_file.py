@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
@@ -99,21 +98,18 @@ def _texts(
         is_about = key[:1] == "@" and (is_arb or len(path) > 1)
         if not scalar.is_string or is_about or key == "$schema":
             continue
-        text = DocumentText(scalar.text, f"key {'.'.join(path)}")
         if flavour is None:
-            yield scalar, text
+            yield scalar, DocumentText(scalar.text, f"key {'.'.join(path)}")
         elif path[1:] in ((flavour.text,), ()):
             limit = at(key, flavour.limit)
-            yield (
-                scalar,
-                replace(
-                    text,
-                    name=f"key {key}",
-                    dialect=flavour.dialect,
-                    max_characters=int(limit) if _LIMIT.fullmatch(limit) else None,
-                    comment=at(f"{flavour.sign}{key}", flavour.comment),
-                ),
+            text = DocumentText(
+                scalar.text,
+                f"key {key}",
+                flavour.dialect,
+                int(limit) if _LIMIT.fullmatch(limit) else None,
+                at(f"{flavour.sign}{key}", flavour.comment),
             )
+            yield scalar, text
 
 
 def _flavour_of(scalars: Mapping[Path, _Scalar]) -> _Flavour | None:

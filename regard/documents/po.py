@@ -40,6 +40,10 @@ _LINE = lazy_pattern(
     r"(?P<keyword>msg(?:ctxt|id_plural|id|str(?:\[\d{1,2}\])?))?[ \t]*"
     r'(?P<text>"(?:[^"\\]|\\.)*")'
 )
+_ORDER = lazy_pattern(
+    r"msgctxt|(?:msgctxt )?msgid(?: msgstr| msgid_plural(?: msgstr\[\d+\])*)?"
+)
+"""Keywords of an entry that is complete, or goes on."""
 _ESCAPE = lazy_pattern(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)")
 _ESCAPES = {
     "n": "\n",
@@ -167,14 +171,8 @@ def _read_entries(text: str, name: str) -> tuple[list[_Entry], int]:
 
 def _is_in_place(keyword: str, entry: _Entry) -> bool:
     """Return whether a string may follow those that an entry has."""
-    strings = entry.strings
-    if keyword in strings:
-        return False
-    if keyword in ("msgctxt", "msgid"):
-        return "msgid" not in strings
-    if keyword == "msgid_plural" or "msgid" not in strings:
-        return "msgid" in strings and not entry.forms
-    return ("msgid_plural" in strings) != (keyword == "msgstr")
+    order = " ".join([*entry.strings, keyword])
+    return keyword not in entry.strings and bool(_ORDER.fullmatch(order))
 
 
 def _malformed(name: str, line: int, content: str) -> DataError:

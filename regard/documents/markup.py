@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from regard.common.errors import DataError
 from regard.data.sentences import has_letters
@@ -14,9 +14,11 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
+    Slot,
     apply_edits,
+    value_slot,
 )
-from regard.documents.encoding import decode_file
+from regard.documents.encoding import EncodedText, decode_file
 from regard.text.markup.document import parse_markup
 from regard.text.markup.tags import Kind, tokenize
 from regard.text.text_format import TranslatedText
@@ -37,15 +39,6 @@ _DESCRIPTION = re.compile(
 """Values of `name` and `property` that make the `content` of a `meta` such an attribute."""
 
 
-class _Value(NamedTuple):
-    """An attribute that people read: its tag, and the bounds of its value in the tag."""
-
-    tag: str
-    start: int
-    end: int
-    text: DocumentText
-
-
 class HtmlPage(Document):
     """A page: one text, whose lines are its sentences, and those of its attributes that are asked
     for.
@@ -64,20 +57,17 @@ class HtmlPage(Document):
         text = self._source.text
         markup = parse_markup(text, self.kind, options.markup)
         is_asked = options.attributes and self.kind == "html"
-        self._values = [*_values(text)] if is_asked else []
+        self._values = [*_values(self._source)] if is_asked else []
         page = DocumentText(text, "", markup=markup)
-        super().__init__([page, *(value.text for value in self._values)])
+        super().__init__([page, *(slot.text for _, slot in self._values)])
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the translated page."""
         page, *values = translations
-        edits = dict[str, list[Edit]]()
-        for value, translation in zip(self._values, values, strict=True):
-            if translation.text.strip() and translation.text != value.text.text:
-                escaped = html.escape(translation.text)
-                edit = Edit(value.start, value.end, escaped)
-                edits.setdefault(value.tag, []).append(edit)
-        if not edits:
+        edits = defaultdict[str, list[Edit]](list)
+        for (tag, slot), translation in zip(self._values, values, strict=True):
+            edits[tag] += slot.edits(translation)
+        if not any(edits.values()):
             return self._source.encode(page.text)
         tags = (
             page.text[token.start : token.end] for token in tokenize(page.text, "html")
@@ -94,15 +84,15 @@ class XmlPage(HtmlPage):
     media_type = "application/xml"
 
 
-def _values(text: str) -> Iterator[_Value]:
-    """Yield the attributes of a page that people read, those of equal tags once."""
+def _values(source: EncodedText) -> Iterator[tuple[str, Slot]]:
+    """Yield the attributes of a page that people read, those of equal tags once: the tag, and the
+    value as a slot of it.
+    """
     tags = dict[str, int]()
-    line = 1
-    for token in tokenize(text, "html"):
-        tag = text[token.start : token.end]
-        if token.kind in ("open", "empty") and "=" in tag and tag not in tags:
-            tags[tag] = line
-        line += tag.count("\n")
+    for token in tokenize(source.text, "html"):
+        tag = source.text[token.start : token.end]
+        if token.kind in ("open", "empty") and "=" in tag:
+            tags.setdefault(tag, source.line_of(token.start))
     for tag, line in tags.items():
         is_description = tag[1:5].lower() == "meta" and _DESCRIPTION.search(tag)
         for match in _ATTRIBUTE.finditer(tag):
@@ -112,4 +102,4 @@ def _values(text: str) -> Iterator[_Value]:
             is_read = name in _READ or (name == "content" and is_description)
             if is_read and has_letters(value):
                 described = DocumentText(value, f"{name} in line {line}")
-                yield _Value(tag, *match.span(group), described)
+                yield tag, value_slot(*match.span(group), described, html.escape)

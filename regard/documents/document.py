@@ -185,7 +185,7 @@ class EditedText(Document):
         constant_edits: Iterable[Edit] = (),
     ) -> None:
         super().__init__([slot.text for slot in slots], notes)
-        self._source = source
+        self.source = source
         self._slots = slots
         self._constant_edits = tuple(constant_edits)
 
@@ -194,7 +194,54 @@ class EditedText(Document):
         edits = [*self._constant_edits]
         for slot, translation in zip(self._slots, translations, strict=True):
             edits += slot.edits(translation)
-        return self._source.encode(apply_edits(self._source.text, edits))
+        return self.source.encode(apply_edits(self.source.text, edits))
+
+
+class StringFile(EditedText):
+    """A file of the strings of a program, some of which may be translated already.
+
+    `kept`: texts that have a translation; `invented`: plurals with more forms than the source,
+    which get the translation of its `last_form`.
+    """
+
+    kept = 0
+    invented = 0
+    last_form = "its last one"
+
+    def __init__(self, source: EncodedText, options: DocumentOptions) -> None:
+        self.source = source
+        self.options = options
+        slots = [*self.slots()]
+        edits = self.language_edits() if slots else ()
+        super().__init__(source, slots, self._notes(), edits)
+
+    @abstractmethod
+    def slots(self) -> Iterator[Slot]:
+        """Yield the texts that are translated."""
+
+    def language_edits(self) -> Iterable[Edit]:
+        """Return edits that name the language, if the format can."""
+        return ()
+
+    def untranslated(self) -> str:
+        """Return a sentence on the texts that are not to be translated; empty if there are none."""
+        return ""
+
+    def _notes(self) -> Iterator[str]:
+        if self.kept and not self.options.retranslate:
+            texts = counted(
+                self.kept, "text has a translation", "texts have a translation"
+            )
+            yield f"{texts}, which stays; `retranslate=True` translates all anew"
+        untranslated = self.untranslated()
+        if untranslated:
+            yield untranslated
+        if self.invented:
+            plurals = counted(self.invented, "plural has", "plurals have")
+            yield (
+                f"{plurals} more forms than the source: these have the translation of "
+                f"{self.last_form}; check them"
+            )
 
 
 def _message_layout(text: str, dialect: str) -> Layout | None:
@@ -251,6 +298,20 @@ def replaced(
     return edits
 
 
+def value_slot(
+    start: int, end: int, text: DocumentText, escape: Callable[[str], str]
+) -> Slot:
+    """Return the slot of a value between two offsets of the source. An unchanged or empty
+    translation leaves it as it is.
+    """
+
+    def edits(translation: TranslatedText) -> Iterator[Edit]:
+        if translation.text.strip() and translation.text != text.text:
+            yield Edit(start, end, escape(translation.text))
+
+    return Slot(text, edits)
+
+
 def is_blank(translation: TranslatedText) -> bool:
     """Return whether nothing came of a text, so that its document keeps what it has."""
     return bool(translation.lines) and not any(
@@ -267,21 +328,3 @@ def verdict(translation: TranslatedText) -> str:
     if translation.quality is None:
         return ""
     return f"quality {translation.quality:.2f}"
-
-
-def kept_note(count: int, options: DocumentOptions) -> list[str]:
-    """Say that so many texts are translated already, unless they are translated again."""
-    if options.retranslate or not count:
-        return []
-    texts = counted(count, "text has a translation", "texts have a translation")
-    return [f"{texts}, which stays; `retranslate=True` translates all anew"]
-
-
-def locked_note(count: int, mark: str) -> list[str]:
-    """Say that so many texts are not to be translated, by a mark of their document."""
-    texts = counted(
-        count,
-        f"text stays as written: it has {mark}",
-        f"texts stay as written: they have {mark}",
-    )
-    return [texts] if count else []

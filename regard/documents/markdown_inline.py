@@ -92,21 +92,14 @@ class Part(NamedTuple):
     alt: tuple[int, int] = (0, 0)
 
 
-class Directive(NamedTuple):
-    """A line that is no text to the parser, with the bounds of its title, (-1, -1) if none."""
-
-    start: int
-    title: tuple[int, int]
-
-
-def mask(text: str) -> tuple[str, list[Directive]]:
+def mask(text: str) -> tuple[str, list[re.Match[str]]]:
     """Return a text of the same length without what only some renderers know, and the lines of
     directives.
     """
-    directives = list[Directive]()
+    directives = list[re.Match[str]]()
 
     def blank(match: re.Match[str]) -> str:
-        directives.append(Directive(match.start(), match.span("title")))
+        directives.append(match)
         if not match["admonition"]:
             return " " * len(match[0])
         # All that follows is indented by four columns, as in an item of a list.

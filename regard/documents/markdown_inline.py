@@ -147,6 +147,11 @@ def _events(masked: str) -> Iterator[Event]:
         yield Event(kind, name, str(value), start, end)
 
 
+def _tag_of(event: Event) -> str:
+    """Return the tag that stands for a pair of marks; a link ends a sentence as those of HTML."""
+    return "a" if event.name == "Link" else "x"
+
+
 def _unpack(event: Any) -> tuple[str, Any]:
     """Return the name and the value of an event or element, which without a value is a string."""
     return (event, "") if isinstance(event, str) else next(iter(event.items()))
@@ -219,7 +224,8 @@ class Inline:
     def _add_start(self, event: Event) -> None:
         self.end = event.start + _width(self._text, event)
         if not event.is_whole:
-            self.parts.append(Part("<x\0>", self._text[event.start : self.end]))
+            raw = self._text[event.start : self.end]
+            self.parts.append(Part(f"<{_tag_of(event)}\0>", raw))
 
     def _add_end(self, event: Event) -> None:
         width = _width(self._text, event)
@@ -245,7 +251,8 @@ class Inline:
         else:
             if event.name != "Link":
                 closing = self._raw(event.end - width, end)
-            self.parts.append(Part("</x\0>", closing + self._text[end : self.end]))
+            raw = closing + self._text[end : self.end]
+            self.parts.append(Part(f"</{_tag_of(event)}\0>", raw))
 
     def _add_code(self, shown: str, raw: str) -> None:
         """Add what stays, and is seen by a model as words."""

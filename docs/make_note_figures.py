@@ -64,7 +64,7 @@ class Steps:
         y = MARGIN
         for key in self.keys:
             title = f"{numbers[key]}. {steps[key].title.by(language)}"
-            marks.append(Line(MARGIN, y + SIZE, title, 15.0))
+            marks += _typeset(Line(MARGIN, y + SIZE, title, 15.0))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
                 part, right, y = _draw_equation(sides, y, language)
@@ -114,6 +114,16 @@ class Results:
 
 
 Sides = Sequence[tuple[Term, NumberMatrix]]
+
+
+def _typeset(line: Line) -> Iterator[Line]:
+    """Yield a line with subscripts of weights: WQ, b1."""
+    x = line.x
+    for number, part in enumerate(re.split(r"(?<=\b[Wb])([QKVO12])\b", line.text)):
+        lower = 3.0 if number % 2 else 0.0
+        size = line.size - lower
+        yield replace(line, x=x, y=line.y + lower, text=part, size=size)
+        x += measure(part, size)
 
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
@@ -177,7 +187,9 @@ def _draw_matrix(
     left = x + _label_width(matrix, language)
     name = words_by(term.name, language)
     label = matrix.label.by(language)
-    yield Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
+    yield from _typeset(
+        Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
+    )
     for column, words in enumerate(matrix.columns):
         text = words_by(words, language)
         yield Line(left + cell * (column + 0.5), y + 34, text, 11.5, "muted", "middle")

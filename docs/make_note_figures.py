@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "notes"
 ENGLISH = "I go home"
+STEP = Text("Step", "단계")
 
 # Sizes in pixels.
 SIZE = 13.0
@@ -63,8 +64,9 @@ class Steps:
         width = 0.0
         y = MARGIN
         for key in self.keys:
-            title = f"{numbers[key]}. {steps[key].title.by(language)}"
-            marks += _typeset(Line(MARGIN, y + SIZE, title, 15.0))
+            words = re.sub(": W[O12]$", "", steps[key].title.by(language))
+            title = f"{STEP.by(language)} {numbers[key]}: {words}"
+            marks.append(Line(MARGIN, y + SIZE, title, 15.0))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
                 part, right, y = _draw_equation(sides, y, language)

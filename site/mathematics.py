@@ -25,6 +25,8 @@ SIGNS: dict[str, str] = {
 """Unicode of TeX's commands; accents, which TeX writes before their letter, combine with it."""
 ACCENTED = re.compile(r"(\\(?:tilde|hat))\{(\w)\}")
 UNSEEN = {"frac", "left", "mathrm", "quad", "right", "text"}
+WORDS = '<mtext style="font-family: var(--font-stack)">'
+"""Begins words of a formula: fonts of mathematics have no Hangul."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -58,5 +60,6 @@ def replace(app: Any, doctree: nodes.document) -> None:
 
 def visit(translator: Any, node: formula) -> None:
     """Write a formula as MathML."""
-    translator.body.append(re.sub(r"\n\s*", "", node["mathml"]))
+    mathml = re.sub(r"\n\s*", "", node["mathml"])
+    translator.body.append(mathml.replace("<mtext>", WORDS))
     raise nodes.SkipNode

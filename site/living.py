@@ -8,7 +8,7 @@
 
 The option `state` says how the figure opens, as names and values that its script knows.
 `figures/NAME.js` draws the figure when it comes into view, from `figures/data/NAME.json`; until
-then, without JavaScript and in print there is the drawing `figures/stills/NAME.LANGUAGE.svg`.
+then, without JavaScript and in print there is a drawing of this state from `figures/stills`.
 `make_figures.py` writes data and drawings.
 """
 
@@ -69,9 +69,14 @@ class Living(SphinxDirective):
         prefix = "../" * page.count("/")
         content = self.parse_content_to_nodes()
         sentence = " ".join(node.astext() for node in content)
-        opening = opening_of(
-            name, language, prefix, sentence, self.options.get("state", "")
-        )
+        state = self.options.get("state", "")
+        still = make_figures.still_name(name, state, language)
+        if not (FIGURES / "stills" / still).is_file():
+            raise self.error(
+                f"there is no drawing {still} of the figure {name!r}: run "
+                f"python site/make_figures.py --stills {name}"
+            )
+        opening = opening_of(name, language, prefix, sentence, state)
         return [
             nodes.raw("", opening, format="html"),
             *content,
@@ -83,7 +88,7 @@ def opening_of(
     name: str, language: Language, prefix: str, sentence: str, state: str = ""
 ) -> str:
     """Return the HTML of a figure up to its sentence; `prefix` leads to the start of the site."""
-    still = f"{prefix}_static/figures/{name}.{language}.svg"
+    still = f"{prefix}_static/figures/{make_figures.still_name(name, state, language)}"
     return (
         f'<figure class="living" data-figure="{name}" data-state="{escape(state)}">'
         f'<img class="still" src="{still}" alt="{escape(sentence)}">'

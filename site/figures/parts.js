@@ -59,7 +59,7 @@ export function toggle(label, isOn, onChange) {
 }
 
 /** Return an id that no other figure of the page has: each has its own copy of this module. */
-function newId(name) {
+export function newId(name) {
   globalThis.livingIds = (globalThis.livingIds ?? 0) + 1;
   return `${name}-${globalThis.livingIds}`;
 }

@@ -214,7 +214,7 @@ def fill(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
+def still(data: dict[str, Any], language: Language, _: dict[str, str]) -> Figure:
     """Draw the attention of the first example at three times."""
     marks: list[Mark] = []
     recorded = data["recorded"]

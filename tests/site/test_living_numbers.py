@@ -78,7 +78,7 @@ def test_the_stills_of_the_training_show_its_records() -> None:
     data = data_of("training")
     for language in figures.LANGUAGES:
         path = FIGURES / "stills" / f"training.{language}.svg"
-        drawn = figures.draw_svg(still(data, language))
+        drawn = figures.draw_svg(still(data, language, {}))
         assert FACE.sub("", drawn) == FACE.sub("", path.read_text(encoding="utf-8"))
 
 

@@ -102,6 +102,7 @@ def setup(app: Any) -> None:
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)
     app.connect("source-read", narrow_graphs.add)
+    app.connect("html-page-context", narrow_graphs.load_late)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)

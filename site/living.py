@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import make_figures
+import narrow_graphs
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
@@ -88,10 +89,12 @@ def opening_of(
     name: str, language: Language, prefix: str, sentence: str, state: str = ""
 ) -> str:
     """Return the HTML of a figure up to its sentence; `prefix` leads to the start of the site."""
-    still = f"{prefix}_static/figures/{make_figures.still_name(name, state, language)}"
+    still = make_figures.still_name(name, state, language)
+    extent = narrow_graphs.extent(FIGURES / "stills" / still)
     return (
         f'<figure class="living" data-figure="{name}" data-state="{escape(state)}">'
-        f'<img class="still" src="{still}" alt="{escape(sentence)}">'
+        f'<img class="still" loading="lazy" {extent}'
+        f'src="{prefix}_static/figures/{still}" alt="{escape(sentence)}">'
         f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
         "<figcaption>"
     )
@@ -109,7 +112,9 @@ def write(app: Any, exception: Exception | None) -> None:
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
     for name in names():
-        (folder / f"{name}.js").write_text(script(name), encoding="utf-8")
+        for language in make_figures.LANGUAGES:
+            path = folder / f"{name}.{language}.js"
+            path.write_text(script(name, language), encoding="utf-8")
         _copy_files(name, folder)
     for still in (FIGURES / "stills").glob("*.svg"):
         shutil.copyfile(still, folder / still.name)
@@ -127,11 +132,11 @@ def _copy_files(name: str, folder: Path) -> None:
         (folder / f"{name}.files.js").write_text(script, encoding="utf-8")
 
 
-def script(name: str) -> str:
-    """Return a figure as a script, with all that it imports and its data: a page that is opened
-    from disk can load no modules and no JSON.
+def script(name: str, language: Language) -> str:
+    """Return a figure in a language as a script, with all that it imports and its data: a page that
+    is opened from disk can load no modules and no JSON.
     """
-    data = json.dumps(make_figures.filled(name), ensure_ascii=False)
+    data = json.dumps(make_figures.filled(name, language), ensure_ascii=False)
     return (
         f"(() => {{\n{bundle(FIGURES / f'{name}.js')}\n"
         f'window.livingFigures["{name}"] = {{ draw, data: {data} }};\n}})();\n'

@@ -79,13 +79,13 @@ def read(name: str) -> Any:
     return json.loads((FIGURES / "data" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def filled(name: str) -> Any:
-    """Return the data of a figure as its script gets them: `fill(data)` of the module, if there is
-    one, adds what is made anew with each site.
+def filled(name: str, language: Language) -> Any:
+    """Return the data of a figure as its script gets them: `fill(data, language)` of the module, if
+    there is one, adds what is made anew with each site.
     """
     data = read(name)
     maker = importlib.import_module(makers()[name])
-    return maker.fill(data) if hasattr(maker, "fill") else data
+    return maker.fill(data, language) if hasattr(maker, "fill") else data
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 DRAWING = re.compile(r"^!\[(.*)\]\(([\w./-]*images/[\w/-]+)\.svg\)$", re.MULTILINE)
 WIDTH = re.compile(r'<svg[^>]* width="([\d.]+)')
+EXTENT = re.compile(r'<svg[^>]* width="(\d+)[^"]*" height="(\d+)')
+IMAGE = re.compile(r'<img (alt="[^"]*"[^>]* src="([^"]*)")')
 TYPE = re.compile(r'font-size[=:]\s*"?([\d.]+)')
 PHONE, COLUMN = 350, 736
 """Pixels that a drawing has on a phone of 400, and on a wide screen."""
@@ -38,6 +40,29 @@ def add(app: Any, docname: str, source: list[str]) -> None:
         )
 
     source[0] = DRAWING.sub(marked, source[0])
+
+
+def load_late(
+    app: Any, _page: str, _template: str, context: dict[str, Any], _tree: Any
+) -> None:
+    """Have browsers load the drawings of a page when they come near the view, each of them only at
+    the widths at which it is shown; room is left for them before.
+    """
+    paths = {name: Path(app.srcdir) / path for path, name in app.builder.images.items()}
+
+    def late(image: re.Match[str]) -> str:
+        path = paths.get(image[2].rpartition("/")[2])
+        return f'<img loading="lazy" {extent(path)}{image[1]}' if path else image[0]
+
+    context["body"] = IMAGE.sub(late, context.get("body", ""))
+
+
+def extent(path: Path) -> str:
+    """Return width and height of a drawing as attributes."""
+    if path.suffix != ".svg" or not path.is_file():
+        return ""
+    size = EXTENT.search(path.read_text(encoding="utf-8"))
+    return f'width="{size[1]}" height="{size[2]}" ' if size else ""
 
 
 def marks(path: Path) -> list[str]:

@@ -113,7 +113,7 @@ export function draw(root, data, language, { step = "prediction.loss", forced = 
 
   function open() {
     const { stages, html } = data.norms[state.norm], before = current;
-    numbers.innerHTML = html[language];
+    numbers.innerHTML = html;
     view = null;
     picture = diagram(stages, language, words, choose);
     shown.replaceChildren(picture.svg);

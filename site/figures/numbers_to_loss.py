@@ -136,14 +136,10 @@ def own_tokens() -> list[str]:
     return list(target.tokens(read))
 
 
-def fill(data: dict[str, Any]) -> dict[str, Any]:
+def fill(data: dict[str, Any], language: Language) -> dict[str, Any]:
     """Add the steps of both decoders as HTML, which follow the templates of `regard`."""
     for norm, parts in data["norms"].items():
-        steps = block(norm).steps
-        parts["html"] = {
-            language: render_steps_body(steps, False, language)
-            for language in ("en", "ko")
-        }
+        parts["html"] = render_steps_body(block(norm).steps, False, language)
     return data
 
 

@@ -206,7 +206,7 @@ def _snapshot(
     return {"updates": updates, "losses": losses, "examples": examples, "right": right}
 
 
-def fill(data: dict[str, Any]) -> dict[str, Any]:
+def fill(data: dict[str, Any], _: Language) -> dict[str, Any]:
     """Add the script of the worker that trains."""
     return {
         **data,

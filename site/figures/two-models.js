@@ -48,13 +48,19 @@ async function fetched(url) {
   return response;
 }
 
+const inflated = async (url) => unpacked(await (await fetched(url)).blob());
 const unpacked = (blob) => new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 const unpackedText = (text) => unpacked(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]));
 
 /** Load the library and its WebAssembly, which the start page has as well. */
 async function library(folder) {
-  await Promise.all([window.regard || script(new URL("regard.js", folder)), isDisk && script(new URL("files.js", folder))]);
-  return WebAssembly.compile(await (isDisk ? unpackedText(window.regardFiles["regard.wasm"]) : (await fetched(new URL("regard.wasm", folder))).arrayBuffer()));
+  if (isDisk) {
+    await Promise.all([window.regard || script(new URL("regard.js", folder)), script(new URL("files.js", folder))]);
+    return WebAssembly.compile(await unpackedText(window.regardFiles["regard.wasm"]));
+  }
+  const [wasm, code] = await Promise.all([inflated(new URL("regard.wasm.gz", folder)), window.regard || inflated(new URL("regard.js.gz", folder))]);
+  if (!window.regard) await script(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+  return WebAssembly.compile(wasm);
 }
 
 /** Load the runtime files of both models. */
@@ -62,7 +68,7 @@ async function models(folder) {
   if (isDisk) await script(new URL("two-models.files.js", folder));
   return Promise.all(NAMES.map(async (name) => {
     const file = `two-models.${name}.gz`;
-    return isDisk ? unpackedText(window.livingFiles[file]) : unpacked(await (await fetched(new URL(file, folder))).blob());
+    return isDisk ? unpackedText(window.livingFiles[file]) : inflated(new URL(file, folder));
   }));
 }
 

@@ -12,9 +12,9 @@
   };
 
   const load = (name) => (loads[name] ??= new Promise((done, failed) => {
-    const fail = () => failed(new Error(`${name}.js`));
+    const fail = () => failed(new Error(`${name}.${language}.js`));
     const onload = () => (window.livingFigures[name] ? done(window.livingFigures[name]) : fail());
-    const node = Object.assign(document.createElement("script"), { src: new URL(`${name}.js`, folder), onload, onerror: fail });
+    const node = Object.assign(document.createElement("script"), { src: new URL(`${name}.${language}.js`, folder), onload, onerror: fail });
     document.head.append(node);
   }));
 

@@ -201,10 +201,10 @@ def test_figures_of_one_page_keep_their_own_choices(
 
 def test_a_figure_that_cannot_be_drawn_says_so(open_figure: Open, folder: Path) -> None:
     """If its script is missing, and if it fails."""
-    (folder / "_static" / "figures" / "broken.js").write_text(
+    (folder / "_static" / "figures" / "broken.en.js").write_text(
         "livingFigures.broken = { draw() { throw new Error('no SIMD'); } };", "utf-8"
     )
-    for name, reason in (("missing", "missing.js"), ("broken", "no SIMD")):
+    for name, reason in (("missing", "missing.en.js"), ("broken", "no SIMD")):
         page = open_figure(name, wait="figure[data-failed]")
 
         assert reason in page.locator(".note").last.inner_text()
@@ -539,7 +539,7 @@ def test_a_model_is_trained_in_the_page(open_figure: Open) -> None:
 
 
 def test_without_a_worker_records_are_shown(open_figure: Open, folder: Path) -> None:
-    script = folder / "_static" / "figures" / "training.js"
+    script = folder / "_static" / "figures" / "training.en.js"
     text = script.read_text(encoding="utf-8")
     script.write_text(f"delete window.Worker;\n{text}", encoding="utf-8")
     try:

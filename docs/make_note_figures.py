@@ -30,7 +30,7 @@ from regard.visualisation.fonts import measure
 from regard.visualisation.language import figures_in
 from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equations
 from regard.visualisation.player import layout_frames
-from regard.visualisation.rendering import draw_svg
+from regard.visualisation.rendering import draw_svg, without_hints
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -253,7 +253,7 @@ class Frame:
         with figures_in(language):
             data = explain(translator, NAMES["TEXT"], attributions=False).data
             frames = layout_frames(data)[data.encoding_steps :]
-            return draw_svg(frames[self.number])
+            return without_hints(draw_svg(frames[self.number]))
 
 
 def _prepare(*words: str) -> None:
@@ -415,9 +415,11 @@ def drawings(name: str) -> dict[Path, str]:
     if not isinstance(figure, Bars):
         result[IMAGES / "ko" / "notes" / f"{name}.svg"] = figure.draw("ko")
     if isinstance(figure, Sinusoids | Steps | Results):
-        for language, folder in (("en", IMAGES), ("ko", IMAGES / "ko")):
-            path = folder / "notes" / f"{name}-narrow.svg"
-            result[path] = figure.draw(language, NARROW)
+        for path, wide in list(result.items()):
+            language: Language = "ko" if "ko" in path.parts else "en"
+            narrow = figure.draw(language, NARROW)
+            if narrow != wide:
+                result[path.with_name(f"{name}-narrow.svg")] = narrow
     return result
 
 

@@ -15,6 +15,7 @@ then, without JavaScript and in print there is a drawing of this state from `fig
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import shutil
 from html import escape
@@ -113,8 +114,10 @@ def write(app: Any, exception: Exception | None) -> None:
     folder.mkdir(exist_ok=True)
     for name in names():
         for language in make_figures.LANGUAGES:
-            path = folder / f"{name}.{language}.js"
-            path.write_text(script(name, language), encoding="utf-8")
+            code = script(name, language).encode()
+            (folder / f"{name}.{language}.js").write_bytes(code)
+            packed = gzip.compress(code, 9, mtime=0)
+            (folder / f"{name}.{language}.js.gz").write_bytes(packed)
         _copy_files(name, folder)
     for still in (FIGURES / "stills").glob("*.svg"):
         shutil.copyfile(still, folder / still.name)

@@ -19,7 +19,7 @@ from typing import Any
 
 from regard.common.bilingual import Language
 from regard.visualisation.figure import Figure
-from regard.visualisation.rendering import draw_svg
+from regard.visualisation.rendering import draw_svg, without_hints
 
 FIGURES = Path(__file__).parent / "figures"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -94,7 +94,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _svg(drawing: Any) -> str:
-    return draw_svg(drawing) if isinstance(drawing, Figure) else str(drawing)
+    svg = draw_svg(drawing) if isinstance(drawing, Figure) else str(drawing)
+    return without_hints(svg)
 
 
 def main(wanted: list[str], only_stills: bool) -> None:

@@ -37,6 +37,9 @@ IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "notes"
 ENGLISH = "I go home"
 
+NUMBERED = Text("Step {number}", "{number}단계")
+"""Not a number alone, which would look like that of a section."""
+
 # Sizes in pixels.
 SIZE = 13.0
 CELL = 46.0  # width of a number
@@ -65,7 +68,8 @@ class Steps:
         width = 0.0
         y = MARGIN
         for key in self.keys:
-            title = f"{numbers[key]}. {steps[key].title.by(language)}"
+            number = NUMBERED.fill(number=numbers[key]).by(language)
+            title = f"{number}: {steps[key].title.by(language)}"
             marks.append(Line(MARGIN, y + SIZE, title, 15.0))
             y += 30.0
             for sides in _equations(steps[key], self.heads):

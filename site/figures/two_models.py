@@ -31,6 +31,8 @@ LENGTHS = (4, 7, 10, 14)
 """Words of the sentences to try, which are the first of such lengths among the test sentences."""
 TITLE = Text("Two models write a word", "두 모델이 단어 하나를 쓰는 과정")
 SIZE = 15.0
+NUMBERS = 16
+"""Numbers of a state in the drawing."""
 STEP = 2
 """The step of the decoder at which the figure opens, counted from 0."""
 
@@ -76,7 +78,7 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
         for side, recipe in SIDES.items():
             folder = trainings.trained(recipe, trainings.SEEDS[0])
             explained = explain(regard.load(folder), text, beam=1, attributions=False)
-            diagram = Diagram(explained.data)
+            diagram = Diagram(explained.data, NUMBERS)
             title = f"{NAMES[side].by(language)}: {explained.translation.text}"
             marks = diagram.marks(explained.data.encoding_steps - 1, STEP, WORD)
             heading = Label(MARGIN, top + SIZE, title, SIZE)

@@ -94,7 +94,7 @@ def opening_of(
     extent = narrow_graphs.extent(FIGURES / "stills" / still)
     return (
         f'<figure class="living" data-figure="{name}" data-state="{escape(state)}">'
-        f'<img class="still" loading="lazy" {extent}'
+        f'<img class="still" {extent}'
         f'src="{prefix}_static/figures/{still}" alt="{escape(sentence)}">'
         f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
         "<figcaption>"

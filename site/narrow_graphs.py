@@ -45,16 +45,19 @@ def add(app: Any, docname: str, source: list[str]) -> None:
 def load_late(
     app: Any, _page: str, _template: str, context: dict[str, Any], _tree: Any
 ) -> None:
-    """Have browsers load the drawings of a page when they come near the view, each of them only at
-    the widths at which it is shown; room is left for them before.
+    """Leave room for drawings that are not loaded yet; those for narrow screens are loaded only
+    where they are shown. All others are loaded at once, for a page may be printed unread.
     """
     paths = {name: Path(app.srcdir) / path for path, name in app.builder.images.items()}
 
-    def late(image: re.Match[str]) -> str:
+    def measured(image: re.Match[str]) -> str:
         path = paths.get(image[2].rpartition("/")[2])
-        return f'<img loading="lazy" {extent(path)}{image[1]}' if path else image[0]
+        if path is None:
+            return image[0]
+        late = 'loading="lazy" ' if "narrow-graph" in image[1] else ""
+        return f"<img {late}{extent(path)}{image[1]}"
 
-    context["body"] = IMAGE.sub(late, context.get("body", ""))
+    context["body"] = IMAGE.sub(measured, context.get("body", ""))
 
 
 def extent(path: Path) -> str:

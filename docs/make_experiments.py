@@ -27,13 +27,16 @@ from regard.learn.lab.experiment_runs import shipped_results, with_sweep
 from regard.learn.lab.findings import LABELS, OUTCOMES, Table
 from regard.learn.lab.sweep import Sweep
 from regard.visualisation import draw_svg
-from regard.visualisation.charts import layout_chart
+from regard.visualisation.charts import Chart, layout_chart
+from regard.visualisation.figure import Figure
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "regard" / "learn" / "lab" / "results"
 MEASURED = DOCS / "experiments" / "measured.json"
 """Measurements besides the scores of runs, such as curves of training and times."""
 FOLDERS: dict[Language, Path] = {"en": DOCS, "ko": DOCS / "ko"}
+WIDEST = 880.0
+"""Pixels of a graph whose text of 12 pixels has 10 in a page."""
 COMMON = {LABELS["small"], LABELS["full"]}
 """Remarks of all experiments, which the index makes."""
 NAMED = re.compile(r"`([\w-]+)`")
@@ -101,7 +104,7 @@ def pages() -> dict[Path, str]:
             chart = findings[name].graph.chart(title, language)
             graph = folder.relative_to(DOCS) / "lab" / name
             images = DOCS / "images" / graph
-            result[images.with_suffix(".svg")] = draw_svg(layout_chart(chart))
+            result[images.with_suffix(".svg")] = draw_svg(_within_page(chart))
             result[images.with_name(f"{name}-narrow.svg")] = draw_svg(
                 layout_chart(chart, NARROW)
             )
@@ -110,6 +113,15 @@ def pages() -> dict[Path, str]:
         sections.append(f"```{{toctree}}\n:hidden:\n\n{names}\n```\n")
         result[folder / "experiments.md"] = "\n".join(sections)
     return result
+
+
+def _within_page(chart: Chart) -> Figure:
+    """Lay out a chart in as many columns as a page has room for."""
+    layouts = [
+        layout_chart(replace(chart, columns=columns))
+        for columns in range(chart.columns, 0, -1)
+    ]
+    return next((layout for layout in layouts if layout.width <= WIDEST), layouts[-1])
 
 
 def _page(

@@ -1,5 +1,5 @@
 """Draw the still figures of the notes' pages: docs/images/notes/NAME.svg, and docs/images/ko/notes
-with Korean labels.
+with Korean labels; NAME-narrow.svg for narrow screens, where equations of more than one line do.
 
 `python docs/make_note_figures.py [NAME…]`. The sample and the small models that figures show are
 made in build/notes first, unless they are there; that takes half an hour on two cores.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.cli import app
+from regard.cli.plain_views import draw_sinusoids
 from regard.common.bilingual import Language, Text, words_by
 from regard.explain.explanation import explain
 from regard.learn import SoftDictionary, walkthrough_block
@@ -29,13 +30,15 @@ from regard.visualisation.fonts import measure
 from regard.visualisation.language import figures_in
 from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equations
 from regard.visualisation.player import layout_frames
-from regard.visualisation.rendering import draw_svg
+from regard.visualisation.rendering import draw_svg, without_hints
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "notes"
 ENGLISH = "I go home"
-STEP = Text("Step", "단계")
+
+NUMBERED = Text("Step {number}", "{number}단계")
+"""Not a number alone, which would look like that of a section."""
 
 # Sizes in pixels.
 SIZE = 13.0
@@ -44,6 +47,7 @@ WORD = 58.0  # width of a token
 ROW = 22.0
 GAP = 16.0
 WIDTH = 750.0  # an equation that is wider goes on below
+NARROW = 350.0  # the same on a narrow screen
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class Steps:
     settings: tuple[tuple[str, Any], ...] = ()
     heads: int = 1
 
-    def draw(self, language: Language) -> str:
-        """Return the steps as SVG, one below the other."""
+    def draw(self, language: Language, room: float = WIDTH) -> str:
+        """Return the steps as SVG, one below the other, within a width if each matrix fits."""
         block = walkthrough_block(*self.texts, **dict(self.settings))
         steps = {step.key: step for step in block.steps}
         numbers = {key: number for number, key in enumerate(steps, 1)}
@@ -65,11 +69,12 @@ class Steps:
         y = MARGIN
         for key in self.keys:
             words = re.sub(": W[O12]$", "", steps[key].title.by(language))
-            title = f"{STEP.by(language)} {numbers[key]}: {words}"
+            number = NUMBERED.fill(number=numbers[key]).by(language)
+            title = f"{number}: {words}"
             marks.append(Line(MARGIN, y + SIZE, title, 15.0))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
-                part, right, y = _draw_equation(sides, y, language)
+                part, right, y = _draw_equation(sides, (y, room), language)
                 marks += part
                 width = max(width, right)
         title = ", ".join(steps[key].title.by(language) for key in self.keys)
@@ -90,27 +95,33 @@ class Results:
     parts: tuple[tuple[str, Text, tuple[tuple[int, int], ...]], ...]
     joint: str = ""
 
-    def draw(self, language: Language) -> str:
-        """Return the matrices as SVG."""
+    def draw(self, language: Language, room: float = WIDTH) -> str:
+        """Return the matrices as SVG, below one another if the width is too small."""
         steps = {step.key: step for step in walkthrough_block(ENGLISH).steps}
         marks = list[Mark]()
-        x = MARGIN
-        bottom = 0.0
+        x = right = MARGIN
+        bottom = top = 0.0
         for key, title, cells in self.parts:
             *_, equation = equations(steps[key].terms)
             term, matrix = equation.sides[-1]
             matrix = replace(matrix, marked=frozenset(cells))
             width, height = _extent(term, matrix, language)
-            if x > MARGIN:
-                marks.append(Line(x, MARGIN + 30 + height / 2, self.joint, SIZE))
-                x += measure(self.joint, SIZE) + GAP
-            marks.append(Line(x, MARGIN + SIZE, title.by(language), 15.0))
-            marks += _draw_matrix(term, matrix, (x, MARGIN + 30), language)
-            x += max(width, measure(title.by(language), 15.0)) + GAP
-            bottom = max(bottom, MARGIN + 30 + height)
+            width = max(width, measure(title.by(language), 15.0))
+            joint = measure(self.joint, SIZE) + GAP
+            if marks and x + joint + width > room:
+                x = MARGIN
+                top = bottom
+            if marks:
+                marks.append(Line(x, top + MARGIN + 30 + height / 2, self.joint, SIZE))
+                x += joint
+            marks.append(Line(x, top + MARGIN + SIZE, title.by(language), 15.0))
+            marks += _draw_matrix(term, matrix, (x, top + MARGIN + 30), language)
+            x += width + GAP
+            right = max(right, x)
+            bottom = max(bottom, top + MARGIN + 30 + height)
         title = ", ".join(part[1].by(language) for part in self.parts)
         figure = make_figure(
-            x + MARGIN, bottom, [Group("results", tuple(marks))], title, title
+            right + MARGIN, bottom, [Group("results", tuple(marks))], title, title
         )
         return draw_svg(figure)
 
@@ -142,19 +153,21 @@ def _equations(step: Step, heads: int) -> Iterator[Sides]:
 
 
 def _draw_equation(
-    sides: Sides, top: float, language: Language
+    sides: Sides, place: tuple[float, float], language: Language
 ) -> tuple[list[Mark], float, float]:
-    """Draw matrices beside one another; return also the right edge and the top of what follows."""
+    """Draw matrices beside one another, from a top on and within a width; return also the right
+    edge and the top of what follows.
+    """
     marks = list[Mark]()
     x = MARGIN
-    y = top
+    y, limit = place
     right = x
     height = 0.0
     for term, matrix in sides:
         joint = term.operator
         room = measure(joint, SIZE) + GAP if joint else 0.0
         width, tall = _extent(term, matrix, language)
-        if x > MARGIN and x + room + width > WIDTH:
+        if x > MARGIN and x + room + width > limit:
             x = MARGIN
             y += height
             height = 0.0
@@ -231,6 +244,19 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Sinusoids:
+    """Positional encoding, its waves above its matrix."""
+
+    size: int
+    position: int | None = None
+
+    def draw(self, language: Language, room: float = WIDTH) -> str:
+        """Return the waves and the matrix as SVG."""
+        with figures_in(language):
+            return draw_svg(draw_sinusoids(self.size, self.position, room))
+
+
+@dataclass(frozen=True)
 class Frame:
     """Scene of the player: the state of a model of `run` at one step of its translation."""
 
@@ -244,7 +270,7 @@ class Frame:
         with figures_in(language):
             data = explain(translator, NAMES["TEXT"], attributions=False).data
             frames = layout_frames(data)[data.encoding_steps :]
-            return draw_svg(frames[self.number])
+            return without_hints(draw_svg(frames[self.number]))
 
 
 def _prepare(*words: str) -> None:
@@ -300,7 +326,7 @@ GRID = (
     'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
     "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
 )
-FIGURES: dict[str, Command | Frame | Steps | Results | Bars] = {
+FIGURES: dict[str, Command | Frame | Sinusoids | Steps | Results | Bars] = {
     "rnn": Command(f"{MODEL} rnn"),
     "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
@@ -315,8 +341,8 @@ FIGURES: dict[str, Command | Frame | Steps | Results | Bars] = {
     "captioner": Command(f"{MODEL} caption-rnn"),
     "grid": Command(f"{MODEL} {GRID}"),
     "mixed": Command(f"{MODEL} transformer-tiny --set model.decoder.kind=recurrent"),
-    "positions": Command("show --view positions --size 20 --position 20"),
-    "wave": Command("show --view positions --size 2"),
+    "positions": Sinusoids(20, 20),
+    "wave": Sinusoids(2),
     "warm-up": Command(
         "show --view schedule --size 512 --warmup 4000 --updates 100000"
     ),
@@ -395,13 +421,23 @@ def main(names: Sequence[str]) -> None:
     for folder in (IMAGES / "notes", IMAGES / "ko" / "notes"):
         folder.mkdir(exist_ok=True)
     for name in names or FIGURES:
-        figure = FIGURES[name]
-        (IMAGES / "notes" / f"{name}.svg").write_text(
-            figure.draw("en"), encoding="utf-8"
-        )
-        if not isinstance(figure, Bars):
-            korean = IMAGES / "ko" / "notes" / f"{name}.svg"
-            korean.write_text(figure.draw("ko"), encoding="utf-8")
+        for path, drawing in drawings(name).items():
+            path.write_text(drawing, encoding="utf-8")
+
+
+def drawings(name: str) -> dict[Path, str]:
+    """Return the drawings of a figure by path: Korean ones, and narrow ones of wide ones."""
+    figure = FIGURES[name]
+    result = {IMAGES / "notes" / f"{name}.svg": figure.draw("en")}
+    if not isinstance(figure, Bars):
+        result[IMAGES / "ko" / "notes" / f"{name}.svg"] = figure.draw("ko")
+    if isinstance(figure, Sinusoids | Steps | Results):
+        for path, wide in list(result.items()):
+            language: Language = "ko" if "ko" in path.parts else "en"
+            narrow = figure.draw(language, NARROW)
+            if narrow != wide:
+                result[path.with_name(f"{name}-narrow.svg")] = narrow
+    return result
 
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ def setup(app: Any) -> None:
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)
     app.connect("source-read", narrow_graphs.add)
+    app.connect("html-page-context", narrow_graphs.load_late)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     # Before titles are kept.
     app.connect("doctree-read", mathematics.replace, priority=400)

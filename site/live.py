@@ -1,8 +1,8 @@
 """Pages that the program makes: the translator of the start page, with the model in site/model, and
 pages of numbers.
 
-From a server the start page loads `regard.wasm` and `model.regard`; from disk it may not: it gets
-both from `files.js`.
+From a server the start page loads `regard.js`, `regard.wasm` and `model.regard`, packed by gzip;
+from disk it may not: it gets them from scripts, `regard.js` and `files.js`.
 
     python site/live.py translator.html # takes the model out of a page that `regard export --to
     page` wrote
@@ -80,13 +80,15 @@ def write(app: Any, exception: Exception | None) -> None:
     folder = Path(app.outdir) / "_static" / "translator"
     folder.mkdir(parents=True, exist_ok=True)
     contents = {"regard.wasm": wasm, "model.regard": MODEL.read_bytes()}
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
+    script = start_script().encode()
+    for name, content in {**contents, "regard.js": script}.items():
+        packed = gzip.compress(content, 9, mtime=0)
+        (folder / f"{name}.gz").write_bytes(packed)
     files = json.dumps(dict(zip(contents, FILE.findall(text), strict=True)))
     (folder / "files.js").write_text(
         f"window.regardFiles = {files};\n", encoding="utf-8"
     )
-    (folder / "regard.js").write_text(start_script(), encoding="utf-8")
+    (folder / "regard.js").write_bytes(script)
 
 
 def start_script() -> str:

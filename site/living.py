@@ -8,13 +8,14 @@
 
 The option `state` says how the figure opens, as names and values that its script knows.
 `figures/NAME.js` draws the figure when it comes into view, from `figures/data/NAME.json`; until
-then, without JavaScript and in print there is the drawing `figures/stills/NAME.LANGUAGE.svg`.
+then, without JavaScript and in print there is a drawing of this state from `figures/stills`.
 `make_figures.py` writes data and drawings.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import shutil
 from html import escape
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import make_figures
+import narrow_graphs
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
@@ -69,9 +71,14 @@ class Living(SphinxDirective):
         prefix = "../" * page.count("/")
         content = self.parse_content_to_nodes()
         sentence = " ".join(node.astext() for node in content)
-        opening = opening_of(
-            name, language, prefix, sentence, self.options.get("state", "")
-        )
+        state = self.options.get("state", "")
+        still = make_figures.still_name(name, state, language)
+        if not (FIGURES / "stills" / still).is_file():
+            raise self.error(
+                f"there is no drawing {still} of the figure {name!r}: run "
+                f"python site/make_figures.py --stills {name}"
+            )
+        opening = opening_of(name, language, prefix, sentence, state)
         return [
             nodes.raw("", opening, format="html"),
             *content,
@@ -83,10 +90,12 @@ def opening_of(
     name: str, language: Language, prefix: str, sentence: str, state: str = ""
 ) -> str:
     """Return the HTML of a figure up to its sentence; `prefix` leads to the start of the site."""
-    still = f"{prefix}_static/figures/{name}.{language}.svg"
+    still = make_figures.still_name(name, state, language)
+    extent = narrow_graphs.extent(FIGURES / "stills" / still)
     return (
         f'<figure class="living" data-figure="{name}" data-state="{escape(state)}">'
-        f'<img class="still" src="{still}" alt="{escape(sentence)}">'
+        f'<img class="still" {extent}'
+        f'src="{prefix}_static/figures/{still}" alt="{escape(sentence)}">'
         f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
         "<figcaption>"
     )
@@ -104,7 +113,11 @@ def write(app: Any, exception: Exception | None) -> None:
     folder = static / "figures"
     folder.mkdir(exist_ok=True)
     for name in names():
-        (folder / f"{name}.js").write_text(script(name), encoding="utf-8")
+        for language in make_figures.LANGUAGES:
+            code = script(name, language).encode()
+            (folder / f"{name}.{language}.js").write_bytes(code)
+            packed = gzip.compress(code, 9, mtime=0)
+            (folder / f"{name}.{language}.js.gz").write_bytes(packed)
         _copy_files(name, folder)
     for still in (FIGURES / "stills").glob("*.svg"):
         shutil.copyfile(still, folder / still.name)
@@ -122,11 +135,11 @@ def _copy_files(name: str, folder: Path) -> None:
         (folder / f"{name}.files.js").write_text(script, encoding="utf-8")
 
 
-def script(name: str) -> str:
-    """Return a figure as a script, with all that it imports and its data: a page that is opened
-    from disk can load no modules and no JSON.
+def script(name: str, language: Language) -> str:
+    """Return a figure in a language as a script, with all that it imports and its data: a page that
+    is opened from disk can load no modules and no JSON.
     """
-    data = json.dumps(make_figures.filled(name), ensure_ascii=False)
+    data = json.dumps(make_figures.filled(name, language), ensure_ascii=False)
     return (
         f"(() => {{\n{bundle(FIGURES / f'{name}.js')}\n"
         f'window.livingFigures["{name}"] = {{ draw, data: {data} }};\n}})();\n'

@@ -36,7 +36,7 @@ def sinusoid_rows(size: int, count: int) -> Array:
     return rows
 
 
-def draw_sinusoids(size: int, marked: int | None = None) -> Figure:
+def draw_sinusoids(size: int, marked: int | None = None, width: float = 0.0) -> Figure:
     """Draw the sinusoidal encoding with `size` dimensions, with columns in the paper's order."""
     from regard.visualisation.language import words
     from regard.visualisation.position_figures import layout_sinusoids
@@ -44,7 +44,7 @@ def draw_sinusoids(size: int, marked: int | None = None) -> Figure:
     title = words("Sinusoidal positional encoding, {size} dimensions", size=size)
     if marked is not None and marked >= MAX_POSITIONS:
         marked = None  # it is not drawn
-    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title, marked)
+    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title, marked, width)
 
 
 def draw_positions(command: ShowCommand) -> tuple[Figure, list[str]]:

@@ -56,12 +56,14 @@ class Diagram:
     """Layout of the diagram, the same in every frame: y-coordinates of its rows, in pixels.
 
     Scores are drawn for a single head, not for a mean of heads. If they were not recorded, the
-    logarithms of the weights stand in for them. `attends_first`: the decoder attends with its
+    logarithms of the weights stand in for them. `numbers`: how many of a state are drawn, of the
+    decoder twice as many. `attends_first`: the decoder attends with its
     previous state, and the context vector enters its next state (Bahdanau et al. 2015).
     """
 
-    def __init__(self, data: ExplanationData) -> None:
+    def __init__(self, data: ExplanationData, numbers: int = NUMBERS) -> None:
         self.data = data
+        self.numbers = numbers
         self.has_attention = data.has_cross_attention
         self._read_weights()
 
@@ -212,7 +214,7 @@ class Diagram:
         states = self.data.states
         assert states is not None, "a recurrent encoder has states"
         S = len(states.tokens)
-        largest = float(np.abs(states.encoder[..., :NUMBERS]).max(initial=1e-9))
+        largest = float(np.abs(states.encoder[..., : self.numbers]).max(initial=1e-9))
         for direction in range(states.directions):
             y = self.state + STEP * direction
             hue = "s2" if lit else "grid"
@@ -227,7 +229,7 @@ class Diagram:
                 right = x + width / 2 - 5
                 size = right - left
                 if is_read:
-                    vector = states.encoder[token, direction, :NUMBERS]
+                    vector = states.encoder[token, direction, : self.numbers]
                     yield from _strip(vector, left, y, size, STATE, largest)
                 frame = "rule" if is_read else "grid"
                 yield Box(left, y, size, STATE, frame, outline=1.0)
@@ -450,7 +452,7 @@ class Diagram:
             vector = states.initial
         else:
             return
-        vector = vector[: 2 * NUMBERS]
+        vector = vector[: 2 * self.numbers]
         largest = float(np.abs(vector).max(initial=1e-9))
         yield from _strip(vector, RIGHT, y, width, height, largest)
 

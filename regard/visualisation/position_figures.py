@@ -35,8 +35,10 @@ def layout_sinusoids(
     encoding: np.ndarray,
     title: str = "Positional encoding",
     marked: int | None = None,
+    width: float = 0.0,
 ) -> Figure:
-    """Draw sinusoidal encodings (T, D): the waves of four dimensions, and the whole matrix.
+    """Draw sinusoidal encodings (T, D): the waves of four dimensions, and beside them the whole
+    matrix; if a width is given, below them.
 
     The matrix has positions as rows and dimensions as columns, coloured from −1 over 0 (the paper)
     to 1. The waves are a sine and a cosine of a short wavelength and of a longer one: a single wave
@@ -44,17 +46,19 @@ def layout_sinusoids(
     through the waves, its values beside them, and a frame in the matrix.
     """
     T, D = encoding.shape
-    waves = layout_chart(_waves(encoding, title, marked))
+    waves = layout_chart(_waves(encoding, title, marked), width)
     left = waves.width + GAP - MARGIN
-    marks, width, height = _matrix(
-        encoding, "dimension", 1.0, left, MARGIN + 56, marked
-    )
+    top = MARGIN + 56
+    if width:
+        left = MARGIN
+        top += waves.height
+    marks, right, height = _matrix(encoding, "dimension", 1.0, left, top, marked)
     text = (
         "Sinusoids over {T} positions in {D} dimensions; wavelengths grow from the first dimension "
         "on."
     )
     return make_figure(
-        float(width + MARGIN),
+        float(max(right + MARGIN, width)),
         float(max(height, waves.height)),
         [*waves.groups[1:], Group("sinusoids", marks)],
         title,

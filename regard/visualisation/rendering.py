@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from xml.sax.saxutils import escape
@@ -24,6 +25,7 @@ from regard.visualisation.text import is_korean
 
 MAX_PIXELS = 50_000_000  # a larger PNG is drawn at a smaller scale
 SUPERSAMPLING = 4  # factor, for smooth edges of lines
+_HINT = re.compile(r"><title>[^<]*</title></rect>")
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
@@ -38,6 +40,11 @@ def draw_svg(figure: Figure, styled: bool = True) -> str:
     return svg_document(
         figure, [*figure.marks()], style, [svg_group(group) for group in figure.groups]
     )
+
+
+def without_hints(svg: str) -> str:
+    """Remove the hints of boxes, which a page that shows the SVG as an image never shows."""
+    return _HINT.sub("/>", svg)
 
 
 def draw_panels(figures: Iterable[Figure]) -> Iterator[str]:

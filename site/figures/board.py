@@ -50,7 +50,7 @@ def make() -> dict[str, Any]:
     }
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
+def still(data: dict[str, Any], language: Language, _: dict[str, str]) -> Figure:
     """Draw the board: a field for each training, darker for a higher chrF."""
     title = failures.TEXTS["title"].by(language)
     groups = []

@@ -24,6 +24,20 @@ SPAN = 3.2
 HINTS = Text("the query, and the keys with their values", "쿼리와 키(괄호 안은 값)")
 WEIGHTS = Text("similarity · weight", "유사도 · 가중치")
 ANSWER = Text("answer", "답")
+RULES = {
+    "equal": Text("looked up by equality", "같은 키만 찾음"),
+    "shares": Text("{likeness}; shares of the sum", "{likeness}, 합에서 차지하는 비율"),
+    "softmax": Text("{likeness}; softmax", "{likeness}, softmax"),
+}
+LIKENESSES = {
+    "distance": Text("similarity by distance", "거리로 잰 유사도"),
+    "cosine": Text("similarity by cosine", "코사인 유사도"),
+}
+HEATED = Text(", temperature {temperature}", ", 온도 {temperature}")
+UNANSWERED = Text(
+    "No key equals {query}: no answer, and no gradient by which to learn",
+    "{query}와 같은 키가 없어 답이 없고, 배울 기울기도 없습니다",
+)
 UNIT = 92.0
 """Pixels of a length of 1."""
 
@@ -91,8 +105,16 @@ def make() -> dict[str, Any]:
     }
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
-    """Draw the plane with the query and the keys, and beside it the weights."""
+def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
+    """Draw the plane with the query and the keys, and beside it the weights of a state."""
+    rule = state.get("rule", "shares")
+    likeness = state.get("likeness", "distance")
+    temperature = float(state.get("temperature", 1))
+    query = torch.tensor(data["query"]["vector"], dtype=torch.float64)
+    result = look_up(query, rule, temperature, likeness)
+    scores = (result.scores * temperature).tolist()
+    weights = result.weights.tolist()
+    is_answered = any(weights)
     plane: list[Mark] = []
     left, low = CORNER
     centre = (-left * UNIT, (low + SPAN) * UNIT)
@@ -100,23 +122,27 @@ def still(data: dict[str, Any], language: Language) -> Figure:
     for end in ((left, 0.0), (right, 0.0), (0.0, low), (0.0, high)):
         plane.append(Polyline((centre, _pixel(end, centre)), "grid", 1))
     rows: list[Mark] = [
+        Label(330, 22, _method(rule, likeness, temperature).by(language), 13),
         Label(330, 44, WEIGHTS.by(language), 13, "muted"),
     ]
     start = _pixel(data["query"]["vector"], centre)
+    is_angle = rule != "equal" and likeness == "cosine"
+    end = centre if is_angle else start
+    plane.append(Polyline((start, end), "link", 1.5))
     entries = zip(data["names"], data["keys"], data["values"], strict=True)
     for number, (name, key, value) in enumerate(entries):
         x, y = _pixel(key, centre)
         paint = f"s{(0, 2, 3)[number]}"
         plane += [
-            Polyline((start, (x, y)), paint, 1.5),
+            Polyline((end, (x, y)), paint, 1.5),
             Polyline(_disc((x, y), 6), paint),
             Label(
                 x + 10, y + (20 if key[1] < 0 else 5), f"{name} ({value:g})", 13, paint
             ),
         ]
-        weight = data["weights"][number]
+        weight = weights[number]
         top = 62.0 + 52 * number
-        share = f"{data['scores'][number]:.1f} · {weight:.3f}"
+        share = f"{scores[number]:.3g} · {weight:.3f}" if is_answered else "0 · –"
         rows += [
             Label(330, top + 12, f"{name}  {share}", 13),
             Box(330, top + 20, 200, 12, "grid"),
@@ -126,13 +152,26 @@ def still(data: dict[str, Any], language: Language) -> Figure:
         Polyline(_disc(start, 8), "link"),
         Label(start[0] + 14, start[1] - 4, data["query"]["name"], 13, "ink"),
     ]
-    terms = zip(data["weights"], data["values"], strict=True)
+    terms = zip(weights, data["values"], strict=True)
     mean = " + ".join(f"{weight:.3f}·{value:g}" for weight, value in terms)
-    total = f"{ANSWER.by(language)} = {mean} = {data['answer']:.4f}"
+    total = f"{ANSWER.by(language)} = {mean} = {float(result.value):.4f}"
+    if not is_answered:
+        total = UNANSWERED.fill(query=data["query"]["name"]).by(language)
     rows.append(Label(18, 318, total, 14))
     title = HINTS.by(language)
     groups = (Group("plane", tuple(plane)), Group("weights", tuple(rows)))
     return make_figure(580, 336, groups, title, total)
+
+
+def _method(rule: str, likeness: str, temperature: float) -> Text:
+    name = LIKENESSES[likeness]
+    method = RULES[rule]
+    heated = HEATED.fill(temperature=f"{temperature:g}")
+    has_heat = temperature != 1
+    return Text(
+        method.en.format(likeness=name.en) + heated.en * has_heat,
+        method.ko.format(likeness=name.ko) + heated.ko * has_heat,
+    )
 
 
 def _pixel(point: Any, centre: tuple[float, float]) -> tuple[float, float]:

@@ -113,7 +113,8 @@ export function draw(root, data, language, { step = "prediction.loss", forced = 
 
   function open() {
     const { stages, html } = data.norms[state.norm], before = current;
-    numbers.innerHTML = html[language];
+    numbers.innerHTML = html;
+    for (const title of numbers.querySelectorAll("h2")) title.textContent = title.textContent.replace(/^\d+\. /, ""); // a number would look like that of a section
     view = null;
     picture = diagram(stages, language, words, choose);
     shown.replaceChildren(picture.svg);

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from regard.common.bilingual import Language, Text
+import torch
+
+from regard.common.bilingual import Language, Text, words_by
+from regard.data.vocabulary import BOS, EOS
 from regard.learn import BlockWalkthrough, walkthrough_block
-from regard.learn.lessons.random_weights import random_tenths
+from regard.learn.lessons.random_weights import (
+    WordVocabulary,
+    random_tenths,
+    small_model,
+)
+from regard.models import Batch
+from regard.requests.walkthrough_request import SmallSettings
 from regard.visualisation.figure import (
     Box,
     Figure,
@@ -19,6 +28,7 @@ from regard.visualisation.figure import (
     make_figure,
 )
 from regard.visualisation.figure import Text as Label
+from regard.visualisation.number_boxes import equations
 from regard.visualisation.steps_page import render_steps_body
 
 SOURCE = "나는 집에 간다"
@@ -46,6 +56,7 @@ COLUMNS = (
     (Text("−ln p", "−ln p"), 570, "end"),
 )
 TOTAL = Text("mean", "평균")
+UNFORCED = Text("Without teacher forcing", "교사 강요가 없을 때")
 
 
 def block(norm: str) -> BlockWalkthrough:
@@ -102,6 +113,7 @@ def make() -> dict[str, Any]:
     return {
         "read": ["<s>", *TARGET.split()],
         "right": [*TARGET.split(), "</s>"],
+        "own": own_tokens(),
         "embeddings": embeddings,
         "losses": [[round(x, 6) for x in row] for row in rows],
         "mean": round(float(losses.terms[-1].values[0, 0, 2]), 6),
@@ -109,19 +121,45 @@ def make() -> dict[str, Any]:
     }
 
 
-def fill(data: dict[str, Any]) -> dict[str, Any]:
+@torch.no_grad()
+def own_tokens() -> list[str]:
+    """Return what the decoder reads without teacher forcing: the most likely token so far."""
+    source = WordVocabulary([SOURCE])
+    target = WordVocabulary([TARGET])
+    model = small_model(SmallSettings(size=SIZE, heads=1), source, target)
+    batch = Batch.of([source.encode(SOURCE)])
+    words = [EOS, *target.encode(TARGET)]
+    read = [BOS]
+    for _ in TARGET.split():
+        logits = model.project(model(batch, torch.tensor([read])))[0, -1]
+        read.append(max(words, key=lambda word: float(logits[word])))
+    return list(target.tokens(read))
+
+
+def fill(data: dict[str, Any], language: Language) -> dict[str, Any]:
     """Add the steps of both decoders as HTML, which follow the templates of `regard`."""
     for norm, parts in data["norms"].items():
-        steps = block(norm).steps
-        parts["html"] = {
-            language: render_steps_body(steps, False, language)
-            for language in ("en", "ko")
-        }
+        parts["html"] = render_steps_body(block(norm).steps, False, language)
     return data
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
-    """Draw the diagram, and beside it the loss of each token."""
+def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
+    """Draw the diagram, and beside it the step of a state: by default the loss of each token."""
+    key = state.get("step", "prediction.loss")
+    diagram, height = _diagram(data, stage_of(key), language)
+    if key == "prediction.loss":
+        rows, summary = _losses(data, language)
+    else:
+        is_forced = state.get("forced") != "no"
+        rows, summary = _step(data, key, is_forced, language)
+    groups = (Group("diagram", tuple(diagram)), Group("loss", tuple(rows)))
+    return make_figure(620, height, groups, TITLE.by(language), summary)
+
+
+def _diagram(
+    data: dict[str, Any], stage: str, language: Language
+) -> tuple[list[Mark], float]:
+    """Return the diagram with a marked stage, and its height."""
     diagram: list[Mark] = []
     parts = [
         part for part in data["norms"]["post"]["stages"] if part["name"] != "source"
@@ -133,6 +171,8 @@ def still(data: dict[str, Any], language: Language) -> Figure:
             Box(80, top, 180, 28, "w30" if part["name"] in SUBLAYERS else "grid"),
             Label(170, top + 19, part[language], 13, "ink", "middle"),
         ]
+        if part["name"] == stage != "loss":
+            diagram.append(Box(78, top - 2, 184, 32, "link", outline=2.5))
         if number:
             diagram += arrow((170, tops[number - 1]), (170, top + 28), "ink")
         if part["name"] == "cross":
@@ -146,6 +186,11 @@ def still(data: dict[str, Any], language: Language) -> Figure:
             corner = ((260, below + 8), (276, below + 8), (276, top + 18))
             diagram.append(Polyline(corner, "muted", 1))
             diagram += arrow((276, top + 18), (260, top + 18), "muted")
+    return diagram, height
+
+
+def _losses(data: dict[str, Any], language: Language) -> tuple[list[Mark], str]:
+    """Return the loss of each token, and the mean."""
     rows: list[Mark] = [
         Label(x, 60, text.by(language), 13, "muted", anchor)
         for text, x, anchor in COLUMNS
@@ -162,5 +207,28 @@ def still(data: dict[str, Any], language: Language) -> Figure:
         Label(310, y, TOTAL.by(language), 14),
         Label(570, y, f"{data['mean']:.3f}", 14, "ink", "end"),
     ]
-    groups = (Group("diagram", tuple(diagram)), Group("loss", tuple(rows)))
-    return make_figure(620, height, groups, TITLE.by(language), total)
+    return rows, total
+
+
+def _step(
+    data: dict[str, Any], key: str, is_forced: bool, language: Language
+) -> tuple[list[Mark], str]:
+    """Return the last matrix of a step; without teacher forcing the tokens that are read."""
+    step = block("post")[key]
+    _, matrix = equations(step.terms)[-1].sides[-1]
+    cells = [list(row) for row in matrix.cells]
+    title = step.title.by(language)
+    if not is_forced:
+        title = UNFORCED.by(language)
+        cells[1] = data["own"]
+    rows: list[Mark] = [Label(310, 60, title, 14)]
+    for column, name in enumerate(matrix.columns):
+        text = words_by(name, language)
+        rows.append(Label(420 + 50 * column, 90, text, 13, "muted", "middle"))
+    for row, name in enumerate(matrix.rows):
+        y = 116.0 + 26 * row
+        text = words_by(name, language)
+        rows.append(Label(310, y, text, 13, "muted"))
+        for column, cell in enumerate(cells[row]):
+            rows.append(Label(420 + 50 * column, y, cell, 13, "ink", "middle"))
+    return rows, title

@@ -59,16 +59,19 @@ export function toggle(label, isOn, onChange) {
 }
 
 /** Return an id that no other figure of the page has: each has its own copy of this module. */
-function newId(name) {
+export function newId(name) {
   globalThis.livingIds = (globalThis.livingIds ?? 0) + 1;
   return `${name}-${globalThis.livingIds}`;
 }
+
+const MOST_REPEATED = 12; // characters of what was typed that a message repeats
+const shortened = (text) => (text.length > MOST_REPEATED ? `${text.slice(0, MOST_REPEATED)}…` : text);
 
 /** Return a field for a number between `least` and `most`; anything else that is typed gets a sentence. `show(number)` writes a number into it. */
 export function numberField(label, { least = -LARGEST, most = LARGEST, digits = 2 }, value, onChange, language) {
   const short = (number) => String(Number(number.toFixed(digits)));
   const id = newId("wrong"), wrong = element("small", { class: "wrong", role: "alert", id });
-  const field = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false", "aria-label": label, "aria-describedby": id, input: typed, blur: () => show(value) });
+  const field = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false", "aria-label": label, "aria-describedby": id, input: typed, blur: left });
   function show(number) {
     value = number;
     field.value = short(number).replace("-", "−");
@@ -77,6 +80,11 @@ export function numberField(label, { least = -LARGEST, most = LARGEST, digits = 
   function accept() {
     wrong.textContent = "";
     field.removeAttribute("aria-invalid");
+  }
+  function left() {
+    const text = field.value.trim(), isWrong = field.hasAttribute("aria-invalid");
+    show(value);
+    if (isWrong) wrong.textContent = language === "ko" ? `쓸 수 없는 값이어서 되돌렸습니다: ‘${shortened(text)}’ → ${field.value}` : `Not a number in the range, so it is back: “${shortened(text)}” → ${field.value}`;
   }
   function typed() {
     try {

@@ -71,9 +71,9 @@ function chart(data, words) {
   return { svg, at };
 }
 
-export function draw(root, data, language) {
+export function draw(root, data, language, { divisor = "nothing" } = {}) {
   const words = WORDS[language];
-  let d = MOST, divisor = "nothing", drawn = 0;
+  let d = MOST, drawn = 0;
 
   const count = data.vectors[0].length - 1;
   const rows = Array.from({ length: count }, (_, i) => {

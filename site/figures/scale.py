@@ -65,13 +65,17 @@ def _mean_largest(size: int, power: float) -> float:
     return round(float(weights.amax(-1).mean()), 5)
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
-    """Draw the weights of the first draw, for the smallest and the largest dimension."""
+def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
+    """Draw the weights of the first draw, for the smallest and the largest dimension; a state marks
+    its divisor.
+    """
     vectors = torch.tensor(data["vectors"][0], dtype=torch.float64)
     marks: list[Mark] = []
     for column, (name, power) in enumerate(POWERS.items()):
         left = 70.0 + 180 * column
         marks.append(Label(left, 26, TITLES[name].by(language), 14))
+        if name == state.get("divisor"):
+            marks.append(Box(left - 8, 6, 172, 298, "link", outline=2.0))
         for row, size in enumerate((SIZES[0], SIZES[-1])):
             top = 44.0 + 140 * row
             query = vectors[:1, :size]

@@ -76,19 +76,19 @@ def _heads(readings: Readings, layer: str) -> list[list[list[float]]]:
     return heads
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
-    """Draw the word of the first sentence: rows are words, columns the heads of each training."""
-    first = data["sentences"][0]
+def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
+    """Draw the word of a sentence: rows are words, columns the heads of each training."""
+    shown = data["sentences"][int(state.get("sentence", 0))]
     marks = list[Mark]()
-    for row, word in enumerate(first["words"]):
+    for row, word in enumerate(shown["words"]):
         y = MARGIN + (row + 1) * ROW + 20
         marks.append(Label(MARGIN, y, word, SIZE))
     x = LEFT
-    for number, layers in enumerate(first["weights"], 1):
+    for number, layers in enumerate(shown["weights"], 1):
         title = TRAINING.fill(number=number).by(language)
         marks.append(Label(x, MARGIN + 20, title, SIZE, "muted"))
         for head in layers[data["layer"]]:
-            for row, weight in enumerate(head[first["word"]][:-1]):
+            for row, weight in enumerate(head[shown["word"]][:-1]):
                 y = MARGIN + (row + 1) * ROW
                 shade = level(weight)
                 marks.append(Box(x, y, CELL - 2, ROW - 2, f"w{shade}"))
@@ -97,6 +97,6 @@ def still(data: dict[str, Any], language: Language) -> Figure:
                 marks.append(Label(at, y + 19, text, 11, f"v{shade}", "middle"))
             x += CELL
         x += GAP
-    height = MARGIN * 2 + (len(first["words"]) + 1) * ROW
+    height = MARGIN * 2 + (len(shown["words"]) + 1) * ROW
     title = TITLE.by(language)
     return make_figure(x, height, [Group("heads", tuple(marks))], title, title)

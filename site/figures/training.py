@@ -206,7 +206,7 @@ def _snapshot(
     return {"updates": updates, "losses": losses, "examples": examples, "right": right}
 
 
-def fill(data: dict[str, Any]) -> dict[str, Any]:
+def fill(data: dict[str, Any], _: Language) -> dict[str, Any]:
     """Add the script of the worker that trains."""
     return {
         **data,
@@ -214,7 +214,7 @@ def fill(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
+def still(data: dict[str, Any], language: Language, _: dict[str, str]) -> Figure:
     """Draw the attention of the first example at three times."""
     marks: list[Mark] = []
     recorded = data["recorded"]

@@ -1,24 +1,24 @@
 // Two recurrent models that translate what is typed, in this page: one hands over its last states alone, one attends to all of them.
 import { explanationData } from "../../regard/visualisation/assets/explanation_data.js";
 import { mechanism } from "../../regard/visualisation/assets/mechanism.js";
-import { choice, element, shadeOf } from "./parts.js";
+import { choice, element, newId, shadeOf } from "./parts.js";
 
 const WORDS = {
   en: {
-    type: "Type a Korean sentence", loading: "Loading the models …", reference: "Reference: ", play: "Play", pause: "Pause", back: "Step back", forth: "Step forward", step: "Step",
-    without: "Without attention: one vector for the whole sentence", with: "With attention: another context for each word",
-    empty: "Type a sentence, or choose one above.", wrong: "Words that the reference lacks are underlined; words of the reference that are missing are listed.",
-    missing: "missing: ", right: "as the reference",
+    type: "Type a Korean sentence", count: (words) => `${words} words`, loading: "Loading the models …", reference: "Reference: ", play: "Play", pause: "Pause", back: "Step back", forth: "Step forward", step: "Step",
+    without: "Without attention: one vector for all words", with: "With attention: a context for each word",
+    empty: "Type a sentence, or choose one above.", wrong: "underlined: not in the reference", missing: "missing: ", right: "as the reference",
+    scores: "Bars of scores begin 6.9 below the highest score, where a weight is a thousandth of the largest.",
     free: "For a sentence of your own there is no reference: whether the translations are right, this figure cannot know. The models know one small grammar, and may be wrong with confidence.",
     diagram: "Diagram of", sides: { without: "without attention", with: "with attention" },
     unknown: (words) => `The models have never read: ${words}. A word-level model has no other way to read it.`,
     long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: (most) => `The figure draws one sentence, of up to ${most} words.`,
   },
   ko: {
-    type: "한국어 문장을 입력하세요", loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
+    type: "한국어 문장을 입력하세요", count: (words) => `${words}단어`, loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
     without: "어텐션 없음: 문장 전체가 벡터 하나", with: "어텐션 있음: 단어마다 다른 컨텍스트",
-    empty: "문장을 입력하거나 위에서 고르세요.", wrong: "정답에 없는 단어에는 밑줄을 긋고, 정답에서 빠진 단어는 따로 적습니다.",
-    missing: "빠진 단어: ", right: "정답과 같음",
+    empty: "문장을 입력하거나 위에서 고르세요.", wrong: "밑줄: 정답에 없는 단어", missing: "빠진 단어: ", right: "정답과 같음",
+    scores: "점수 막대는 가장 높은 점수보다 6.9 낮은 곳에서 시작합니다. 거기서는 가중치가 가장 큰 것의 1/1000입니다.",
     free: "직접 쓴 문장에는 정답이 없어서, 번역이 맞는지 이 그림은 알 수 없습니다. 모델은 작은 문법의 문장만 배웠으므로 자신 있게 틀리기도 합니다.",
     diagram: "그림을 볼 모델", sides: { without: "어텐션 없음", with: "어텐션 있음" },
     unknown: (words) => `모델이 배우지 않은 단어가 있습니다: ${words}. 단어 단위 모델은 이런 단어를 읽을 수 없습니다.`,
@@ -48,13 +48,19 @@ async function fetched(url) {
   return response;
 }
 
+const inflated = async (url) => unpacked(await (await fetched(url)).blob());
 const unpacked = (blob) => new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 const unpackedText = (text) => unpacked(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]));
 
 /** Load the library and its WebAssembly, which the start page has as well. */
 async function library(folder) {
-  await Promise.all([window.regard || script(new URL("regard.js", folder)), isDisk && script(new URL("files.js", folder))]);
-  return WebAssembly.compile(await (isDisk ? unpackedText(window.regardFiles["regard.wasm"]) : (await fetched(new URL("regard.wasm", folder))).arrayBuffer()));
+  if (isDisk) {
+    await Promise.all([window.regard || script(new URL("regard.js", folder)), script(new URL("files.js", folder))]);
+    return WebAssembly.compile(await unpackedText(window.regardFiles["regard.wasm"]));
+  }
+  const [wasm, code] = await Promise.all([inflated(new URL("regard.wasm.gz", folder)), window.regard || inflated(new URL("regard.js.gz", folder))]);
+  if (!window.regard) await script(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+  return WebAssembly.compile(wasm);
 }
 
 /** Load the runtime files of both models. */
@@ -62,7 +68,7 @@ async function models(folder) {
   if (isDisk) await script(new URL("two-models.files.js", folder));
   return Promise.all(NAMES.map(async (name) => {
     const file = `two-models.${name}.gz`;
-    return isDisk ? unpackedText(window.livingFiles[file]) : unpacked(await (await fetched(new URL(file, folder))).blob());
+    return isDisk ? unpackedText(window.livingFiles[file]) : inflated(new URL(file, folder));
   }));
 }
 
@@ -79,19 +85,20 @@ export function missingWords(reference, output) {
 export async function draw(root, data, language, { example: opening = 0 } = {}) {
   const words = WORDS[language];
   const message = element("p", { role: "status", class: "note" }, words.loading);
-  const input = element("input", { type: "text", lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
-  const chips = data.examples.map(({ text }) => element("button", { type: "button", lang: "ko", click: () => { input.value = text; typed(); } }, text));
-  const reference = element("p", { class: "reference", lang: "en" });
-  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), missing: element("p", { class: "missing" }), source: element("p", { class: "source", lang: "ko" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
-  const panes = sides.map(({ name, output, missing, source, diagram, status }) => element("section", { "aria-label": words[name], class: name }, element("p", { class: "which" }, words[name]), output, missing, source, status, diagram));
+  const id = newId("sentence"), input = element("input", { type: "text", id, lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
+  const chips = data.examples.map(({ text }) => element("button", { type: "button", title: text, click: () => { input.value = text; typed(); } }, words.count(text.split(" ").length)));
+  const reference = element("p", { class: "reference", lang: "en" }), source = element("p", { class: "source", lang: "ko" });
+  const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), missing: element("p", { class: "missing" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
+  const outputs = sides.map(({ name, output, missing }) => element("section", { "aria-label": words[name] }, element("p", { class: "which" }, words[name]), output, missing));
+  const panes = sides.map(({ name, diagram, status }) => element("section", { "aria-label": words.sides[name], class: name }, status, diagram));
   const pair = element("div", { class: "pair", "data-shown": "with" }, ...panes);
-  const shown = choice(words.diagram, NAMES.map((name) => [name, words.sides[name]]), "with", (name) => { pair.dataset.shown = name; });
+  const shown = choice(words.diagram, NAMES.map((name) => [name, words.sides[name]]), "with", (name) => { pair.dataset.shown = name; go(current); });
   const range = element("input", { type: "range", min: 0, value: 0, "aria-label": words.step, input: () => { stop(); go(Number(range.value)); } });
   const player = element("button", { type: "button", class: "play", click: () => (timer ? stop() : play()) }, words.play);
   const steps = element("div", { class: "steps" },
     element("button", { type: "button", "aria-label": words.back, click: () => { stop(); go(current - 1); } }, "◀"), player,
     element("button", { type: "button", "aria-label": words.forth, click: () => { stop(); go(current + 1); } }, "▶"), range);
-  root.append(element("label", { class: "typing" }, words.type, input), element("div", { class: "chips" }, ...chips), message, reference, shown, pair, steps);
+  root.append(element("div", { class: "typing" }, element("label", { for: id }, words.type), element("div", { class: "chips" }, ...chips), input), message, reference, element("div", { class: "pair outputs" }, ...outputs), shown, steps, source, pair, element("p", { class: "note" }, words.scores));
   let current = 0, timer = null, idle = null;
 
   const { folder } = root.dataset, [wasm, files] = await Promise.all([library(new URL("../translator/", folder)), models(folder)]);
@@ -99,7 +106,7 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
   input.value = data.examples[opening].text;
   translate();
   go(readSteps() + 2);
-  new ResizeObserver(() => go(current)).observe(panes[0]);
+  new ResizeObserver(() => go(current)).observe(pair);
 
   function typed() {
     stop();
@@ -120,8 +127,10 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
       const output = translation ? translation.text.split(" ") : [];
       side.output.replaceChildren(...output.flatMap((word) => [known && !known.includes(word) ? element("mark", {}, word) : word, " "]));
       const missing = translation && known ? missingWords(known, output) : [];
-      const isRight = translation?.text === example?.reference;
-      side.missing.replaceChildren(...(missing.length ? [words.missing, element("span", { lang: "en" }, missing.join(" · "))] : translation && isRight ? [words.right] : []));
+      const isRight = example && translation?.text === example.reference;
+      const lacks = missing.length ? [words.missing, element("span", { lang: "en" }, missing.join(" · "))] : [];
+      const hasOthers = Boolean(side.output.querySelector("mark"));
+      side.missing.replaceChildren(...(isRight ? [words.right] : [hasOthers ? words.wrong : "", hasOthers && lacks.length ? "; " : "", ...lacks]));
       side.tokens = translation?.sourceTokens ?? [];
     }
     message.textContent = remark(text, example);
@@ -133,7 +142,7 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
     const typedWords = text.split(/\s+/), unread = typedWords.filter((_, place) => sides[0].tokens[place] === UNKNOWN);
     if (unread.length) return words.unknown(unread.map((word) => (word.length > LONG ? `${word.slice(0, LONG)}…` : word)).join(", "));
     if (typedWords.length > data.longest) return words.long(data.longest);
-    return example ? words.wrong : words.free;
+    return example ? "" : words.free;
   }
 
   function readSteps() { return sides[0].data ? sides[0].data.states.tokens.length : 0; }
@@ -144,7 +153,8 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
     range.max = lastStep();
     range.value = current;
     range.setAttribute("aria-valuetext", `${current + 1} / ${lastStep() + 1}`);
-    for (const side of sides) show(side, current, language);
+    const views = sides.map((side) => show(side, current, language));
+    source.replaceChildren(...(views.every(Boolean) ? attended(views[1], current) : []));
   }
 
   function play() {
@@ -161,24 +171,30 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
   }
 }
 
-/** Draw a step of one model: tokens that are read, then tokens that are written; a model that is done keeps its last step. */
-function show({ data, source, diagram, status }, step, language) {
+/** Return the step of the encoder, and that of the decoder (null before it), of a step of a model; one that is done keeps its last. */
+function places({ states, steps }, step) {
+  const S = states.tokens.length;
+  return [Math.min(step, S - 1), step < S ? null : Math.min(step - S, steps.length - 1)];
+}
+
+/** Draw a step of one model: tokens that are read, then tokens that are written. Return what was drawn. */
+function show({ data, diagram, status }, step, language) {
   if (!data) {
-    for (const part of [source, diagram, status]) part.replaceChildren();
-    return;
+    for (const part of [diagram, status]) part.replaceChildren();
+    return null;
   }
-  const labels = LABELS[language], S = data.states.tokens.length, t = step < S ? null : Math.min(step - S, data.steps.length - 1), e = Math.min(step, S - 1);
+  const [e, t] = places(data, step), labels = LABELS[language];
   const layer = data.layers.find(({ role }) => role === "cross");
   const weightsAt = layer && ((row) => Array.from({ length: layer.shape[2] + 1 }, (_, column) => layer.get(0, row, column)));
   const view = { data, labels, shades: SHADES, layer, head: 0, weightsAt, isByPiece: true, isWhole: true };
   status.textContent = view.status = describe(view, e, t);
-  source.replaceChildren(...attended(view, e, t));
   mechanism.draw(diagram, view, e, t);
+  return view;
 }
 
-/** All words of the source, of which the diagram may draw only some: those that are being read, and later the weights of the step. */
-function attended({ data, weightsAt }, e, t) {
-  const { words, tokens } = data.states, read = t === null ? [words[e], words[tokens.length - 1 - e]] : [], weights = t === null ? [] : weightsAt?.(t) ?? [];
+/** Return all words of the source, which a narrow diagram shortens: those that are being read, and later the weights of the step. */
+function attended({ data, weightsAt }, step) {
+  const [e, t] = places(data, step), { words, tokens } = data.states, read = t === null ? [words[e], words[tokens.length - 1 - e]] : [], weights = t === null ? [] : weightsAt?.(t) ?? [];
   return data.source.flatMap((word, place) => [element("span", { class: [shadeOf(weights[place] ?? 0), read.includes(place) ? "read" : ""].join(" ").trim() }, word), " "]);
 }
 

@@ -31,8 +31,10 @@ LENGTHS = (4, 7, 10, 14)
 """Words of the sentences to try, which are the first of such lengths among the test sentences."""
 TITLE = Text("Two models write a word", "두 모델이 단어 하나를 쓰는 과정")
 SIZE = 15.0
-STEP = 1
-"""The step of the decoder that the drawing shows."""
+NUMBERS = 16
+"""Numbers of a state in the drawing."""
+STEP = 2
+"""The step of the decoder at which the figure opens, counted from 0."""
 
 
 def make() -> dict[str, Any]:
@@ -67,17 +69,16 @@ def _example(length: int) -> dict[str, str]:
     return {"text": text, "reference": reference}
 
 
-def still(data: dict[str, Any], language: Language) -> Figure:
-    """Draw how both models write a word of the first sentence, one above the other."""
+def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
+    """Draw how both models write a word of a sentence, one above the other."""
+    text = data["examples"][int(state.get("example", 0))]["text"]
     with figures_in(language):
         groups = []
         top = MARGIN
         for side, recipe in SIDES.items():
             folder = trainings.trained(recipe, trainings.SEEDS[0])
-            explained = explain(
-                regard.load(folder), data["examples"][0]["text"], attributions=False
-            )
-            diagram = Diagram(explained.data)
+            explained = explain(regard.load(folder), text, beam=1, attributions=False)
+            diagram = Diagram(explained.data, NUMBERS)
             title = f"{NAMES[side].by(language)}: {explained.translation.text}"
             marks = diagram.marks(explained.data.encoding_steps - 1, STEP, WORD)
             heading = Label(MARGIN, top + SIZE, title, SIZE)

@@ -10,26 +10,25 @@
   const FAINT = 0.04, WAIT = 60, SLICE = 30; // SLICE: milliseconds of work between two looks at the keyboard
   let translator, shown, timer, chosen, latest = 0; // chosen: the word of the translation whose lines stay
 
-  const script = (name) => new Promise((done, failed) => {
+  const script = (url) => new Promise((done, failed) => {
     const node = document.createElement("script");
-    Object.assign(node, { src: new URL(name, folder), onload: done, onerror: () => failed(new Error(name)) });
+    Object.assign(node, { src: url, onload: done, onerror: () => failed(new Error(url)) });
     document.head.append(node);
   });
-  const unpacked = async (text) => {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-  };
+  const inflated = (blob) => new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const unpacked = (text) => inflated(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]));
   const fetched = async (name) => {
-    const response = await fetch(new URL(name, folder));
+    const response = await fetch(new URL(`${name}.gz`, folder));
     if (!response.ok) throw new Error(`${name}: ${response.status}`);
-    return response.arrayBuffer();
+    return inflated(await response.blob());
   };
+  const packedScript = async (name) => script(URL.createObjectURL(new Blob([await fetched(name)], { type: "text/javascript" })));
 
   async function open() {
     const isDisk = location.protocol === "file:"; // where fetch is forbidden
-    await Promise.all(isDisk ? [script("regard.js"), script("files.js")] : [script("regard.js")]);
-    const read = (name) => (isDisk ? unpacked(window.regardFiles[name]) : fetched(name));
-    const [wasm, model] = await Promise.all([read("regard.wasm"), read("model.regard")]);
+    const library = isDisk ? Promise.all(["regard.js", "files.js"].map((name) => script(new URL(name, folder)))) : packedScript("regard.js");
+    const read = async (name) => (isDisk ? unpacked((await library, window.regardFiles[name])) : fetched(name));
+    const [wasm, model] = await Promise.all([read("regard.wasm"), read("model.regard"), library]);
     translator = await window.regard.load({ wasm, model });
     delete window.regardFiles;
     message.hidden = true;

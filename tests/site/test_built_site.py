@@ -416,7 +416,7 @@ def test_the_start_page_of_a_server_loads_the_model_as_a_file(
         page.close()
         server.shutdown()
 
-    assert {"model.regard", "regard.wasm"} <= set(names)
+    assert {"model.regard.gz", "regard.wasm.gz", "regard.js.gz"} <= set(names)
     assert "files.js" not in names
 
 

@@ -111,9 +111,15 @@ def test_every_figure_of_the_documentation_exists() -> None:
             assert name in living.names(), f"{path.name}: {name}"
     for name in living.names():
         assert (living.FIGURES / "data" / f"{name}.json").is_file(), name
-        for language in ("en", "ko"):
-            still = living.FIGURES / "stills" / f"{name}.{language}.svg"
-            assert still.is_file(), f"python site/make_figures.py {name}"
+        drawings = living.FIGURES / "stills"
+        wanted = {
+            living.make_figures.still_name(name, state, language)
+            for state in living.make_figures.states(name)
+            for language in ("en", "ko")
+        }
+        assert {path.name for path in drawings.glob(f"{name}.*")} == wanted, (
+            f"python site/make_figures.py --stills {name}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -152,6 +158,24 @@ def test_without_scripts_there_is_a_still_and_a_sentence(
     assert page.locator("figcaption").inner_text() == SENTENCE
 
 
+def test_each_state_of_a_page_has_its_own_still(open_figure: Open) -> None:
+    """A drawing that differs from that of the plain figure."""
+    for name in living.names():
+        plain, *others = living.make_figures.states(name)
+        drawings = set()
+        for state in (plain, *others):
+            page = open_figure(
+                name, wait="figure", state=state, java_script_enabled=False
+            )
+            still = page.locator(".still")
+            assert still.evaluate("node => node.naturalWidth") > 100
+            address = still.get_attribute("src")
+            path = living.FIGURES / "stills" / Path(address).name
+            drawings.add(path.read_text(encoding="utf-8"))
+
+        assert len(drawings) == 1 + len(others), name
+
+
 def test_figures_of_one_page_keep_their_own_choices(
     open_figure: Open, folder: Path
 ) -> None:
@@ -177,10 +201,10 @@ def test_figures_of_one_page_keep_their_own_choices(
 
 def test_a_figure_that_cannot_be_drawn_says_so(open_figure: Open, folder: Path) -> None:
     """If its script is missing, and if it fails."""
-    (folder / "_static" / "figures" / "broken.js").write_text(
+    (folder / "_static" / "figures" / "broken.en.js").write_text(
         "livingFigures.broken = { draw() { throw new Error('no SIMD'); } };", "utf-8"
     )
-    for name, reason in (("missing", "missing.js"), ("broken", "no SIMD")):
+    for name, reason in (("missing", "missing.en.js"), ("broken", "no SIMD")):
         page = open_figure(name, wait="figure[data-failed]")
 
         assert reason in page.locator(".note").last.inner_text()
@@ -252,7 +276,7 @@ def test_two_models_translate_what_is_typed_and_show_each_step(
     field.fill("나는 빵을 먹고 있었다")
     assert outputs.all_inner_texts() == ["I was eating bread"] * 2
     # The end of the sentence, and from the end its first word.
-    assert page.locator(".source .read").all_inner_texts() == ["나는"] * 2
+    assert page.locator(".source .read").all_inner_texts() == ["나는"]
 
     slider = page.get_by_label("Step", exact=True)
     slider.focus()
@@ -284,9 +308,44 @@ def test_two_models_draw_every_word_in_its_place_at_every_step(
                 str(texts.evaluate_all("nodes => nodes.map(n => n.getAttribute('x'))"))
             )
 
+            assert_apart(page)
+
         assert len(places) == 1
-        assert "map" in page.locator(".without .missing").inner_text()
-        assert "map" not in page.locator(".with .missing").inner_text()
+        missing = page.locator(".outputs .missing")
+        assert "map" in missing.first.inner_text()
+        assert "map" not in missing.last.inner_text()
+
+
+def assert_apart(page: Any) -> None:
+    """Both diagrams are on one screen of 800 pixels, or one is, and no control covers them."""
+    boxes = [
+        part.bounding_box() for part in page.locator(".mechanism svg:visible").all()
+    ]
+    assert len(boxes) == (1 if page.viewport_size["width"] == 400 else 2)
+    steps = page.locator(".steps").bounding_box()
+    outputs = page.locator(".outputs").bounding_box()
+    assert outputs["y"] + outputs["height"] <= steps["y"]
+    for box in boxes:
+        assert box["y"] >= steps["y"] + steps["height"]
+        assert box["y"] + box["height"] - steps["y"] <= 800
+    assert len({box["y"] for box in boxes}) == 1
+    assert sum(box["width"] for box in boxes) <= page.viewport_size["width"]
+
+
+def test_two_models_say_where_bars_of_scores_begin(open_figure: Open) -> None:
+    """The number at their foot is 6.9 below that of the highest bar."""
+    page = open_figure("two-models", state="example=1")
+    page.get_by_label("Step", exact=True).fill("9")
+    texts = page.locator(".with .mechanism text").all_text_contents()
+    (foot,) = (text[len("from ") :] for text in texts if text.startswith("from "))
+    bars = page.locator(".with .mechanism rect.score")
+    tallest = max(float(bar.get_attribute("height")) for bar in bars.all())
+    assert tallest == pytest.approx(34)
+    numbers = [text.replace("−", "-") for text in texts]
+    scores = numbers[: numbers.index("softmax")]
+    highest = max(float(text) for text in scores if re.fullmatch(r"-?\d+\.\d", text))
+    assert highest - float(foot.replace("−", "-")) == pytest.approx(6.9, abs=0.06)
+    assert "6.9 below" in page.locator(".alive > .note").last.inner_text()
 
 
 def test_two_models_play_and_take_an_example_by_touch(open_figure: Open) -> None:
@@ -442,8 +501,13 @@ def test_bad_numbers_get_a_sentence(open_figure: Open, language: str) -> None:
             assert page.locator("table.measures").inner_text() == before
 
         field.blur()
-        assert page.locator(".wrong:visible").count() == 0
         assert re.fullmatch(r"[\d.−]+", field.input_value())
+        remark = page.locator(".wrong:visible").inner_text()
+        assert field.input_value() in remark
+        assert BAD[-1] in remark
+
+        field.fill("2")
+        assert page.locator(".wrong:visible").count() == 0
 
 
 # --- training
@@ -480,7 +544,7 @@ def test_a_model_is_trained_in_the_page(open_figure: Open) -> None:
 
 
 def test_without_a_worker_records_are_shown(open_figure: Open, folder: Path) -> None:
-    script = folder / "_static" / "figures" / "training.js"
+    script = folder / "_static" / "figures" / "training.en.js"
     text = script.read_text(encoding="utf-8")
     script.write_text(f"delete window.Worker;\n{text}", encoding="utf-8")
     try:

@@ -78,7 +78,7 @@ def test_the_stills_of_the_training_show_its_records() -> None:
     data = data_of("training")
     for language in figures.LANGUAGES:
         path = FIGURES / "stills" / f"training.{language}.svg"
-        drawn = figures.draw_svg(still(data, language))
+        drawn = figures.draw_svg(still(data, language, {}))
         assert FACE.sub("", drawn) == FACE.sub("", path.read_text(encoding="utf-8"))
 
 
@@ -182,12 +182,10 @@ def decoder_answer(norm: str, state: dict[str, bool]) -> tuple[list[str], torch.
 @torch.no_grad()
 def test_the_decoder_computes_what_the_model_does(node: str, tmp_path: Path) -> None:
     """With every setting of the switches."""
-    data = figures.filled("numbers-to-loss")
+    data = figures.filled("numbers-to-loss", "en")
     questions = []
     for norm in numbers_to_loss.NORMS:
-        (program,) = re.findall(
-            "data-program='([^']*)'", data["norms"][norm]["html"]["en"]
-        )
+        (program,) = re.findall("data-program='([^']*)'", data["norms"][norm]["html"])
         term = numbers_to_loss.block(norm)["prediction.probabilities"].terms[-1]
         for state in itertools.product((True, False), repeat=len(SWITCHES)):
             questions.append(

@@ -5,7 +5,7 @@ const mechanism = (() => {
   const LABELS = {
     en: {
       candidates: "Candidates for the next token",
-      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
+      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", barsFrom: (score) => `from ${score}`, weightRow: "weights α", contextRow: "context c",
       startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
       encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
       end: "⟨end⟩",
@@ -18,7 +18,7 @@ const mechanism = (() => {
     },
     ko: {
       candidates: "다음 토큰 후보",
-      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
+      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", barsFrom: (score) => `${score}부터`, weightRow: "가중치 α", contextRow: "컨텍스트 c",
       startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
       encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
       end: "⟨끝⟩",
@@ -31,7 +31,7 @@ const mechanism = (() => {
     },
   };
 
-  const SLANTED = 48, FEW = 4; // height of slanted words; candidates of a diagram with all words
+  const SLANTED = 48, FEW = 3, LEAST = -6.9, CLOSE = 12; // height of slanted words; candidates of a diagram with all words; where bars of scores begin below the highest (a weight a thousandth of the largest); pixels that rows are closer in a diagram with all words
 
   function inSvg(name, attributes, text = "") {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -93,10 +93,10 @@ const mechanism = (() => {
     const fit = Math.floor(room / (GUTTER ? 46 : 38)), columns = sourceColumns(view, fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
     const wide = Math.min(96, room / columns.length), xOf = (i) => GUTTER + (i + 0.5) * wide, end = GUTTER + columns.length * wide;
     const K = states ? states.directions : 1, font = `13px ${getComputedStyle(area).fontFamily}`;
-    const isSlanted = isWhole && columns.some(([, word]) => widthOf(font, word) > wide - 4), raised = isSlanted ? SLANTED : 0;
+    const isSlanted = isWhole && columns.some(([, word]) => widthOf(font, word) > wide - 4), raised = isSlanted ? SLANTED : 0, slant = wide < 18 ? 70 : 50; // degrees: steep where words are close
     const half = Math.min(14, wide / 2 - 1), stripWidth = Math.max(0.6 * wide, wide - 14), isClear = (w, most) => wide > 30 || w === most;
     const listed = (at) => data.steps[at].candidates.slice(0, isWhole ? FEW : undefined);
-    const yState = raised + (states ? 38 : 74), bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
+    const yState = raised + (states ? 38 : 74), bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), near = isWhole && cross ? CLOSE : 0, yScore = bottom + 44 - near, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34 - near, ySum = cross ? yWeight + 84 - near : bottom + 44;
     const yQuery = isHead ? yScore - 12 : ySoft + 10, yOwn = cross ? yQuery - 13 : ySum - 13, yNew = isBefore ? ySum + 32 : null, yOut = (yNew ?? ySum) + 38, yNext = yOut + 34 + Math.max(...data.steps.map((_, at) => listed(at).length)) * 21;
     const svg = inSvg("svg", { width: W, height: yNext + 34, viewBox: `0 0 ${W} ${yNext + 34}`, role: "img" });
     let group;
@@ -112,8 +112,9 @@ const mechanism = (() => {
       wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
       wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
     };
-    const named = (y, content, x = 0, anchor = "start") => isNarrow || text(x, y, content, { "text-anchor": anchor, class: "name" });
-    const beside = (y, content) => named(y, content, x0 + 24, "end");
+    const name = (x, y, content, anchor = "start") => text(x, y, content, { "text-anchor": anchor, class: "name" });
+    const named = (y, content, isShort = true) => (isNarrow ? isWhole && isShort && name(end + 8, y, content) : name(0, y, content)); // on a narrow screen rows have no room on their left
+    const beside = (y, height, content, anchor = "end") => (isNarrow ? isWhole && name(anchor === "end" ? middle - 5 : middle + 5, y - 5, content, anchor) : name(x0 + 24, y + height - 1, content, "end"));
     const fitted = (content, width) => elided(font, content, width);
     const stripAt = ({ numbers, largest }, x, y, width, height) => {
       const cell = width / numbers.length;
@@ -124,11 +125,11 @@ const mechanism = (() => {
     // the encoder: words, and a state of each
     stage(0, true);
     const more = hidden > 0 ? ` (+${hidden})` : "";
-    named(18, (data.image ? labels.caption.sourceRow : labels.sourceRow) + more);
+    named(18, (data.image ? labels.caption.sourceRow : labels.sourceRow) + more, false);
     if (isNarrow) text(end + 15, 18, more, { class: "name" });
     columns.forEach(([s, word], i) => {
       const attributes = s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }, x = xOf(i), y = 18 + raised;
-      if (isSlanted) text(x + 4, y, fitted(word, 1.4 * SLANTED), { ...attributes, "text-anchor": "start", transform: `rotate(-50 ${x + 4} ${y})` });
+      if (isSlanted) text(x + 4, y, fitted(word, SLANTED / Math.sin((slant * Math.PI) / 180)), { ...attributes, "text-anchor": "start", transform: `rotate(-${slant} ${x + 4} ${y})`, style: slant > 50 ? "font-size: 11px" : "" });
       else text(x, y, fitted(word, wide - 2), attributes);
     });
     named(yState + 13, labels.stateRow);
@@ -162,7 +163,10 @@ const mechanism = (() => {
       const top = weights ? Math.max(...weights) : 1, highest = weights && isHead && layer.logSum ? Math.log(top) + layer.logSum(head ?? 0, t) : 0;
       const signed = (score) => (Math.abs(score) < 0.05 ? "0" : score.toFixed(1).replace("-", "−"));
       stage(1, isDecoding);
-      if (isHead) named(yScore + 12, labels.scoreRow);
+      if (isHead) {
+        named(yScore + 12, labels.scoreRow);
+        if (isWhole && weights) name(end + 8, yScore + 38, labels.barsFrom(signed(highest + LEAST)));
+      }
       arrow("query", [x0 + 29, yQuery], [isHead ? GUTTER : end, yQuery]);
       if (!isNarrow) text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
       columns.forEach(([s], i) => {
@@ -170,9 +174,9 @@ const mechanism = (() => {
         stage(1, isDecoding);
         arrow("", [x, bottom + 2], [x, isHead ? yScore - 2 : ySoft]);
         if (isHead) {
-          const high = Math.max(1, 34 * (1 + Math.max(-6.9, score) / 6.9));
+          const high = Math.max(1, 34 * (1 - Math.max(LEAST, score) / LEAST));
           group.append(inSvg("rect", { x: x - half, y: yScore + 34 - high, width: 2 * half, height: weights ? high : 1, class: "score" }));
-          if (weights && isClear(w, top) && !(isWhole && score <= -6.9)) text(x, yScore + 48, (score > -6.9 ? "" : "< ") + signed(Math.max(-6.9, score) + highest), { class: "number" });
+          if (weights && isClear(w, top) && !(isWhole && score <= LEAST)) text(x, yScore + 48, (score > LEAST ? "" : "< ") + signed(Math.max(LEAST, score) + highest), { class: "number" });
           wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
         }
         stage(2, isDecoding);
@@ -193,7 +197,7 @@ const mechanism = (() => {
       text(end + 20, ySum + 5, "Σ");
       arrow("value", [end + 31, ySum], [isBefore ? middle : middle - 11, ySum]);
       text(Math.max(end + 40, (end + 31 + x0) / 2), ySum - 6, "c", { class: "symbol" });
-      named(ySum + 4, labels.contextRow);
+      named(ySum + 4, labels.contextRow, false);
       if (weights) {
         const parts = [...weights].map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
         const sumOf = (count) => { // of the largest weights
@@ -213,16 +217,16 @@ const mechanism = (() => {
     }
 
     // the decoder: the word before, its state, the next word
-    const own = (y, name, place, width = RIGHT - 40, height = 26) => {
+    const own = (y, title, place, width = RIGHT - 40, height = 26) => {
       const state = states && (place >= 0 ? states.decoder(place) : place === -1 && states.initial);
       if (state) stripAt(state, x0 + 30, y, width, height);
       else box(x0 + 30, y, width, height, "target");
-      beside(y + height - 1, name);
+      beside(y, height, title, title === labels.own ? "start" : "end");
       if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
     };
     const before = isDecoding && t > 0 ? wordAt(stops(data, isByPiece).findLast((stop) => stop < t)) : labels.startMark;
     stage(0, isDecoding);
-    beside(19, labels.wordBefore);
+    beside(isNarrow ? 44 : 4, 16, labels.wordBefore);
     box(x0 + 30, 4, RIGHT - 40, 22, "target");
     text(middle, 19, fitted(before, RIGHT - 50));
     if (isBefore) {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from command import Command, CommandResult, lines_of, sets, text_of
+from command import TRANSFORMER, Command, CommandResult, lines_of, sets, text_of
 from helpers.forgotten_plugins import forgotten_plugins
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -77,3 +77,53 @@ def test_what_cannot_take_a_plugin_says_why(regard: Command, name: str) -> None:
     with forgotten_plugins(str(EXAMPLES / f"{name}.py")):
         export = "export", "run", "--to", "runtime", "file.regard"
         regard.fails(*export, because="no program", status=1)
+
+
+BROKEN = """
+import regard
+import torch
+from regard.attention.scores import ScaledDot
+from regard.models import ENCODERS
+from regard.models.transformer import TransformerEncoderSettings
+from typing import Literal
+
+@regard.register_score("broken")
+class Broken(ScaledDot):
+    def as_dot(self, query):
+        return torch.cat([query, 1]), None
+
+class Settings(TransformerEncoderSettings):
+    kind: Literal["narrow"] = "narrow"
+
+@regard.register_encoder("narrow", Settings)
+class Narrow(ENCODERS[TransformerEncoderSettings]):
+    def forward(self, batch):
+        encoded = super().forward(batch)
+        object.__setattr__(encoded, "outputs", encoded.outputs[..., 1:])
+        return encoded
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("setting", "because"),
+    [
+        ("model.encoder.score=broken", "broken.py); mend it there"),
+        ("model.encoder.kind=narrow", "take part: check the shapes"),
+    ],
+)
+def test_an_exception_names_its_plugin(
+    regard: Command, corpus: list[str], setting: str, because: str
+) -> None:
+    Path("broken.py").write_text(BROKEN, encoding="utf-8")
+    settings = sets(TRANSFORMER, setting, "training.updates=1")
+    options = ["--preset", "transformer-tiny", "--out", "run", "--threads", "1"]
+    with forgotten_plugins():
+        done = regard.ended(
+            "train", *corpus, *options, *settings, "--plugin", "./broken.py"
+        )
+    assert done.status == 1
+    (cause,) = done.causes
+    assert "plug-in" in cause
+    assert because in cause
+    assert "broken==sha256:" in cause

@@ -36,6 +36,7 @@ from regard.search import LengthPenalty
 from regard.testing import check
 from regard.training.loss import Objective
 
+PARTS = {"coverage": "score", "sparsemax": "normaliser", "entmax": "normaliser"}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TRANSFORMER = {
     "kind": "transformer",
@@ -68,7 +69,7 @@ def models() -> list[Any]:
     """Return models with each plug-in, as encoder and decoder."""
     parameters = []
     for decoder in DECODERS:
-        for name, part in (("coverage", "score"), ("sparsemax", "normaliser")):
+        for name, part in PARTS.items():
             values = (ENCODER, {**decoder, part: name})
             parameters.append(
                 pytest.param(
@@ -129,7 +130,9 @@ def test_the_library_refuses_by_name(encoder: Any, decoder: Any) -> None:
     if encoder["kind"] == "mingru" or encoder.get("normaliser"):
         return  # PyTorch encodes; a runtime file is refused
 
-    assert reason is None or "sparsemax" in reason or "Coverage" in reason
+    assert reason is None or any(
+        name in reason for name in ("sparsemax", "entmax", "Coverage")
+    )
 
 
 @EVERY_MODEL
@@ -163,13 +166,30 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
     assert (weights == 0).any()
 
 
-def test_gradients_of_sparsemax() -> None:
+def test_entmax_has_the_threshold_that_bisection_finds() -> None:
+    scores = np.random.default_rng(1).normal(size=(40, 6)) * 2
+    low = scores.max(1, keepdims=True) / 2 - 1
+    high = low + 1
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_low = (np.maximum(scores / 2 - middle, 0) ** 2).sum(1, keepdims=True) > 1
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+
+    weights = NORMALISERS["entmax"](torch.tensor(scores)[None, None], None)
+
+    expected = np.maximum(scores / 2 - low, 0) ** 2
+    np.testing.assert_allclose(weights[0, 0], expected, atol=1e-12)
+    assert (weights == 0).any()
+
+
+@pytest.mark.parametrize("name", ["sparsemax", "entmax"])
+def test_gradients_of_sparse_weights(name: str) -> None:
     torch.manual_seed(0)
     scores = torch.randn(1, 2, 3, 5, dtype=torch.float64, requires_grad=True)
     keep = torch.tensor([True, True, False, True, True])[None, None, None]
 
     assert torch.autograd.gradcheck(
-        lambda scores: NORMALISERS["sparsemax"](scores, keep), scores
+        lambda scores: NORMALISERS[name](scores, keep), scores
     )
 
 

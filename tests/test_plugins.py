@@ -9,14 +9,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import SENTENCES
 
 import regard
-from regard.attention import NORMALISERS, SCORES
+from regard.attention import SCORES
 from regard.common import plugins
 from regard.common.checksums import tensor_digest
 from regard.common.errors import ConfigurationError, PluginError
@@ -29,7 +29,7 @@ from regard.model_folder import (
     save_folder,
     save_weights,
 )
-from regard.models import DECODERS, ENCODERS, POSITIONS, ModelSettings, build
+from regard.models import ENCODERS, ModelSettings, build
 from regard.search import SearchSettings
 
 SCORE = """
@@ -44,18 +44,9 @@ SIDE = {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward
 
 
 @pytest.fixture(autouse=True)
-def _without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leave registries, modules and environment as they were."""
-    registries: list[Any] = [SCORES, NORMALISERS, POSITIONS, ENCODERS, DECODERS]
-    before = [dict(registry) for registry in registries]
-    monkeypatch.setenv(VARIABLE, "")
-    yield
-    for registry, variants in zip(registries, before, strict=True):
-        registry.clear()
-        registry.update(variants)
-    for name in [name for name in sys.modules if name.endswith(".py")]:
-        del sys.modules[name]
-    plugins._identity.cache_clear()
+def _without_plugins() -> Iterator[None]:
+    with forgotten_plugins():
+        yield
 
 
 def write(path: Path, name: str = "own", more: str = "") -> Path:

@@ -26,7 +26,7 @@ from regard.cli.request_options import described_fields, parse_request
 from regard.cli.search_options import GIVEN, SearchCommand
 from regard.common.errors import MissingExtra, RegardError, UsageError
 from regard.common.lazy import TRAINING_PACKAGES
-from regard.common.plugins import import_named
+from regard.common.plugins import import_named, plugin_failure
 from regard.common.requests import Option
 from regard.common.version import __version__
 from regard.requests.shared_fields import Seed, ThreadCount
@@ -351,6 +351,8 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
             "there is not enough memory; lower `batching.tokens` or the beam, or give a smaller "
             "input",
         )
+    if failure := plugin_failure(problem):
+        return 1, (failure,)
     name = type(problem).__name__
     return 1, (
         f"internal error ({name}: {problem}); run again with --debug for the traceback, and "

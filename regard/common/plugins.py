@@ -184,6 +184,27 @@ def _identity(module: str) -> str:
     return f"{module}==sha256:{sha256(Path(path).read_bytes()).hexdigest()}"
 
 
+def plugin_failure(problem: BaseException) -> str:
+    """Return a sentence that names the plug-in whose code raised an exception, or, if it was raised
+    elsewhere, all that take part; empty without plug-ins.
+    """
+    names = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+    if not names:
+        return ""
+    cause = " ".join(f"{type(problem).__name__}: {problem}".split())
+    files = {getattr(sys.modules.get(name), "__file__", None): name for name in names}
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
+        if frame.filename in files:
+            plugin = _identity(files[frame.filename])
+            line = f"line {frame.lineno} of {frame.filename}"
+            return f"plug-in {plugin}: {cause} ({line}); mend it there"
+    plugins = ", ".join(map(_identity, names))
+    return (
+        f"{cause}; the plug-ins {plugins} take part: check the shapes of what they return, and see "
+        "the traceback with --debug"
+    )
+
+
 def check_recorded(
     recorded: Sequence[str], used: Sequence[str], is_complete: bool
 ) -> None:

@@ -314,6 +314,8 @@ def _holds_names(
         return not all(map(named_code, pairs[0])) or (
             sum(all(map(named_code, pair)) for pair in pairs) == 1
         )
+    if len(names) == 1:
+        return names[0].is_text
     if len(names) < 3:
         return False
     beside = any(column not in known for column in others)

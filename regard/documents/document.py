@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,6 +74,29 @@ class DocumentText:
             return markup_layout(self.markup)
         return _message_layout(self.text, self.dialect) or plain_layout(self.text)
 
+    def limit_of(self, line: str) -> int | None:
+        """Return the maximum number of characters of the translation of a line: its share of the
+        limit of the text.
+        """
+        lines = self.layout.lines
+        if self.max_characters is None or len(lines) == 1:
+            return self.max_characters
+        free = self.max_characters + 1 - len(lines)
+        return max(1, free * len(line) // sum(map(len, lines)))
+
+    def name_of(self, index: int) -> str:
+        """Return where a line stands: the name of the text, or else the line of the file."""
+        if self.name or self.markup is None:
+            return self.name
+        number = bisect_right(self._breaks, self.markup.sentences[index].start) + 1
+        return f"line {number}, sentence {index + 1}"
+
+    @cached_property
+    def _breaks(self) -> list[int]:
+        """The offsets of the line breaks of marked-up text."""
+        text = self.markup.source.text if self.markup else ""
+        return [match.start() for match in re.finditer("\n", text)]
+
     @cached_property
     def own_dialect(self) -> str:
         """The dialect, that of all lines together if the text has marks."""
@@ -112,6 +136,12 @@ class Document(ABC):
     def text_of_line(self, index: int) -> DocumentText:
         """Return the text that a line, counted from 0, is a part of."""
         return self.texts[bisect_right(self._ends, index)]
+
+    def name_of_line(self, index: int) -> str:
+        """Return where a line, counted from 0, stands in the document."""
+        number = bisect_right(self._ends, index)
+        text = self.texts[number]
+        return text.name_of(index - self._ends[number] + len(text.layout.lines))
 
     def paths(
         self, rules: PathRules, bounds: slice = ALL, code: str = ""

@@ -19,11 +19,15 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A decoded file: its text, encoding and byte-order mark. Line ends are as they were."""
+    """A decoded file: its text, encoding and byte-order mark. Line ends are as they were.
+
+    `errors`: the handler of characters that the encoding lacks.
+    """
 
     text: str
     encoding: str = "utf-8"
     mark: bytes = b""
+    errors: str = "strict"
 
     def encode(self, text: str) -> bytes:
         """Encode a text as the file was.
@@ -31,7 +35,7 @@ class EncodedText:
         Raises DataError for characters that its encoding lacks.
         """
         try:
-            return self.mark + text.encode(self.encoding)
+            return self.mark + text.encode(self.encoding, self.errors)
         except UnicodeEncodeError as problem:
             character = text[problem.start]
             raise DataError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from regard.common.errors import DataError
@@ -16,17 +18,18 @@ from regard.documents.document import (
     Edit,
     apply_edits,
 )
-from regard.documents.encoding import decode_file
+from regard.documents.encoding import EncodedText, decode_file
 from regard.text.markup.document import parse_markup
 from regard.text.markup.tags import Kind, tokenize
 from regard.text.text_format import TranslatedText
 
 _ENCODING = re.compile(
-    r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
+    rb"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
 )
-
-
+_LATIN = ("iso-8859-1", "iso8859-1", "latin1", "us-ascii", "ascii")
+"""Names by which pages call Windows-1252, as browsers read them."""
+_UTF8 = ("utf-8", "utf8")
 _ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _READ = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
 """Attributes that people read, or hear."""
@@ -55,12 +58,7 @@ class Page(Document):
         self, data: bytes, name: str, options: DocumentOptions, kind: Kind
     ) -> None:
         self.media_type = "text/html" if kind == "html" else "application/xml"
-        self._source = decode_file(data, name)
-        encoding = _ENCODING.search(self._source.text, 0, 4096)
-        if encoding and encoding[1].lower() not in ("utf-8", "utf8"):
-            raise DataError(
-                f"{name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
-            )
+        self._source = _decoded(data, name, kind)
         text = self._source.text
         markup = parse_markup(text, kind, options.markup)
         is_asked = options.attributes and kind == "html"
@@ -85,6 +83,24 @@ class Page(Document):
         # Tags are the same in the translation, but may stand elsewhere.
         written = (apply_edits(tag, edits.get(tag, ())) for tag in tags)
         return self._source.encode("".join(written))
+
+
+def _decoded(data: bytes, name: str, kind: Kind) -> EncodedText:
+    """Decode a page as it declares; what its encoding lacks is written as references.
+
+    Raises DataError for an encoding that it does not have.
+    """
+    match = _ENCODING.search(data, 0, 4096)
+    declared = match[1].decode().lower() if match else "utf-8"
+    encoding = "cp1252" if kind == "html" and declared in _LATIN else declared
+    source = decode_file(data, name, encoding)
+    if not (source.mark or source.text.isascii()) and encoding not in _UTF8:
+        with suppress(UnicodeDecodeError):
+            data.decode()
+            raise DataError(
+                f"{name}: says that it is {declared}, and is UTF-8; let it say so"
+            )
+    return replace(source, errors="xmlcharrefreplace")
 
 
 def _values(text: str) -> Iterator[_Value]:

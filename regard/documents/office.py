@@ -16,6 +16,7 @@ from io import BytesIO
 from itertools import pairwise
 from xml.parsers import expat
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.language_codes import base_language, script_of
 from regard.data.sentences import has_letters
@@ -46,6 +47,12 @@ _DAMAGE = (
     ValueError,
 )
 """Errors of the library about packages that are damaged."""
+_CHANGE = re.compile(
+    r"<(?:w:(?:ins|del|moveFrom|moveTo)|text:change(?:-start|-end)?)\s"
+)
+"""Marks of a tracked change in Word and LibreOffice."""
+_NAMED = 5
+"""Maximum number of paragraphs that a note names."""
 _OLE = b"\xd0\xcf\x11\xe0"
 
 
@@ -162,17 +169,22 @@ class OfficeDocument(Document):
             sentences=options.sentences, mark_spans=options.mark_spans
         )
         texts = list[DocumentText]()
+        changed = list[str]()
         for part in parts:
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
+                name = f"paragraph {number} of {part.member}"
+                source = part.source.text
+                if _CHANGE.search(source, paragraph.start, paragraph.end):
+                    changed.append(name)
+                    continue
                 markup = paragraph.markup(markup_options)
                 if markup.lines:
                     kept.append(paragraph)
-                    name = f"paragraph {number} of {part.member}"
                     text = " ".join(markup.lines)
                     texts.append(DocumentText(text, name, markup=markup))
             self._parts.append(replace(part, paragraphs=kept))
-        super().__init__(texts, notes)
+        super().__init__(texts, [*_changed_note(changed), *notes])
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the package with the translated paragraphs."""
@@ -192,6 +204,19 @@ class OfficeDocument(Document):
             if text != source:
                 changed[part.member] = part.source.encode(text)
         return self._package.write(changed)
+
+
+def _changed_note(names: Sequence[str]) -> list[str]:
+    """Say that paragraphs with tracked changes stay, since a translation would move their words
+    across the borders of the changes.
+    """
+    if not names:
+        return []
+    count = counted(len(names), "paragraph")
+    return [
+        f"tracked changes: {count} with them, such as {', '.join(names[:_NAMED])}, "
+        "stay in their language; accept or reject the changes, and translate again"
+    ]
 
 
 def region_code(code: str) -> str:

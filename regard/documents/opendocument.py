@@ -159,11 +159,6 @@ def _with_language(text: str, languages: Languages) -> str:
 def _notes(package: Package, parts: Sequence[Part]) -> Iterator[str]:
     """Yield what stays as it is, and why."""
     texts = [part.source.text for part in parts]
-    if any("<text:tracked-changes" in text for text in texts):
-        yield (
-            "has recorded changes: insertions are translated and stay marked, deleted text stays "
-            "in its language; accept or reject them first for a clean text"
-        )
     if any("<office:annotation" in text for text in texts):
         yield "comments stay in their language"
     yield from package.notes(_LEFT)

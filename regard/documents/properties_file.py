@@ -56,11 +56,13 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
     """Read a file of properties, in UTF-8 or, if it is none, in Latin-1. Raises DataError for
     escapes that Java refuses.
     """
+    notes = list[str]()
     try:
         data.decode()
         source = decode_file(data, name)
     except UnicodeDecodeError:
         source = decode_file(data, name, "latin-1")
+        notes.append("no UTF-8, so read and written as ISO-8859-1, with escapes")
     last = "\xff" if source.encoding == "latin-1" else LAST
     escapes = Escapes.of(
         source.text, "\x7f" if source.text.isascii() else last, _NECESSARY
@@ -71,7 +73,9 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
     are_read = messages and not any(map(_CONTRACTION.search, messages))
     plain = PLAIN if are_read else AUTO
     slots = [_slot(source.text, entry, escapes, plain) for entry in entries]
-    return key_values(source, slots, options)
+    document = key_values(source, slots, options)
+    document.notes = (*notes, *document.notes)
+    return document
 
 
 def _entries(source: str, name: str) -> Iterator[_Entry]:

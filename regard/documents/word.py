@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.languages import Languages
 from regard.documents.document import DocumentOptions
@@ -44,13 +43,12 @@ _NAMESPACE = re.compile(
     r"""xmlns(?::([\w.-]+))?=["'](?:http://schemas\.openxmlformats\.org/wordprocessingml/2006/main|"""
     r"""http://purl\.oclc\.org/ooxml/wordprocessingml/main)["']"""
 )
-_AROUND = names("hyperlink ins moveTo smartTag customXml sdt dir bdo")
+_AROUND = names("hyperlink smartTag customXml sdt dir bdo")
 """Elements around runs whose text belongs to the sentence."""
 _PROPERTIES = names("smartTagPr customXmlPr sdtPr sdtEndPr sdtContent")
 _DIVIDERS = names("tab br cr ptab")
 _DROPPED = names("proofErr lastRenderedPageBreak softHyphen")
 """Elements that say something about the text as it was."""
-_HIDDEN = names("del moveFrom")
 _NO_LOOK = re.compile(r"<\w+:(?:lang|noProof)\b[^>]*/>|\s*</?\w+:rPr\s*/?>")
 """Properties of text that do not show."""
 _FIELD = re.compile(r"""<\w+:fldChar\b[^>]*fldCharType=["'](\w+)""")
@@ -59,7 +57,6 @@ _FILLED = re.compile(r"<\w+:(?:dataBinding|dropDownList|comboBox|date|checkbox)\
 """Properties of a control whose text is filled in by a program, or chosen."""
 _SLOTS = ("val", "eastAsia", "bidi")
 _LANGUAGE = re.compile(r"<w:(?:lang|themeFontLang)\b[^>]*>")
-_CHANGES = re.compile(r"<w:(?:ins|del|moveFrom|moveTo)\s")
 _LEFT = {
     "comments stay in their language": r"/comments\.xml$",
     "macros stay as they are, and are not run": r"/vbaProject\.bin$",
@@ -92,7 +89,7 @@ def read_word(data: bytes, name: str, options: DocumentOptions) -> OfficeDocumen
         raise DataError(
             f"{name}: no Word document, since it has no text; save it as .docx by Word"
         )
-    notes = _notes(package, parts)
+    notes = package.notes(_LEFT)
     return OfficeDocument(package, parts, _write_text, options, notes)
 
 
@@ -217,7 +214,7 @@ class _Reader:
             texts = [
                 self._inner(number)
                 for number in range(index, last)
-                if self._name(number) == "t" and name not in _HIDDEN
+                if self._name(number) == "t"
             ]
             shown = "".join(text for text in texts if "<" not in text)
             kind: Literal["kept", "point"] = "kept" if shown.strip() else "point"
@@ -277,14 +274,3 @@ def _with_language(text: str, languages: Languages) -> str:
         return match[0]
 
     return _LANGUAGE.sub(replace, text) if target else text
-
-
-def _notes(package: Package, parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what stays as it is, and why."""
-    changes = sum(len(_CHANGES.findall(part.source.text)) for part in parts)
-    if changes:
-        yield (
-            f"{counted(changes, 'tracked change')}: insertions are translated and stay marked, "
-            "deleted text stays in its language; accept or reject them first for a clean text"
-        )
-    yield from package.notes(_LEFT)

@@ -16,7 +16,7 @@ from regard.common.stopping import STOP_EVENT, check_stop
 from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
-from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.doubtful_sentences import UNREAD, DoubtfulSentences
 from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
@@ -288,11 +288,12 @@ class Translator(ABC):
         ).run()
         for index, result in enumerate(translations, bounds.start):
             text = document.text_of_line(index)
-            limits = filter(None, (max_characters, text.max_characters))
-            limit = min(limits, default=None)
-            if limit is None or len(result.text) <= limit:
-                continue
             line = document.lines[index]
+            limits = filter(None, (max_characters, text.limit_of(line)))
+            limit = min(limits, default=None)
+            is_unread = UNREAD in result.notes
+            if limit is None or is_unread or len(result.text) <= limit:
+                continue
             (translations[index - bounds.start],) = self.begin(
                 f"{code} {line}" if code else line,
                 constraints=constraints,
@@ -323,7 +324,8 @@ class Translator(ABC):
         rules = self._with_links(rules)
         paths = document.paths(rules, bounds, code)
         decoder = self._decoder(len(paths), rules.wanted, constraints, search)
-        return TranslationCall(joint_path(paths), decoder)
+        path = self.doubts.known_path(joint_path(paths), document.lines[bounds])
+        return TranslationCall(path, decoder)
 
     def begin_texts(
         self,

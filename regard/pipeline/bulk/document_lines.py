@@ -21,14 +21,11 @@ class DocumentNumbering(Numbering):
         self._document = document
 
     def name(self, line: int) -> str:
-        """Return the name of the text of a line, such as "entry 4"."""
-        name = (
-            self._document.text_of_line(line - 1).name if self._document.lines else ""
-        )
-        return name or super().name(line)
+        """Return where a line stands, such as "entry 4"."""
+        return self._document.name_of_line(line - 1)
 
     def label(self, line: int) -> str:
-        """Return the name of the text of a line."""
+        """Return where a line stands."""
         return self.name(line)
 
     def names(self, lines: Sequence[int]) -> str:

@@ -92,7 +92,8 @@ def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
         )
     if output is None or _suffix(output.name) == suffix:
         return
-    if is_binary or kind_of(output.name, b"") not in ("text", kind):
+    # A name says that a file is Markdown only together with a line of it.
+    if is_binary or kind_of(output.name, b"---\n") not in ("text", kind):
         raise UsageError(
             f"--output {output}: {command.file} is {kind.upper()}, and stays so; give it a name in "
             f"{suffix}"

@@ -14,7 +14,7 @@ from regard.data.table_columns import (
     Table,
     describe_columns,
     find_column,
-    holds_names,
+    has_header,
 )
 from regard.documents.document import (
     Document,
@@ -49,9 +49,6 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
     delimiters = ";,\t" if re.search(r"(?i)\.csv(\.gz)?\Z", name) else "\t"
     table = read_delimited(lines, delimiters, may_be_single=True)
     column = _column(table, name, options.column)
-    has_header = table.has_names or (
-        not table.skipped and (not options.column.isdigit() or holds_names(table.rows))
-    )
     if table.skipped and lines[0].strip('"').startswith("sep="):
         delimiters = lines[0].strip('"')[4]
     head = lines[table.skipped : table.skipped + HEAD]
@@ -63,7 +60,7 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
 
     slots = list[Slot]()
     wrong = list[str]()
-    first = max(table.skipped, has_header and not table.has_names)
+    first = table.skipped + has_header(table, options.column)
     for number, cells in enumerate(records[first:], first + 1):
         if len(cells) == 1 and not cells[0].text.strip():
             continue

@@ -123,10 +123,15 @@ class DoubtfulSentences:
         translations = yield from path
         return [
             replace(result, text=line, markup=None, notes=(UNREAD,))
-            if self.is_of_unknown_script(line)
+            if self._is_unread(line)
             else result
             for line, result in zip(lines, translations, strict=True)
         ]
+
+    def _is_unread(self, line: str) -> bool:
+        """Return whether a line is of an unknown script, even if only its letters count."""
+        letters = "".join(letter if letter.isalpha() else " " for letter in line)
+        return all(map(self.is_of_unknown_script, (line, letters)))
 
     def _known_form(self, letter: str) -> str:
         """Return the first form of a letter that was seen in training, else the letter itself."""

@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "notes"
 ENGLISH = "I go home"
+STEP = Text("Step", "단계")
 
 # Sizes in pixels.
 SIZE = 13.0
@@ -63,7 +64,8 @@ class Steps:
         width = 0.0
         y = MARGIN
         for key in self.keys:
-            title = f"{numbers[key]}. {steps[key].title.by(language)}"
+            words = re.sub(": W[O12]$", "", steps[key].title.by(language))
+            title = f"{STEP.by(language)} {numbers[key]}: {words}"
             marks.append(Line(MARGIN, y + SIZE, title, 15.0))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
@@ -114,6 +116,16 @@ class Results:
 
 
 Sides = Sequence[tuple[Term, NumberMatrix]]
+
+
+def _typeset(line: Line) -> Iterator[Line]:
+    """Yield a line with subscripts of weights: WQ, b1."""
+    x = line.x
+    for number, part in enumerate(re.split(r"(?<=\b[Wb])([QKVO12])\b", line.text)):
+        lower = 3.0 if number % 2 else 0.0
+        size = line.size - lower
+        yield replace(line, x=x, y=line.y + lower, text=part, size=size)
+        x += measure(part, size)
 
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
@@ -177,7 +189,9 @@ def _draw_matrix(
     left = x + _label_width(matrix, language)
     name = words_by(term.name, language)
     label = matrix.label.by(language)
-    yield Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
+    yield from _typeset(
+        Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
+    )
     for column, words in enumerate(matrix.columns):
         text = words_by(words, language)
         yield Line(left + cell * (column + 0.5), y + 34, text, 11.5, "muted", "middle")

@@ -18,6 +18,7 @@ import languages  # noqa: E402
 import live  # noqa: E402
 import living  # noqa: E402
 import llms  # noqa: E402
+import mathematics  # noqa: E402
 import narrow_graphs  # noqa: E402
 import reference  # noqa: E402
 import search_data  # noqa: E402
@@ -77,7 +78,7 @@ html_theme_options = {
     "top_of_page_buttons": [],
 }
 myst_heading_anchors = 6
-myst_enable_extensions = ["colon_fence", "attrs_inline"]
+myst_enable_extensions = ["colon_fence", "attrs_inline", "dollarmath"]
 smartquotes = False  # options begin with --
 default_role = "code"  # docstrings write `name` as Markdown does
 autodoc_typehints = "signature"
@@ -96,6 +97,7 @@ def setup(app: Any) -> None:
     translator, living figures, the source.
     """
     app.add_directive("living", living.Living)
+    app.add_node(mathematics.formula, html=(mathematics.visit, None))
     app.add_role("fact", facts.Fact())
     app.add_role("only", facts.Fact())
     app.add_search_language(SearchBothLanguages)
@@ -103,6 +105,8 @@ def setup(app: Any) -> None:
     app.connect("source-read", source_archive.offer)
     app.connect("source-read", narrow_graphs.add)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
+    # Before titles are kept.
+    app.connect("doctree-read", mathematics.replace, priority=400)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)
     # Before the theme draws the navigation.

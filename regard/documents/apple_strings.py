@@ -6,9 +6,15 @@ import re
 from collections.abc import Iterator
 
 from regard.common.lazy import lazy_pattern
-from regard.documents.document import DocumentOptions, DocumentText, EditedText, Slot
-from regard.documents.encoding import decode_file
-from regard.documents.key_values import LAST, Escapes, key_values, refused, value_slot
+from regard.documents.document import (
+    DocumentOptions,
+    DocumentText,
+    EditedText,
+    Slot,
+    value_slot,
+)
+from regard.documents.encoding import EncodedText, decode_file
+from regard.documents.key_values import LAST, Escapes, key_values
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _WORD = r"[\w.$:/-]+"
@@ -31,32 +37,33 @@ def read_strings(data: bytes, name: str, options: DocumentOptions) -> EditedText
     """
     wide = {b"\0": "utf-16-be"}.get(data[:1]) or {b"\0": "utf-16-le"}.get(data[1:2])
     source = decode_file(data, name, wide or "utf-8")
-    return key_values(source, _slots(source.text, name), options)
+    return key_values(source, _slots(source), options)
 
 
-def _slots(source: str, name: str) -> Iterator[Slot]:
-    escapes = Escapes.of(source, LAST, _NECESSARY)
+def _slots(source: EncodedText) -> Iterator[Slot]:
+    text = source.text
+    escapes = Escapes.of(text, LAST, _NECESSARY)
     position = 0
-    while position < len(source):
-        match = _ENTRY.match(source, position)
+    while position < len(text):
+        match = _ENTRY.match(text, position)
         if match is None:
             problem = (
                 'wanted "key" = "value"; and comments; give the file as it stands in the project, '
                 "not a compiled one, and no list in XML"
             )
-            gap = _GAPS.match(source, position)
-            raise refused(source, name, gap.end() if gap else position, problem)
+            gap = _GAPS.match(text, position)
+            raise source.refused(gap.end() if gap else position, problem)
         position = match.end()
         if match["value"]:
             comments = _COMMENT.findall(match["gap"])
             key = _decoded(match["key"].strip('"'))
-            text = DocumentText(
+            value = DocumentText(
                 _decoded(match["value"][1:-1]),
                 f"key {key}",
                 "objc",
                 comment=comments[-1].strip() if comments else "",
             )
-            yield _slot(match, text, escapes)
+            yield _slot(match, value, escapes)
 
 
 def _slot(match: re.Match[str], text: DocumentText, escapes: Escapes) -> Slot:

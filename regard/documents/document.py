@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,16 +85,16 @@ class DocumentText:
 
     def name_of(self, index: int) -> str:
         """Return where a line stands: the name of the text, or else the line of the file."""
+        name = f"sentence {index + 1}"
         if self.name or self.markup is None:
-            return self.name
-        number = bisect_right(self._breaks, self.markup.sentences[index].start) + 1
-        return f"line {number}, sentence {index + 1}"
+            return self.name or name
+        number = self._page.line_of(self.markup.sentences[index].start)
+        return f"line {number}, {name}"
 
     @cached_property
-    def _breaks(self) -> list[int]:
-        """The offsets of the line breaks of marked-up text."""
-        text = self.markup.source.text if self.markup else ""
-        return [match.start() for match in re.finditer("\n", text)]
+    def _page(self) -> EncodedText:
+        """The file of marked-up text that is a whole one."""
+        return EncodedText(self.markup.source.text if self.markup else "")
 
     @cached_property
     def own_dialect(self) -> str:
@@ -215,7 +214,7 @@ class EditedText(Document):
         constant_edits: Iterable[Edit] = (),
     ) -> None:
         super().__init__([slot.text for slot in slots], notes)
-        self._source = source
+        self.source = source
         self._slots = slots
         self._constant_edits = tuple(constant_edits)
 
@@ -224,7 +223,54 @@ class EditedText(Document):
         edits = [*self._constant_edits]
         for slot, translation in zip(self._slots, translations, strict=True):
             edits += slot.edits(translation)
-        return self._source.encode(apply_edits(self._source.text, edits))
+        return self.source.encode(apply_edits(self.source.text, edits))
+
+
+class StringFile(EditedText):
+    """A file of the strings of a program, some of which may be translated already.
+
+    `kept`: texts that have a translation; `invented`: plurals with more forms than the source,
+    which get the translation of its `last_form`.
+    """
+
+    kept = 0
+    invented = 0
+    last_form = "its last one"
+
+    def __init__(self, source: EncodedText, options: DocumentOptions) -> None:
+        self.source = source
+        self.options = options
+        slots = [*self.slots()]
+        edits = self.language_edits() if slots else ()
+        super().__init__(source, slots, self._notes(), edits)
+
+    @abstractmethod
+    def slots(self) -> Iterator[Slot]:
+        """Yield the texts that are translated."""
+
+    def language_edits(self) -> Iterable[Edit]:
+        """Return edits that name the language, if the format can."""
+        return ()
+
+    def untranslated(self) -> str:
+        """Return a sentence on the texts that are not to be translated; empty if there are none."""
+        return ""
+
+    def _notes(self) -> Iterator[str]:
+        if self.kept and not self.options.retranslate:
+            texts = counted(
+                self.kept, "text has a translation", "texts have a translation"
+            )
+            yield f"{texts}, which stays; `retranslate=True` translates all anew"
+        untranslated = self.untranslated()
+        if untranslated:
+            yield untranslated
+        if self.invented:
+            plurals = counted(self.invented, "plural has", "plurals have")
+            yield (
+                f"{plurals} more forms than the source: these have the translation of "
+                f"{self.last_form}; check them"
+            )
 
 
 def _message_layout(text: str, dialect: str) -> Layout | None:
@@ -281,6 +327,20 @@ def replaced(
     return edits
 
 
+def value_slot(
+    start: int, end: int, text: DocumentText, escape: Callable[[str], str]
+) -> Slot:
+    """Return the slot of a value between two offsets of the source. An unchanged or empty
+    translation leaves it as it is.
+    """
+
+    def edits(translation: TranslatedText) -> Iterator[Edit]:
+        if translation.text.strip() and translation.text != text.text:
+            yield Edit(start, end, escape(translation.text))
+
+    return Slot(text, edits)
+
+
 def is_blank(translation: TranslatedText) -> bool:
     """Return whether nothing came of a text, so that its document keeps what it has."""
     return bool(translation.lines) and not any(
@@ -297,21 +357,3 @@ def verdict(translation: TranslatedText) -> str:
     if translation.quality is None:
         return ""
     return f"quality {translation.quality:.2f}"
-
-
-def kept_note(count: int, options: DocumentOptions) -> list[str]:
-    """Say that so many texts are translated already, unless they are translated again."""
-    if options.retranslate or not count:
-        return []
-    texts = counted(count, "text has a translation", "texts have a translation")
-    return [f"{texts}, which stays; `retranslate=True` translates all anew"]
-
-
-def locked_note(count: int, mark: str) -> list[str]:
-    """Say that so many texts are not to be translated, by a mark of their document."""
-    texts = counted(
-        count,
-        f"text stays as written: it has {mark}",
-        f"texts stay as written: they have {mark}",
-    )
-    return [texts] if count else []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 
 from regard.common.errors import DataError
 
@@ -19,7 +22,7 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A decoded file: its text, encoding and byte-order mark. Line ends are as they were.
+    """A decoded file: its text, encoding, byte-order mark and name. Line ends are as they were.
 
     `errors`: the handler of characters that the encoding lacks.
     """
@@ -27,7 +30,23 @@ class EncodedText:
     text: str
     encoding: str = "utf-8"
     mark: bytes = b""
+    name: str = ""
     errors: str = "strict"
+
+    @cached_property
+    def _line_feeds(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self.text)]
+
+    def line_of(self, offset: int) -> int:
+        """Return the number of the line of an offset."""
+        return bisect_left(self._line_feeds, offset) + 1
+
+    def refused(self, offset: int, problem: str) -> DataError:
+        """Return the error of a file that is refused at an offset of its text."""
+        column = offset - self.text.rfind("\n", 0, offset)
+        return DataError(
+            f"{self.name}, line {self.line_of(offset)}, column {column}: {problem}"
+        )
 
     def encode(self, text: str) -> bytes:
         """Encode a text as the file was.
@@ -55,7 +74,7 @@ def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:
     encoding = _MARKS.get(mark, declared)
     try:
         codecs.lookup(encoding)
-        decoded = EncodedText(data[len(mark) :].decode(encoding), encoding, mark)
+        decoded = EncodedText(data[len(mark) :].decode(encoding), encoding, mark, name)
         if decoded.encode(decoded.text) == data:
             return decoded
         raise LookupError

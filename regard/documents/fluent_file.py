@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from fluent.syntax import FluentParser, ast
 
 from regard.common.lazy import lazy_pattern
-from regard.documents.document import DocumentOptions, DocumentText, EditedText, Slot
+from regard.documents.document import (
+    DocumentOptions,
+    DocumentText,
+    EditedText,
+    Slot,
+    value_slot,
+)
 from regard.documents.encoding import decode_file
 from regard.documents.key_values import (
     TOO_DEEP,
     Bounds,
     key_values,
-    refused,
     rewrapped,
-    value_slot,
 )
 
 _BREAKS = lazy_pattern(r" *(?:\r?\n *)+")
@@ -30,13 +34,13 @@ def read_fluent(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     try:
         entries = _PARSER.parse(source.text).body
     except RecursionError:
-        raise refused(source.text, name, 0, TOO_DEEP) from None
+        raise source.refused(0, TOO_DEEP) from None
     slots = list[Slot]()
     for entry in entries:
         if isinstance(entry, ast.Junk):
             (problem, *_) = entry.annotations
             cause = f"no Fluent: {problem.message}; mend the file"
-            raise refused(source.text, name, _bounds(problem)[0], cause)
+            raise source.refused(_bounds(problem)[0], cause)
         if isinstance(entry, (ast.Message, ast.Term)):
             slots += _slots(source.text, entry)
     return key_values(source, slots, options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,52 +16,49 @@ from regard.documents.document import Document, DocumentOptions
 MAX_BYTES = 1 << 27  # of a document, unpacked
 LIBRARIES = ("yaml", "fluent", "pyromark")
 """Packages of the extra `documents`, by their import names."""
-Read = Callable[[bytes, str, DocumentOptions], Document]
-"""Reads the bytes of a file of some name. Raises DataError for what cannot be read."""
 
 
 @dataclass(frozen=True)
 class DocumentFormat:
     """A format, recognised as `regard.data.text_kinds.KINDS` has it.
 
-    `is_binary`: it is no text to show in a terminal.
+    `reader`: the module and the name of what reads it. `is_binary`: it is no text to show in a
+    terminal.
     """
 
-    read: Read
+    reader: str
     is_binary: bool = False
 
-
-def _late(module: str, function: str, **more: object) -> Read:
-    """Return a reader with more options, whose module is imported when it reads."""
-
-    def read(data: bytes, name: str, options: DocumentOptions) -> Document:
+    def read(self, data: bytes, name: str, options: DocumentOptions) -> Document:
+        """Read the bytes of a file of some name. Raises DataError for what cannot be read."""
+        module, _, reader = self.reader.rpartition(".")
+        # Imported late, since most programs read few formats.
         with needs_extra("documents", name, LIBRARIES):
-            reader = getattr(import_module(f"regard.documents.{module}"), function)
-        document: Document = reader(data, name, options, **more)
+            read = getattr(import_module(f"regard.documents.{module}"), reader)
+        document: Document = read(data, name, options)
         return document
 
-    return read
 
-
-FORMATS: dict[str, DocumentFormat] = {
-    "html": DocumentFormat(_late("markup", "Page", kind="html")),
-    "xml": DocumentFormat(_late("markup", "Page", kind="xml")),
-    "markdown": DocumentFormat(_late("markdown", "read_markdown")),
-    "table": DocumentFormat(_late("table_file", "read_table")),
-    "srt": DocumentFormat(_late("subtitles", "read_subtitles")),
-    "vtt": DocumentFormat(_late("subtitles", "read_subtitles", is_vtt=True)),
-    "po": DocumentFormat(_late("po", "read_po")),
-    "xliff": DocumentFormat(_late("xliff", "read_xliff")),
-    "android": DocumentFormat(_late("string_files", "read_android")),
-    "resx": DocumentFormat(_late("string_files", "read_resx")),
-    "ts": DocumentFormat(_late("string_files", "read_ts")),
-    "json": DocumentFormat(_late("json_file", "read_json")),
-    "properties": DocumentFormat(_late("properties_file", "read_properties")),
-    "strings": DocumentFormat(_late("apple_strings", "read_strings")),
-    "yaml": DocumentFormat(_late("yaml_file", "read_yaml")),
-    "fluent": DocumentFormat(_late("fluent_file", "read_fluent")),
-    "docx": DocumentFormat(_late("word", "read_word"), is_binary=True),
-    "odt": DocumentFormat(_late("opendocument", "read_odt"), is_binary=True),
+_PLAIN_TEXT = DocumentFormat("plain_text.read_plain_text")
+FORMATS = {
+    "html": DocumentFormat("markup.HtmlPage"),
+    "xml": DocumentFormat("markup.XmlPage"),
+    "markdown": DocumentFormat("markdown.MarkdownFile"),
+    "table": DocumentFormat("table_file.read_table"),
+    "srt": DocumentFormat("subtitles.read_srt"),
+    "vtt": DocumentFormat("subtitles.read_vtt"),
+    "po": DocumentFormat("po.Catalogue"),
+    "xliff": DocumentFormat("xliff.XliffFile"),
+    "android": DocumentFormat("string_files.AndroidStrings"),
+    "resx": DocumentFormat("string_files.ResxStrings"),
+    "ts": DocumentFormat("string_files.QtStrings"),
+    "json": DocumentFormat("json_file.read_json"),
+    "properties": DocumentFormat("properties_file.read_properties"),
+    "strings": DocumentFormat("apple_strings.read_strings"),
+    "yaml": DocumentFormat("yaml_file.read_yaml"),
+    "fluent": DocumentFormat("fluent_file.read_fluent"),
+    "docx": DocumentFormat("word.WordDocument", is_binary=True),
+    "odt": DocumentFormat("opendocument.OdtDocument", is_binary=True),
 }
 """Formats by the names of kinds of files."""
 
@@ -80,7 +76,7 @@ def read_document(
     kind = kind or kind_of(Path(name).name, data[:HEAD_BYTES])
     options = options or DocumentOptions()
     if kind == "text" and name.lower().removesuffix(".gz").endswith(".txt"):
-        return _late("plain_text", "read_plain_text")(data, name, options)
+        return _PLAIN_TEXT.read(data, name, options)
     if kind not in FORMATS:
         raise UsageError(
             f"{name}: no document of a known format, but {kind}; known are {', '.join(FORMATS)}"

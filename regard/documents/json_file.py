@@ -6,20 +6,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
-from regard.documents.document import DocumentOptions, DocumentText, EditedText
-from regard.documents.encoding import decode_file
+from regard.documents.document import (
+    DocumentOptions,
+    DocumentText,
+    EditedText,
+    value_slot,
+)
+from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.key_values import (
     LAST,
     QUOTED,
     TOO_DEEP,
     Escapes,
     key_values,
-    refused,
-    value_slot,
 )
 
 _TOKEN = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
@@ -39,33 +41,6 @@ class _Scalar(NamedTuple):
     end: int
     text: str
     is_string: bool
-
-
-@dataclass
-class _Level:
-    """An object or array that is read, with its present key and those that it has."""
-
-    is_object: bool
-    key: str = "0"
-    wants_key: bool = False
-    keys: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.wants_key = self.is_object
-
-    def go_on(self) -> None:
-        """Begin the next value, or its key."""
-        self.wants_key = self.is_object
-        if not self.is_object:
-            self.key = str(int(self.key) + 1)
-
-    def add_key(self, key: str) -> bool:
-        """Add a key; return False if the object has it."""
-        is_new = key not in self.keys
-        self.keys.add(key)
-        self.key = key
-        self.wants_key = False
-        return is_new
 
 
 class _Flavour(NamedTuple):
@@ -92,7 +67,7 @@ def read_json(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     """Read a file of JSON. Raises DataError for one that is no JSON, or has a key twice."""
     source = decode_file(data, name)
     text = source.text
-    scalars = _scalars(text, name)
+    scalars = _scalars(source)
     is_ascii = text.isascii() and "\\u" in text
     escapes = Escapes.of(text, "\x7f" if is_ascii else LAST, QUOTED)
     slots = [
@@ -123,21 +98,18 @@ def _texts(
         is_about = key[:1] == "@" and (is_arb or len(path) > 1)
         if not scalar.is_string or is_about or key == "$schema":
             continue
-        text = DocumentText(scalar.text, f"key {'.'.join(path)}")
         if flavour is None:
-            yield scalar, text
+            yield scalar, DocumentText(scalar.text, f"key {'.'.join(path)}")
         elif path[1:] in ((flavour.text,), ()):
             limit = at(key, flavour.limit)
-            yield (
-                scalar,
-                replace(
-                    text,
-                    name=f"key {key}",
-                    dialect=flavour.dialect,
-                    max_characters=int(limit) if _LIMIT.fullmatch(limit) else None,
-                    comment=at(f"{flavour.sign}{key}", flavour.comment),
-                ),
+            text = DocumentText(
+                scalar.text,
+                f"key {key}",
+                flavour.dialect,
+                int(limit) if _LIMIT.fullmatch(limit) else None,
+                at(f"{flavour.sign}{key}", flavour.comment),
             )
+            yield scalar, text
 
 
 def _flavour_of(scalars: Mapping[Path, _Scalar]) -> _Flavour | None:
@@ -151,44 +123,47 @@ def _flavour_of(scalars: Mapping[Path, _Scalar]) -> _Flavour | None:
     return None
 
 
-def _scalars(text: str, name: str) -> dict[Path, _Scalar]:
+def _scalars(source: EncodedText) -> dict[Path, _Scalar]:
     """Return the strings, numbers and the like of a file by their paths."""
-    _check(text, name)
+    _check(source)
     scalars = dict[Path, _Scalar]()
-    levels = list[_Level]()
-    for match in _TOKEN.finditer(text):
+    levels = list[str | int | None]()  # the key or number of each, None before a key
+    keys = set[tuple[str | int | None, ...]]()
+    for match in _TOKEN.finditer(source.text):
         token = match[0]
         is_string = token[0] == '"'
         if token in ("{", "["):
-            levels.append(_Level(token == "{"))
+            levels.append(None if token == "{" else 0)
         elif token in ("}", "]"):
             levels.pop()
         elif token == ",":
-            levels[-1].go_on()
-        elif is_string and levels and levels[-1].wants_key:
-            key = json.loads(token)
-            if not levels[-1].add_key(key):
+            number = levels[-1]
+            levels[-1] = number + 1 if isinstance(number, int) else None
+        elif is_string and levels and levels[-1] is None:
+            levels[-1] = json.loads(token)
+            if tuple(levels) in keys:
                 problem = (
-                    f"the key {key!r} stands twice in one object, and programs read only one; take "
-                    "the other away"
+                    f"the key {levels[-1]!r} stands twice in one object, and programs read only "
+                    "one; take the other away"
                 )
-                raise refused(text, name, match.start(), problem)
+                raise source.refused(match.start(), problem)
+            keys.add(tuple(levels))
         elif token.lstrip("-") in ("NaN", "Infinity"):
             cause = f"no JSON: {token} is no number of it; write null"
-            raise refused(text, name, match.start(), cause)
+            raise source.refused(match.start(), cause)
         elif token != ":":
             value = json.loads(token) if is_string else token
-            path = tuple(level.key for level in levels)
+            path = tuple(map(str, levels))
             scalars[path] = _Scalar(*match.span(), value, is_string)
     return scalars
 
 
-def _check(text: str, name: str) -> None:
+def _check(source: EncodedText) -> None:
     """Raise DataError for a text that is no JSON."""
     try:
-        json.loads(text, parse_int=str)
+        json.loads(source.text, parse_int=str)
     except json.JSONDecodeError as problem:
         cause = f"no JSON: {problem.msg}; mend the file"
-        raise refused(text, name, problem.pos, cause) from None
+        raise source.refused(problem.pos, cause) from None
     except RecursionError:
-        raise refused(text, name, 0, TOO_DEEP) from None
+        raise source.refused(0, TOO_DEEP) from None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from regard.common.counting import counted
-from regard.common.errors import DataError
 from regard.common.lazy import lazy_pattern
 from regard.contracts.recognise import recognise
 from regard.data.language_codes import base_language
 from regard.data.sentences import has_letters
 from regard.documents.document import (
     DocumentOptions,
-    DocumentText,
     Edit,
     EditedText,
     Slot,
@@ -22,7 +20,6 @@ from regard.documents.document import (
 from regard.documents.encoding import EncodedText
 from regard.documents.plurals import plural_notes
 from regard.text.contracts import code_spans
-from regard.text.text_format import TranslatedText
 from regard.text.text_path import AUTO
 
 _NO_LANGUAGE = lazy_pattern(
@@ -53,7 +50,6 @@ LINE_BREAK = lazy_pattern(r"(\r\n|\r|\n)([ \t]*)(?=\S)")
 """A line break and the indentation of the next line."""
 NEWLINES = lazy_pattern(r"\n+")
 _GAP = lazy_pattern(r"(?<=\S) (?![^{}]{0,300}\})(?=[^\s\[*.}#])")
-Escape = Callable[[str], str]
 Bounds = tuple[int, int]
 LAST = "\U0010ffff"
 QUOTED = {letter: json.dumps(letter)[1:-1] for letter in map(chr, range(32))}
@@ -81,18 +77,6 @@ def is_language(text: str, key: str, dialect: str = AUTO) -> bool:
             return True
         end = span.end
     return has_letters(text[end:])
-
-
-def value_slot(start: int, end: int, text: DocumentText, escape: Escape) -> Slot:
-    """Return the slot of a value between two offsets of the source. An unchanged or empty
-    translation leaves it as it is.
-    """
-
-    def edits(translation: TranslatedText) -> Iterator[Edit]:
-        if translation.text.strip() and translation.text != text.text:
-            yield Edit(start, end, escape(translation.text))
-
-    return Slot(text, edits)
 
 
 def key_values(
@@ -169,8 +153,7 @@ class Escapes:
     def _written(self, letter: str) -> str:
         if letter <= self.last or letter in self.own:
             return self.own.get(letter, letter)
-        units = letter.encode("utf-16-be").hex()
-        return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+        return json.dumps(letter)[1:-1]
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -208,10 +191,3 @@ def rewrapped(text: str, raw: str) -> str:
         return text
     newline, indent = gap.groups()
     return newline.join(folded(text, raw, indent)).removeprefix(indent)
-
-
-def refused(source: str, name: str, offset: int, problem: str) -> DataError:
-    """Return the error of a file that is refused at an offset of its text."""
-    line = source.count("\n", 0, offset) + 1
-    column = offset - source.rfind("\n", 0, offset)
-    return DataError(f"{name}, line {line}, column {column}: {problem}")

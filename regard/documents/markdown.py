@@ -6,20 +6,18 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from regard.common.counting import counted
 from regard.data.sentences import has_letters
 from regard.documents.document import (
-    Document,
     DocumentOptions,
     DocumentText,
     Edit,
     EditedText,
     Slot,
-    is_blank,
     replaced,
+    value_slot,
 )
 from regard.documents.encoding import decode_file
 from regard.documents.markdown_inline import Inline, Run, mask, read_runs
@@ -42,23 +40,17 @@ _PLAIN = re.compile(
 )
 
 
-def read_markdown(data: bytes, name: str, options: DocumentOptions) -> Document:
-    """Read Markdown. Raises DataError for a wrong encoding, and MissingExtra without its parser."""
-    source = decode_file(data, name)
-    reader = _Reader(source.text, options)
-    return EditedText(source, reader.slots, reader.notes())
+class MarkdownFile(EditedText):
+    """A file of Markdown. Raises DataError for a wrong encoding."""
 
-
-class _Reader:
-    """Reader of the texts of a file."""
-
-    def __init__(self, text: str, options: DocumentOptions) -> None:
+    def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
+        self.source = decode_file(data, name)
+        text = self.source.text
         self._text = text
         self._options = options
-        self._lines = [match.end() for match in re.finditer("\n", text)]
         self._codes = list[range]()
         self._images = 0
-        self.slots = list[Slot]()
+        self._text_slots = list[Slot]()
         front = _FRONT_MATTER.match(text)
         if front:
             for field in _FIELD.finditer(front[0]):
@@ -68,12 +60,13 @@ class _Reader:
         for run in read_runs(self._masked):
             self._add(run)
         for directive in self._directives:
-            start, end = directive.title
-            is_code = any(directive.start in code for code in self._codes)
+            start, end = directive.span("title")
+            is_code = any(directive.start() in code for code in self._codes)
             if not is_code and has_letters(text[max(start, 0) : end]):
                 self._add_plain(start, end, lambda title: title.replace('"', "”"))
+        super().__init__(self.source, self._text_slots, self._notes())
 
-    def notes(self) -> Iterator[str]:
+    def _notes(self) -> Iterator[str]:
         """Yield a sentence about each kind of what stays."""
         if self._codes:
             stay = counted(len(self._codes), "code block stays", "code blocks stay")
@@ -87,14 +80,14 @@ class _Reader:
             yield f"{stay} as written (`attributes` translates them)"
 
     def _name(self, start: int) -> str:
-        return f"line {bisect_right(self._lines, start) + 1}"
+        return f"line {self.source.line_of(start)}"
 
     def _add(self, run: Run) -> None:
         start, end = run.events[0].start, run.events[-1].end
         bounds = range(start, end)
         if run.block == "CodeBlock":
             self._codes.append(bounds)
-        elif any(directive.start in bounds for directive in self._directives):
+        elif any(directive.start() in bounds for directive in self._directives):
             return
         elif run.block == "HtmlBlock":
             # Lines of a page in a quotation begin with its signs, which are no text.
@@ -108,7 +101,7 @@ class _Reader:
         markup = parse_markup(text, "html", self._options.markup)
         if markup.lines:
             slot_text = DocumentText(text, self._name(start), markup=markup)
-            self.slots.append(Slot(slot_text, replaced(start, end)))
+            self._text_slots.append(Slot(slot_text, replaced(start, end)))
 
     def _add_inline(self, inline: Inline) -> None:
         source = inline.as_html(self._options.attributes)
@@ -126,7 +119,7 @@ class _Reader:
         if markup.lines:
             text = self._text[inline.start : inline.end]
             slot_text = DocumentText(text, self._name(inline.start), markup=markup)
-            self.slots.append(Slot(slot_text, edits))
+            self._text_slots.append(Slot(slot_text, edits))
 
     def _add_field(self, field: re.Match[str]) -> None:
         """Add a text of the front matter; quotation marks stay, or are added if it needs them."""
@@ -145,14 +138,9 @@ class _Reader:
 
     def _add_plain(self, start: int, end: int, escape: Callable[[str], str]) -> None:
         text = self._text[start:end]
-        slot_text = DocumentText(text, self._name(start))
-
-        def edits(translation: TranslatedText) -> Iterator[Edit]:
-            if translation.text != text and not is_blank(translation):
-                yield Edit(start, end, escape(translation.text))
-
         if has_letters(text):
-            self.slots.append(Slot(slot_text, edits))
+            slot_text = DocumentText(text, self._name(start))
+            self._text_slots.append(value_slot(start, end, slot_text, escape))
 
 
 def _quoted(text: str) -> str:

@@ -92,21 +92,14 @@ class Part(NamedTuple):
     alt: tuple[int, int] = (0, 0)
 
 
-class Directive(NamedTuple):
-    """A line that is no text to the parser, with the bounds of its title, (-1, -1) if none."""
-
-    start: int
-    title: tuple[int, int]
-
-
-def mask(text: str) -> tuple[str, list[Directive]]:
+def mask(text: str) -> tuple[str, list[re.Match[str]]]:
     """Return a text of the same length without what only some renderers know, and the lines of
     directives.
     """
-    directives = list[Directive]()
+    directives = list[re.Match[str]]()
 
     def blank(match: re.Match[str]) -> str:
-        directives.append(Directive(match.start(), match.span("title")))
+        directives.append(match)
         if not match["admonition"]:
             return " " * len(match[0])
         # All that follows is indented by four columns, as in an item of a list.
@@ -152,6 +145,11 @@ def _events(masked: str) -> Iterator[Event]:
         if name == "Heading" and not masked[start:end].lstrip().startswith("#"):
             name = "Paragraph"
         yield Event(kind, name, str(value), start, end)
+
+
+def _tag_of(event: Event) -> str:
+    """Return the tag that stands for a pair of marks; a link ends a sentence as those of HTML."""
+    return "a" if event.name == "Link" else "x"
 
 
 def _unpack(event: Any) -> tuple[str, Any]:
@@ -226,7 +224,8 @@ class Inline:
     def _add_start(self, event: Event) -> None:
         self.end = event.start + _width(self._text, event)
         if not event.is_whole:
-            self.parts.append(Part("<x\0>", self._text[event.start : self.end]))
+            raw = self._text[event.start : self.end]
+            self.parts.append(Part(f"<{_tag_of(event)}\0>", raw))
 
     def _add_end(self, event: Event) -> None:
         width = _width(self._text, event)
@@ -252,7 +251,8 @@ class Inline:
         else:
             if event.name != "Link":
                 closing = self._raw(event.end - width, end)
-            self.parts.append(Part("</x\0>", closing + self._text[end : self.end]))
+            raw = closing + self._text[end : self.end]
+            self.parts.append(Part(f"</{_tag_of(event)}\0>", raw))
 
     def _add_code(self, shown: str, raw: str) -> None:
         """Add what stays, and is seen by a model as words."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from regard.common.errors import DataError
 from regard.data.sentences import has_letters
@@ -16,7 +16,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
+    Slot,
     apply_edits,
+    value_slot,
 )
 from regard.documents.encoding import EncodedText, decode_file
 from regard.text.markup.document import parse_markup
@@ -40,42 +42,30 @@ _DESCRIPTION = re.compile(
 """Values of `name` and `property` that make the `content` of a `meta` such an attribute."""
 
 
-class _Value(NamedTuple):
-    """An attribute that people read: its tag, and the bounds of its value in the tag."""
-
-    tag: str
-    start: int
-    end: int
-    text: DocumentText
-
-
-class Page(Document):
+class HtmlPage(Document):
     """A page: one text, whose lines are its sentences, and those of its attributes that are asked
     for.
     """
 
-    def __init__(
-        self, data: bytes, name: str, options: DocumentOptions, kind: Kind
-    ) -> None:
-        self.media_type = "text/html" if kind == "html" else "application/xml"
-        self._source = _decoded(data, name, kind)
+    kind: Kind = "html"
+    media_type = "text/html"
+
+    def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
+        self._source = _decoded(data, name, self.kind)
         text = self._source.text
-        markup = parse_markup(text, kind, options.markup)
-        is_asked = options.attributes and kind == "html"
-        self._values = [*_values(text)] if is_asked else []
+        markup = parse_markup(text, self.kind, options.markup)
+        is_asked = options.attributes and self.kind == "html"
+        self._values = [*_values(self._source)] if is_asked else []
         page = DocumentText(text, "", markup=markup)
-        super().__init__([page, *(value.text for value in self._values)])
+        super().__init__([page, *(slot.text for _, slot in self._values)])
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the translated page."""
         page, *values = translations
-        edits = dict[str, list[Edit]]()
-        for value, translation in zip(self._values, values, strict=True):
-            if translation.text.strip() and translation.text != value.text.text:
-                escaped = html.escape(translation.text)
-                edit = Edit(value.start, value.end, escaped)
-                edits.setdefault(value.tag, []).append(edit)
-        if not edits:
+        edits = defaultdict[str, list[Edit]](list)
+        for (tag, slot), translation in zip(self._values, values, strict=True):
+            edits[tag] += slot.edits(translation)
+        if not any(edits.values()):
             return self._source.encode(page.text)
         tags = (
             page.text[token.start : token.end] for token in tokenize(page.text, "html")
@@ -103,15 +93,22 @@ def _decoded(data: bytes, name: str, kind: Kind) -> EncodedText:
     return replace(source, errors="xmlcharrefreplace")
 
 
-def _values(text: str) -> Iterator[_Value]:
-    """Yield the attributes of a page that people read, those of equal tags once."""
+class XmlPage(HtmlPage):
+    """A page in XML, whose attributes all stay."""
+
+    kind = "xml"
+    media_type = "application/xml"
+
+
+def _values(source: EncodedText) -> Iterator[tuple[str, Slot]]:
+    """Yield the attributes of a page that people read, those of equal tags once: the tag, and the
+    value as a slot of it.
+    """
     tags = dict[str, int]()
-    line = 1
-    for token in tokenize(text, "html"):
-        tag = text[token.start : token.end]
-        if token.kind in ("open", "empty") and "=" in tag and tag not in tags:
-            tags[tag] = line
-        line += tag.count("\n")
+    for token in tokenize(source.text, "html"):
+        tag = source.text[token.start : token.end]
+        if token.kind in ("open", "empty") and "=" in tag:
+            tags.setdefault(tag, source.line_of(token.start))
     for tag, line in tags.items():
         is_description = tag[1:5].lower() == "meta" and _DESCRIPTION.search(tag)
         for match in _ATTRIBUTE.finditer(tag):
@@ -121,4 +118,4 @@ def _values(text: str) -> Iterator[_Value]:
             is_read = name in _READ or (name == "content" and is_description)
             if is_read and has_letters(value):
                 described = DocumentText(value, f"{name} in line {line}")
-                yield _Value(tag, *match.span(group), described)
+                yield tag, value_slot(*match.span(group), described, html.escape)

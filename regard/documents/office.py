@@ -8,13 +8,12 @@ import locale
 import re
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
-from xml.parsers import expat
 
 from regard.common.counting import counted
 from regard.common.errors import DataError
@@ -29,7 +28,7 @@ from regard.documents.document import (
 )
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.runs import Paragraph, apply_inner
-from regard.text.markup.elements import MarkupOptions
+from regard.documents.xml_source import check_xml
 from regard.text.text_format import TranslatedText
 
 MAX_UNPACKED = 1 << 28  # bytes of all members that are read
@@ -38,6 +37,7 @@ _SLOTS = {
     **dict.fromkeys(("Kore", "Jpan", "Hans", "Hant", "Hani"), 1),
     **dict.fromkeys(("Arab", "Hebr", "Syrc", "Thaa", "Thai", "Deva"), 2),
 }
+"""Which of `language_names` are those of a script, if not the first."""
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -72,28 +72,21 @@ class Package:
                 "office program, remove the password, and save it as .docx"
             )
         try:
-            with zipfile.ZipFile(BytesIO(data)) as package:
-                self._infos = package.infolist()
-                self._comment = package.comment
-                self._directory = package.start_dir
-            self._offsets = sorted(info.header_offset for info in self._infos)
-            if not all(0 <= offset < self._directory for offset in self._offsets):
+            self._archive = zipfile.ZipFile(BytesIO(data))
+            infos = self._archive.infolist()
+            offsets = [info.header_offset for info in infos]
+            if not all(0 <= offset < self._archive.start_dir for offset in offsets):
                 raise zipfile.BadZipFile("a member begins outside of the file")
         except _DAMAGE as problem:
             raise DataError(
                 f"{name}: no document of an office program, or cut short ({problem}); save it anew"
             ) from None
-        counts = Counter(info.filename for info in self._infos)
-        twice = [member for member, count in counts.items() if count > 1]
-        if twice:
-            raise DataError(f"{name}: has {twice[0]} twice; open it and save it anew")
-        self.members = {info.filename: info for info in self._infos}
-
-    def notes(self, left: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is said of members, by patterns of their names."""
-        for note, pattern in left.items():
-            if any(re.search(pattern, member) for member in self.members):
-                yield note
+        self.members = {info.filename: info for info in infos}
+        for info in infos:
+            if self.members[info.filename] is not info:
+                raise DataError(
+                    f"{name}: has {info.filename} twice; open it and save it anew"
+                )
 
     def read(self, member: str) -> EncodedText:
         """Read a member, which has to be XML that declares no entities.
@@ -110,25 +103,26 @@ class Package:
                 f"{where}: the file unpacks to more than {MAX_UNPACKED >> 20} MB; divide it"
             )
         try:
-            with zipfile.ZipFile(BytesIO(self._data)) as package:
-                data = package.read(member)
+            data = self._archive.read(member)
         except _DAMAGE as problem:
             raise DataError(f"{where}: cannot be unpacked ({problem})") from None
         decoded = decode_file(data, where)
-        _check_xml(decoded.text, where)
+        check_xml(decoded)
         return decoded
 
     def write(self, changed: Mapping[str, bytes]) -> bytes:
         """Return the package with other contents of some members."""
         if not changed:
             return self._data
-        ends = dict(pairwise([*self._offsets, self._directory]))
+        members = sorted(
+            map(copy, self.members.values()), key=lambda info: info.header_offset
+        )
+        starts = [info.header_offset for info in members]
+        ends = dict(pairwise([*starts, self._archive.start_dir]))
         file = BytesIO()
         with zipfile.ZipFile(file, "w") as package:
-            package.comment = self._comment
-            for info in sorted(self._infos, key=lambda info: info.header_offset):
-                start = info.header_offset
-                info = copy(info)
+            package.comment = self._archive.comment
+            for info, start in zip(members, starts, strict=True):
                 if info.filename in changed:
                     package.writestr(info, changed[info.filename])
                 else:
@@ -141,50 +135,65 @@ class Package:
 
 @dataclass(frozen=True)
 class Part:
-    """A member with text: its paragraphs, inner ones before those around them, and what is done to
-    it at last.
-    """
+    """A member with text: its paragraphs, inner ones before those around them."""
 
     member: str
     source: EncodedText
     paragraphs: Sequence[Paragraph] = ()
-    finish: Callable[[str], str] = str
 
 
 class OfficeDocument(Document):
-    """A document of an office program. `write_text` writes text as an element of the format."""
+    """A document of an office program.
 
-    def __init__(
-        self,
-        package: Package,
-        parts: Iterable[Part],
-        write_text: Callable[[str], str],
-        options: DocumentOptions,
-        notes: Iterable[str],
-    ) -> None:
-        self._package = package
-        self._write_text = write_text
+    `language_tags` match the tags that name a language, by attributes of which `language_names` has
+    those of most languages, of East Asian ones and of those with complex scripts: one for the code,
+    or one for the language and one for the country. `left`: sentences on members that stay, by
+    patterns of their names.
+    """
+
+    language_tags: re.Pattern[str]
+    language_names: Sequence[Sequence[str]]
+    left: Sequence[tuple[str, str]]
+
+    def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
+        self._package = Package(data, name)
+        self._languages = options.languages
         self._parts = list[Part]()
-        markup_options = MarkupOptions(
-            sentences=options.sentences, mark_spans=options.mark_spans
-        )
         texts = list[DocumentText]()
         changed = list[str]()
-        for part in parts:
+        for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
-                name = f"paragraph {number} of {part.member}"
+                place = f"paragraph {number} of {part.member}"
                 source = part.source.text
                 if _CHANGE.search(source, paragraph.start, paragraph.end):
-                    changed.append(name)
+                    changed.append(place)
                     continue
-                markup = paragraph.markup(markup_options)
+                markup = paragraph.markup(options.markup)
                 if markup.lines:
                     kept.append(paragraph)
                     text = " ".join(markup.lines)
-                    texts.append(DocumentText(text, name, markup=markup))
+                    texts.append(DocumentText(text, place, markup=markup))
             self._parts.append(replace(part, paragraphs=kept))
-        super().__init__(texts, [*_changed_note(changed), *notes])
+        super().__init__(texts, [*_changed_note(changed), *self._notes()])
+
+    @abstractmethod
+    def read_parts(self, package: Package) -> Iterator[Part]:
+        """Yield the members with text, or with the name of its language."""
+
+    def note_comments(self, text: str) -> Iterator[str]:  # noqa: ARG002
+        """Yield sentences on comments in the text of all members."""
+        return iter(())
+
+    def write_text(self, text: str) -> str:
+        """Return text as an element of the format."""
+        return text
+
+    def _notes(self) -> Iterator[str]:
+        yield from self.note_comments("".join(part.source.text for part in self._parts))
+        for pattern, note in self.left:
+            if any(re.search(pattern, member) for member in self._package.members):
+                yield note
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the package with the translated paragraphs."""
@@ -198,12 +207,34 @@ class OfficeDocument(Document):
                 if translation.text == paragraph.source or not has_text:
                     continue
                 raw = apply_inner(source, edits, paragraph)
-                text = paragraph.write(translation.text, raw, self._write_text)
+                text = paragraph.write(translation.text, raw, self.write_text)
                 edits.append(Edit(paragraph.start, paragraph.end, text))
-            text = part.finish(apply_edits(source, edits))
+            text = self._with_language(apply_edits(source, edits))
             if text != source:
                 changed[part.member] = part.source.encode(text)
         return self._package.write(changed)
+
+    def _with_language(self, text: str) -> str:
+        """Set the language of a text where it is that of the source."""
+        source, target = self._languages.pair
+        if not source or not target:
+            return text
+        old, *_ = self.language_names[_SLOTS.get(script_of(source), 0)]
+        new = self.language_names[_SLOTS.get(script_of(target), 0)]
+        code = locale.normalize(target.replace("-", "_")).partition(".")[0]
+        language, _, country = code.partition("_")
+        values = [code.replace("_", "-")]
+        if len(new) > 1:
+            values = [language, country or "none"]
+
+        def named(match: re.Match[str]) -> str:
+            tag = match[0]
+            if base_language(get_attribute(tag, old)) == base_language(source):
+                for name, value in zip(new, values, strict=True):
+                    tag = _with_attribute(tag, name, value)
+            return tag
+
+        return self.language_tags.sub(named, text)
 
 
 def _changed_note(names: Sequence[str]) -> list[str]:
@@ -212,29 +243,15 @@ def _changed_note(names: Sequence[str]) -> list[str]:
     """
     if not names:
         return []
-    count = counted(len(names), "paragraph")
+    count = counted(
+        len(names),
+        "paragraph with tracked changes stays",
+        "paragraphs with tracked changes stay",
+    )
     return [
-        f"tracked changes: {count} with them, such as {', '.join(names[:_NAMED])}, "
-        "stay in their language; accept or reject the changes, and translate again"
+        f"{count} as written ({', '.join(names[:_NAMED])}); accept or reject the changes, and "
+        "translate again"
     ]
-
-
-def region_code(code: str) -> str:
-    """Return the code of a language with a region, as office programs write it, if one is known."""
-    normalized = locale.normalize(code.replace("-", "_"))
-    return normalized.partition(".")[0].replace("_", "-")
-
-
-def language_slot(code: str) -> int:
-    """Return which of the three languages of office programs one is: 0 for most, 1 for those of
-    East Asia, 2 for those with complex scripts.
-    """
-    return _SLOTS.get(script_of(code), 0)
-
-
-def is_language(code: str, wanted: str) -> bool:
-    """Return whether a code is of a wanted language, in any region."""
-    return bool(wanted) and base_language(code) == base_language(wanted)
 
 
 def get_attribute(tag: str, name: str) -> str:
@@ -243,30 +260,9 @@ def get_attribute(tag: str, name: str) -> str:
     return match[1] if match else ""
 
 
-def with_attribute(tag: str, name: str, value: str) -> str:
+def _with_attribute(tag: str, name: str, value: str) -> str:
     """Return a tag with another value of an attribute."""
     new, count = re.subn(
         rf"(\s{name}\s*=\s*)(\"[^\"]*\"|'[^']*')", rf'\g<1>"{value}"', tag
     )
     return new if count else re.sub(r"\s*/?>$", rf' {name}="{value}"\g<0>', tag)
-
-
-def _check_xml(text: str, where: str) -> None:
-    """Raise DataError for XML that is not well-formed, or that declares entities, by which it could
-    name other files, or grow.
-    """
-
-    def refuse(*_: object) -> None:
-        raise DataError(
-            f"{where}: declares an entity, which no office program does; save the file anew"
-        )
-
-    parser = expat.ParserCreate("utf-8")
-    parser.EntityDeclHandler = refuse
-    try:
-        parser.Parse(text.encode("utf-8", "surrogatepass"), True)
-    except expat.ExpatError as problem:
-        raise DataError(
-            f"{where}, line {problem.lineno}: no well-formed XML "
-            f"({expat.ErrorString(problem.code)}); open the file and save it anew"
-        ) from None

@@ -6,28 +6,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from regard.common.errors import DataError
-from regard.data.languages import Languages
-from regard.documents.document import DocumentOptions
 from regard.documents.office import (
     OfficeDocument,
     Package,
     Part,
     get_attribute,
-    is_language,
-    language_slot,
-    region_code,
-    with_attribute,
 )
 from regard.documents.runs import (
     Item,
     Paragraph,
     Run,
     find_paragraphs,
-    find_partners,
     join_ranges,
+    object_item,
 )
 from regard.text.markup.tags import Token, names
 
@@ -44,47 +37,64 @@ _NO_LOOK = re.compile(
 )
 """Attributes of a style that do not show."""
 _LANGUAGE = re.compile(r"<style:text-properties\b[^>]*>")
-_SLOTS = (
-    ("fo:language", "fo:country"),
-    ("style:language-asian", "style:country-asian"),
-    ("style:language-complex", "style:country-complex"),
-)
-_LEFT = {
-    "macros stay as they are, and are not run": r"^(?:Basic|Scripts)/",
-    "the digital signature no longer holds": r"^META-INF/documentsignatures\.xml$",
-    "embedded objects, such as charts, stay in their language": r"^Object \d+/content\.xml$",
-}
 
 
-def read_odt(data: bytes, name: str, options: DocumentOptions) -> OfficeDocument:
-    """Read a text of LibreOffice. Raises DataError for what is none, damaged, or has a password."""
-    package = Package(data, name)
-    if "encryption-data" in package.read("META-INF/manifest.xml").text:
-        raise DataError(
-            f"{name}: has a password; open it in LibreOffice and save it without one"
-        )
-    finish = partial(_with_language, languages=options.languages)
-    parts = list[Part]()
-    for member in ("content.xml", "styles.xml"):
-        source = package.read(member)
-        looks = {
-            get_attribute(match[1], "style:name"): _NO_LOOK.sub("", match[1] + match[2])
-            for match in _STYLE.finditer(source.text)
-        }
-        paragraphs = [*_paragraphs(source.text, looks)]
-        parts.append(Part(member, source, paragraphs, finish))
-    return OfficeDocument(package, parts, str, options, _notes(package, parts))
+class OdtDocument(OfficeDocument):
+    """A text of LibreOffice. Raises DataError for what is none, damaged, or has a password."""
+
+    language_tags = _LANGUAGE
+    language_names = (
+        ("fo:language", "fo:country"),
+        ("style:language-asian", "style:country-asian"),
+        ("style:language-complex", "style:country-complex"),
+    )
+    left = (
+        (r"^(?:Basic|Scripts)/", "macros stay as they are, and are not run"),
+        (
+            r"^META-INF/documentsignatures\.xml$",
+            "the digital signature no longer holds",
+        ),
+        (
+            r"^Object \d+/content\.xml$",
+            "embedded objects, such as charts, stay in their language",
+        ),
+    )
+
+    def read_parts(self, package: Package) -> Iterator[Part]:
+        """Yield the text, and the styles with headers and footers."""
+        if "encryption-data" in package.read("META-INF/manifest.xml").text:
+            raise DataError(
+                f"{package.name}: has a password; open it in LibreOffice and save it without one"
+            )
+        for member in ("content.xml", "styles.xml"):
+            source = package.read(member)
+            looks = {
+                get_attribute(match[1], "style:name"): _NO_LOOK.sub(
+                    "", match[1] + match[2]
+                )
+                for match in _STYLE.finditer(source.text)
+            }
+            yield Part(member, source, [*_paragraphs(source.text, looks)])
+
+    def note_comments(self, text: str) -> Iterator[str]:
+        """Yield a sentence on comments, if there are some."""
+        if "<office:annotation" in text:
+            yield "comments stay in their language"
 
 
 def _paragraphs(text: str, looks: Mapping[str, str]) -> Iterator[Paragraph]:
-    for tokens in find_paragraphs(text, _PARAGRAPHS, _LEFT_ALONE):
-        items = join_ranges(text, _items(text, tokens, looks))
+    for tokens, partners in find_paragraphs(text, _PARAGRAPHS, _LEFT_ALONE):
+        items = join_ranges(text, _items(text, tokens, partners, looks))
         yield Paragraph(tokens[0].end, tokens[-1].start, items)
 
 
-def _items(text: str, tokens: Sequence[Token], looks: Mapping[str, str]) -> list[Item]:
+def _items(
+    text: str,
+    tokens: Sequence[Token],
+    partners: Sequence[int],
+    looks: Mapping[str, str],
+) -> list[Item]:
     """Return the items of a paragraph."""
-    partners = find_partners(tokens)
     items = list[Item]()
     spans = list[str]()
     index = 1
@@ -136,29 +146,4 @@ def _object(
             text[token.start : token.end] for token in tokens if token.kind == "text"
         )
         is_field = name.startswith("text:") and name != "text:note"
-        is_kept = is_field and shown.strip()
-        yield Item("kept" if is_kept else "point", start, end, run, run, shown)
-
-
-def _with_language(text: str, languages: Languages) -> str:
-    """Set the language of the text where it is that of the source."""
-    source, target = languages.pair
-    old, _ = _SLOTS[language_slot(source)]
-    new, new_country = _SLOTS[language_slot(target)]
-    language, _, country = region_code(target).partition("-")
-
-    def replace(match: re.Match[str]) -> str:
-        if not is_language(get_attribute(match[0], old), source):
-            return match[0]
-        tag = with_attribute(match[0], new, language)
-        return with_attribute(tag, new_country, country or "none")
-
-    return _LANGUAGE.sub(replace, text) if target else text
-
-
-def _notes(package: Package, parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what stays as it is, and why."""
-    texts = [part.source.text for part in parts]
-    if any("<office:annotation" in text for text in texts):
-        yield "comments stay in their language"
-    yield from package.notes(_LEFT)
+        yield object_item(start, end, run, shown if is_field else "")

@@ -22,12 +22,8 @@ def read_plain_text(data: bytes, name: str, options: DocumentOptions) -> Documen
     """Read the lines of a text; those without letters, and space around them, stay."""
     source = decode_file(data, name)
     slots = list[Slot]()
-    number = 1
-    end = 0
     for match in _LINE.finditer(source.text):
-        number += source.text.count("\n", end, match.start())
-        end = match.start()
         if has_letters(match[0]):
-            text = DocumentText(match[0], f"line {number}")
+            text = DocumentText(match[0], f"line {source.line_of(match.start())}")
             slots.append(Slot(text, replaced(*match.span())))
     return EditedText(source, slots)

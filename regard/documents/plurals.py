@@ -17,31 +17,23 @@ _FORM = lazy_pattern(r"(.+?)(?:[._]| \[)(zero|one|two|few|many|other)\]?")
 """Name of a text that is one plural form."""
 
 
-def further_categories(code: str) -> tuple[str, ...]:
-    """Return the plural categories of a language besides `one` and `other`."""
-    rule = plural_rule(code)
-    return tuple(
-        category
-        for category in (rule.categories if rule else ())
-        if category not in ("one", "other")
-    )
-
-
 def plural_notes(texts: Iterable[DocumentText], target: str) -> Iterator[str]:
     """Yield a sentence on the plural forms that a language needs and a file lacks, if any."""
-    needed = set(further_categories(target))
+    rule = plural_rule(target)
+    categories = rule.categories if rule else ()
+    needed = [name for name in categories if name not in ("one", "other")]
     groups = defaultdict[str, set[str]](set)
     for name, category in _forms(texts) if needed else ():
         groups[name].add(category)
     lacking = [
         name
-        for name, categories in groups.items()
-        if "other" in categories and needed - categories
+        for name, own in groups.items()
+        if "other" in own and not own.issuperset(needed)
     ]
     if lacking:
         yield (
             f"{counted(len(lacking), 'plural has', 'plurals have')} no form "
-            f"{' or '.join(further_categories(target))}, which {english_name(target)} needs, such "
+            f"{' or '.join(needed)}, which {english_name(target)} needs, such "
             f"as {lacking[0]}: add them by hand"
         )
 

@@ -19,10 +19,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    EditedText,
     Slot,
+    StringFile,
     is_blank,
-    kept_note,
     verdict,
 )
 from regard.documents.encoding import decode_file
@@ -41,6 +40,10 @@ _LINE = lazy_pattern(
     r"(?P<keyword>msg(?:ctxt|id_plural|id|str(?:\[\d{1,2}\])?))?[ \t]*"
     r'(?P<text>"(?:[^"\\]|\\.)*")'
 )
+_ORDER = lazy_pattern(
+    r"msgctxt|(?:msgctxt )?msgid(?: msgstr| msgid_plural(?: msgstr\[\d+\])*)?"
+)
+"""Keywords of an entry that is complete, or goes on."""
 _ESCAPE = lazy_pattern(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)")
 _ESCAPES = {
     "n": "\n",
@@ -128,31 +131,6 @@ class _Entry:
         }
 
 
-def read_po(data: bytes, name: str, options: DocumentOptions) -> EditedText:
-    """Read a message catalogue. Raises DataError, with the line, for one that is malformed, or
-    whose rule of plurals is.
-    """
-    charset = _CHARSET.search(data)
-    declared = charset[1].decode() if charset else "utf-8"
-    source = decode_file(data, name, "utf-8" if declared == "CHARSET" else declared)
-    entries, obsolete = _read_entries(source.text, name)
-    catalogue = _Catalogue(source.text, name, options, entries)
-    slots = [slot for entry in entries for slot in catalogue.slots(entry)]
-    notes = kept_note(catalogue.kept, options)
-    if obsolete:
-        entries_stay = counted(
-            obsolete, "obsolete entry stays", "obsolete entries stay"
-        )
-        notes.append(f"{entries_stay} as written")
-    if catalogue.invented:
-        notes.append(
-            f"{counted(catalogue.invented, 'plural has', 'plurals have')} more forms than the "
-            "source: these have the translation of msgid_plural; check them"
-        )
-    edits = catalogue.header_edits() if slots else ()
-    return EditedText(source, slots, notes, edits)
-
-
 def _read_entries(text: str, name: str) -> tuple[list[_Entry], int]:
     """Return the entries of a catalogue, and how many are obsolete."""
     entries = [_Entry()]
@@ -193,14 +171,8 @@ def _read_entries(text: str, name: str) -> tuple[list[_Entry], int]:
 
 def _is_in_place(keyword: str, entry: _Entry) -> bool:
     """Return whether a string may follow those that an entry has."""
-    strings = entry.strings
-    if keyword in strings:
-        return False
-    if keyword in ("msgctxt", "msgid"):
-        return "msgid" not in strings
-    if keyword == "msgid_plural" or "msgid" not in strings:
-        return "msgid" in strings and not entry.forms
-    return ("msgid_plural" in strings) != (keyword == "msgstr")
+    order = " ".join([*entry.strings, keyword])
+    return keyword not in entry.strings and bool(_ORDER.fullmatch(order))
 
 
 def _malformed(name: str, line: int, content: str) -> DataError:
@@ -211,34 +183,48 @@ def _malformed(name: str, line: int, content: str) -> DataError:
     )
 
 
-class _Catalogue:
-    """The entries of a catalogue as slots. `kept`: texts that have a translation; `invented`:
-    entries with forms that the source lacks.
+class Catalogue(StringFile):
+    """A message catalogue.
+
+    Raises DataError, with the line, for one that is malformed, or whose rule of plurals is.
     """
 
-    def __init__(
-        self, text: str, name: str, options: DocumentOptions, entries: list[_Entry]
-    ) -> None:
-        self.kept = self.invented = 0
-        self._text = text
-        self._options = options
-        self._newline = "\r\n" if "\r\n" in text else "\n"
+    last_form = "msgid_plural"
+
+    def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
+        charset = _CHARSET.search(data)
+        declared = charset[1].decode() if charset else "utf-8"
+        encoding = "utf-8" if declared == "CHARSET" else declared
+        source = decode_file(data, name, encoding)
+        self._newline = "\r\n" if "\r\n" in source.text else "\n"
+        self._entries, self._obsolete = _read_entries(source.text, name)
         headers = (
             entry
-            for entry in entries
+            for entry in self._entries
             if "msgctxt" not in entry.strings and not entry.strings["msgid"].text
         )
         self._header = next(headers, None)
-        self._width = _wrapping(entries)
-        has_plurals = any("msgid_plural" in entry.strings for entry in entries)
-        self._rule = self._read_rule(name) if has_plurals else ENGLISH
+        self._width = _wrapping(self._entries)
+        has_plurals = any("msgid_plural" in entry.strings for entry in self._entries)
+        target = options.languages.target
+        self._rule = self._read_rule(name, target) if has_plurals else ENGLISH
+        super().__init__(source, options)
 
-    def _read_rule(self, name: str) -> PluralRule:
+    def untranslated(self) -> str:
+        """Return a sentence on the obsolete entries."""
+        if not self._obsolete:
+            return ""
+        entries = counted(
+            self._obsolete, "obsolete entry stays", "obsolete entries stay"
+        )
+        return f"{entries} as written"
+
+    def _read_rule(self, name: str, target: str) -> PluralRule:
         """Return the rule of the header, or else that of the target language."""
         header = self._header.forms[0] if self._header else None
         text = header.text if header else ""
         language = _LANGUAGE.search(text)
-        codes = (language[1] if language else "", self._options.languages.target)
+        codes = (language[1] if language else "", target)
         rules = (plural_rule(code) for code in codes)
         match = _PLURAL_FORMS.search(text)
         if header is None or not match or match[1].strip() == _TEMPLATE_FORMS:
@@ -251,12 +237,12 @@ class _Catalogue:
                 f"{problem}; write the rule of the language"
             ) from None
 
-    def header_edits(self) -> Iterator[Edit]:
+    def language_edits(self) -> Iterator[Edit]:
         """Yield edits that fill the placeholders of a template."""
         if self._header is None:
             return
         header = self._header.forms[0]
-        code = self._options.languages.target
+        code = self.options.languages.target
         values = [(r"charset=(CHARSET)\\n", "UTF-8")]
         if code:
             locale = code.replace("-", "_")
@@ -265,19 +251,25 @@ class _Catalogue:
         if rule:
             values.append((f"({re.escape(_TEMPLATE_FORMS)})", rule.header))
         for pattern, value in values:
-            match = re.compile(pattern).search(self._text, header.start, header.end)
+            match = re.compile(pattern).search(
+                self.source.text, header.start, header.end
+            )
             if match:
                 yield Edit(*match.span(1), value)
 
-    def slots(self, entry: _Entry) -> Iterator[Slot]:
-        """Yield the texts of an entry that are translated."""
+    def slots(self) -> Iterator[Slot]:
+        """Yield the texts that are translated."""
+        for entry in self._entries:
+            yield from self._slots_of(entry)
+
+    def _slots_of(self, entry: _Entry) -> Iterator[Slot]:
         source = entry.strings["msgid"].text
         if entry is self._header or not source:
             return
         plural = entry.strings.get("msgid_plural")
         count = self._rule.count if plural else 1
         has_text = {number for number, form in entry.forms.items() if form.text}
-        done = set() if self._options.retranslate else has_text
+        done = set() if self.options.retranslate else has_text
         self.kept += len(done)
         numbers = {*range(count)} - done
         if not numbers:
@@ -375,7 +367,7 @@ class _Catalogue:
             before = entry.offset_before("#|")
             yield Edit(before, before, f"#, fuzzy{self._newline}")
         elif "fuzzy" not in entry.flags:
-            start = self._text.index("#,", flags.start) + 2
+            start = self.source.text.index("#,", flags.start) + 2
             comma = "," if entry.flags != [""] else ""
             yield Edit(start, start, f" fuzzy{comma}")
         for line in entry.comments:

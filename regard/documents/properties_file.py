@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.contracts.dialects import PLAIN
-from regard.documents.document import DocumentOptions, DocumentText, EditedText, Slot
-from regard.documents.encoding import decode_file
+from regard.documents.document import (
+    DocumentOptions,
+    DocumentText,
+    EditedText,
+    Slot,
+    value_slot,
+)
+from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.key_values import (
     LAST,
     Escapes,
     key_values,
-    refused,
-    value_slot,
     wrapped,
 )
 from regard.text.text_path import AUTO, QUOTING
@@ -37,19 +42,17 @@ _CONTRACTION = lazy_pattern(r"[^\W\d_]'[^\W\d_]")
 _ARGUMENT = lazy_pattern(r"\{\s*[0-9]")
 
 
-class _Entry(NamedTuple):
-    """A value between two offsets of the file, with the comment above it."""
+class _Value(NamedTuple):
+    """A value between two offsets of the file."""
 
     start: int
     end: int
-    name: str
-    text: str
-    comment: str
+    text: DocumentText
 
     @property
     def is_message(self) -> bool:
         """True if the value has arguments, so that `MessageFormat` may read it."""
-        return bool(_ARGUMENT.search(self.text))
+        return bool(_ARGUMENT.search(self.text.text))
 
 
 def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedText:
@@ -62,78 +65,81 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
         source = decode_file(data, name)
     except UnicodeDecodeError:
         source = decode_file(data, name, "latin-1")
-        notes.append("no UTF-8, so read and written as ISO-8859-1, with escapes")
+        notes.append("no UTF-8, so it is read as ISO-8859-1, and written so with \\u")
     last = "\xff" if source.encoding == "latin-1" else LAST
     escapes = Escapes.of(
         source.text, "\x7f" if source.text.isascii() else last, _NECESSARY
     )
-    entries = [*_entries(source.text, name)]
-    messages = [entry.text for entry in entries if entry.is_message]
+    values = [*_values(source)]
+    messages = [value.text.text for value in values if value.is_message]
     # A single apostrophe between letters would be an error in a message.
     are_read = messages and not any(map(_CONTRACTION.search, messages))
     plain = PLAIN if are_read else AUTO
-    slots = [_slot(source.text, entry, escapes, plain) for entry in entries]
+    slots = [_slot(source.text, value, escapes, plain) for value in values]
     document = key_values(source, slots, options)
     document.notes = (*notes, *document.notes)
     return document
 
 
-def _entries(source: str, name: str) -> Iterator[_Entry]:
+def _values(source: EncodedText) -> Iterator[_Value]:
     comment = ""
     position = 0
-    while position < len(source):
-        match = _LINE.match(source, position)
+    length = len(source.text)
+    while position < length:
+        match = _LINE.match(source.text, position)
         if match is None:
-            raise refused(source, name, len(source), "the file ends with a backslash")
+            raise source.refused(length, "the file ends with a backslash")
         position = match.end()
         if match["comment"]:
             comment = f"{comment}\n{match['comment'][1:].strip()}".strip()
             continue
         if match["value"]:
             key, value = (
-                _decoded(source, name, *match.span(group)) for group in ("key", "value")
+                _decoded(source, *match.span(group)) for group in ("key", "value")
             )
-            yield _Entry(*match.span("value"), f"key {key}", value, comment)
+            text = DocumentText(value, f"key {key}", comment=comment)
+            yield _Value(*match.span("value"), text)
         comment = ""
 
 
-def _decoded(source: str, name: str, start: int, end: int) -> str:
+def _decoded(source: EncodedText, start: int, end: int) -> str:
     """Return a key or value without escapes."""
 
     def character(match: re.Match[str]) -> str:
         if match[0][:2] == "\\u":
             if match[1]:
                 problem = r"\u without four digits, which Java refuses; write \\u for the letter"
-                raise refused(source, name, start + match.start(), problem)
+                raise source.refused(start + match.start(), problem)
             units = bytes.fromhex(match[0].replace("\\u", ""))
             return units.decode("utf-16-be", "surrogatepass")
         return _LETTERS.get(match[1], match[1]) if match[1] else ""
 
-    return _ESCAPE.sub(character, source[start:end])
+    return _ESCAPE.sub(character, source.text[start:end])
 
 
-def _slot(source: str, entry: _Entry, escapes: Escapes, plain: str) -> Slot:
+def _slot(source: str, value: _Value, escapes: Escapes, plain: str) -> Slot:
     """Return the slot of a value. Apostrophes of a message are written twice, and read once.
 
     `plain`: the dialect of other values; `auto` if no program reads messages here.
     """
-    text = entry.text
+    start, end, described = value
+    text = described.text
     dialect = plain
     is_doubled = False
-    if entry.is_message and plain == PLAIN:
+    if value.is_message and plain == PLAIN:
         is_doubled = "'" not in text.replace("''", "") and "choice" not in text
         dialect = "icu" if is_doubled else QUOTING
     if is_doubled:
         text = text.replace("''", "'")
-    raw = source[entry.start : entry.end]
 
     def escape(translation: str) -> str:
         if is_doubled:
             translation = translation.replace("'", "''")
-        return _continued(translation, raw, escapes)
+        return _continued(translation, source[start:end], escapes)
 
-    value = DocumentText(text, entry.name, dialect, comment=entry.comment)
-    return value_slot(entry.start, entry.end, value, escape)
+    return value_slot(
+        start, end, replace(described, text=text, dialect=dialect), escape
+    )
 
 
 def _continued(text: str, raw: str, escapes: Escapes) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal, NamedTuple
@@ -25,6 +25,12 @@ _RANGE = re.compile(
     r"(?:w:id|text:name|text:(?:change-)?id|office:name)=[\"']([^\"']*)"
 )
 """A mark at which a range starts or ends, with the name of its kind and its own."""
+_TAGS = {
+    "point": "<p{0}/>",
+    "divider": "<d{0}/>",
+    "kept": "<k{0}>{1}</k{0}>",
+    "open": "<c{0}>",
+}
 
 
 class Run(NamedTuple):
@@ -51,6 +57,11 @@ class Item(NamedTuple):
     run: Run = NO_RUN
     last: Run = NO_RUN
     text: str = ""
+
+
+def object_item(start: int, end: int, run: Run, shown: str) -> Item:
+    """Return the item of an object, which is kept if it shows text."""
+    return Item("kept" if shown.strip() else "point", start, end, run, run, shown)
 
 
 @dataclass
@@ -99,43 +110,41 @@ class Paragraph:
                 opened = name
 
         for index, item in enumerate(self.items):
+            if item.kind in ("divider", "open", "close"):
+                switch("")
             if item.kind == "text":
                 if not item.text.isspace():
                     number = first.setdefault(item.run.key, index)
                     is_base = item.run.key == self._bases[elements[-1]].key
                     switch("" if is_base else f"r{number}")
                 parts.append(item.text)
-                continue
-            if item.kind == "point":
-                parts.append(f"<p{index}/>")
-                continue
-            if item.kind == "kept":
-                parts.append(f"<k{index}>{item.text}</k{index}>")
-                continue
-            switch("")
-            if item.kind == "divider":
-                parts.append(f"<d{index}/>")
-            elif item.kind == "open":
-                elements.append(index)
-                parts.append(f"<c{index}>")
-            else:
+            elif item.kind == "close":
                 parts.append(f"</c{elements.pop()}>")
+            else:
+                parts.append(_TAGS[item.kind].format(index, item.text))
+            if item.kind == "open":
+                elements.append(index)
         switch("")
         return "".join(parts)
 
     def markup(self, options: MarkupOptions) -> MarkupDocument:
         """Return the paragraph as markup to translate."""
-        kinds = [(item.kind, index) for index, item in enumerate(self.items)]
-        names = MarkupOptions(
-            frozenset(f"d{index}" for kind, index in kinds if kind == "divider"),
-            ignore_tags=frozenset(
-                f"k{index}" for kind, index in kinds if kind == "kept"
-            ),
+
+        def names(kind: str) -> frozenset[str]:
+            tags = (
+                f"{kind[0]}{index}"
+                for index, item in enumerate(self.items)
+                if item.kind == kind
+            )
+            return frozenset(tags)
+
+        options = replace(
+            options,
+            splitting_tags=names("divider"),
+            ignore_tags=names("kept"),
             outline=False,
-            sentences=options.sentences,
-            mark_spans=options.mark_spans,
         )
-        return parse_markup(self.source, "xml", names)
+        return parse_markup(self.source, "xml", options)
 
     def write(
         self,
@@ -148,62 +157,39 @@ class Paragraph:
         `raw` returns what stands between two offsets of the source, `write_text` the element of a
         text.
         """
-        writer = _Writer(raw, write_text)
+        written = list[str]()
+        current = NO_RUN
         wanted = [self._bases[-1]]
         is_kept = False
+
+        def switch(run: Run) -> None:
+            nonlocal current
+            if run.opening != current.opening:
+                written.append(current.closing + run.opening)
+                current = run
+
         for token in tokenize(translation, "xml"):
             letter = token.name[:1] or "text"
             number = int(token.name[1:] or 0)
+            item = self.items[number]
             is_end = token.kind == "close"
             if is_end and letter in "rc":
                 wanted.pop()
             elif letter in "rc":
-                item = self.items[number]
-                run = item.run if letter == "r" else self._bases[number]
-                wanted.append(run)
+                wanted.append(item.run if letter == "r" else self._bases[number])
             elif letter == "k":
                 is_kept = not is_end
 
             if letter == "text" and not is_kept:
-                writer.add_text(translation[token.start : token.end], wanted[-1])
-            elif letter == "c" and is_end:
-                writer.add(self.items[self._ends[number]])
-            elif letter in "cpdk" and not is_end:
-                writer.add(self.items[number])
-        return writer.finish()
-
-
-class _Writer:
-    """Writer of a paragraph, which opens and closes runs where the format changes."""
-
-    def __init__(
-        self, raw: Callable[[int, int], str], write_text: Callable[[str], str]
-    ) -> None:
-        self._raw = raw
-        self._write_text = write_text
-        self._parts = list[str]()
-        self._run = NO_RUN
-
-    def add_text(self, text: str, run: Run) -> None:
-        """Write text in a format."""
-        self._switch(run)
-        self._parts.append(self._write_text(text))
-
-    def add(self, item: Item) -> None:
-        """Write an item as it is in the source, in its format."""
-        self._switch(item.run)
-        self._parts.append(self._raw(item.start, item.end))
-        self._run = item.last
-
-    def _switch(self, run: Run) -> None:
-        if run.opening != self._run.opening:
-            self._parts.append(self._run.closing + run.opening)
-            self._run = run
-
-    def finish(self) -> str:
-        """Close the last run, and return the paragraph."""
-        self._switch(NO_RUN)
-        return "".join(self._parts)
+                switch(wanted[-1])
+                written.append(write_text(translation[token.start : token.end]))
+            elif letter in "cpdk" and (letter == "c" or not is_end):
+                item = self.items[self._ends[number]] if is_end else item
+                switch(item.run)
+                written.append(raw(item.start, item.end))
+                current = item.last
+        switch(NO_RUN)
+        return "".join(written)
 
 
 def apply_inner(
@@ -227,10 +213,10 @@ def apply_inner(
 
 
 def find_paragraphs(
-    text: str, names: frozenset[str], left: frozenset[str]
-) -> Iterator[list[Token]]:
-    """Yield the tokens of each paragraph, at its end; those of paragraphs inside of it are not
-    among them.
+    text: str, names: frozenset[str], left: frozenset[str] = frozenset()
+) -> Iterator[tuple[list[Token], list[int]]]:
+    """Yield the tokens of each paragraph, at its end, and the index of the end tag of each start
+    tag, of other tokens their own. Tokens of paragraphs inside of it are not among them.
 
     `names`: of paragraphs. `left`: of elements whose paragraphs are left alone.
     """
@@ -246,10 +232,11 @@ def find_paragraphs(
         if stack:
             stack[-1].append(token)
         if is_paragraph and token.kind == "close":
-            yield stack.pop()
+            tokens = stack.pop()
+            yield tokens, _partners(tokens)
 
 
-def find_partners(tokens: Sequence[Token]) -> list[int]:
+def _partners(tokens: Sequence[Token]) -> list[int]:
     """Return the index of the end tag of each start tag, of other tokens their own."""
     partners = [*range(len(tokens))]
     opened = list[int]()

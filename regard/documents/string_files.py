@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
-from regard.common.counting import counted
-from regard.common.errors import DataError
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    EditedText,
     Slot,
     is_blank,
-    kept_note,
-    locked_note,
     verdict,
 )
 from regard.documents.plural_rules import ENGLISH, plural_rule
 from regard.documents.xml_content import Codes, Content
-from regard.documents.xml_source import Element, XmlSource, read_xml
+from regard.documents.xml_source import Element, XmlFile
 from regard.text.markup.tags import tokenize
+from regard.text.markup.writing import Source
 from regard.text.text_format import TranslatedText
 
 _ANDROID = Codes(kept=frozenset(("g",)), line_break=re.compile(r"\\n\s*"))
@@ -38,60 +33,25 @@ _QT = Codes(native=frozenset(("byte",)))
 _MACHINE = "Machine translation"
 
 
-class _StringFile(ABC):
-    """A file whose texts become slots. `kept`: texts that have a translation; `locked`: those that
-    are not to be translated, as `lock` says; `invented`: plurals with forms that the source lacks.
-    """
-
-    root = ""
-    lock = ""
-
-    def __init__(self, xml: XmlSource, options: DocumentOptions) -> None:
-        self.xml = xml
-        self.options = options
-        self.kept = self.locked = self.invented = 0
-
-    @abstractmethod
-    def slots(self) -> Iterator[Slot]:
-        """Yield the texts that are translated."""
-
-    def constant_edits(self) -> Iterator[Edit]:
-        """Yield edits that name the language, if the format can."""
-        yield from ()
-
-    def document(self) -> EditedText:
-        """Return the file as a document."""
-        slots = [*self.slots()]
-        notes = kept_note(self.kept, self.options)
-        notes += locked_note(self.locked, self.lock)
-        if self.invented:
-            plurals = counted(self.invented, "plural has", "plurals have")
-            notes.append(
-                f"{plurals} more forms than the source: these have the translation of its last "
-                "one; check them"
-            )
-        return EditedText(self.xml.file, slots, notes, self.constant_edits())
-
-
-class _Resx(_StringFile):
+class ResxStrings(XmlFile):
     """Resources of .NET, whose values are replaced."""
 
-    root = "root"
+    root_name = "root"
     lock = "a comment that begins with {Locked"
 
     def slots(self) -> Iterator[Slot]:
-        for data in self.xml.root.walk("data"):
+        for data in self.root.walk("data"):
             value = data.child("value")
             name = data.attributes.get("name", "")
             # Values with a type are no text, and those of >> are names of controls.
             is_text = not {"type", "mimetype"} & {*data.attributes}
             if value is None or not is_text or name.startswith(">>"):
                 continue
-            comment = self.xml.text_of(data.child("comment"))
+            comment = self.text_of(data.child("comment"))
             if comment.startswith("{Locked"):
                 self.locked += 1
                 continue
-            content = Content(self.xml.content(value), self.options)
+            content = Content(self.content(value), self.options)
             text = DocumentText(
                 content.text, f"key {name}", "dotnet", None, comment, content.markup
             )
@@ -102,8 +62,8 @@ class _Resx(_StringFile):
         self, value: Element, content: Content, translation: TranslatedText
     ) -> Iterator[Edit]:
         if not is_blank(translation) and translation.text != content.text:
-            written = content.write(translation.text, self.xml.writer)
-            yield from self.xml.replace_content(value, written)
+            written = content.write(translation.text, self.writer)
+            yield from self.replace_content(value, written)
 
 
 class _AndroidText:
@@ -120,7 +80,7 @@ class _AndroidText:
         self.content = Content(inner, options, _ANDROID, not is_quoted)
         self.text = _ESCAPE.sub(_unescape, self.content.text)
 
-    def write(self, text: str, xml: XmlSource) -> str:
+    def write(self, text: str, writer: Source) -> str:
         """Return the content for a translated text."""
         if self.content.markup:
             written = "".join(
@@ -135,7 +95,7 @@ class _AndroidText:
                 escaped = escaped.replace(r"\'", "'")
             elif escaped[:1] in ("@", "?"):
                 escaped = f"\\{escaped}"
-            written = self.content.write(escaped, xml.writer)
+            written = self.content.write(escaped, writer)
         return self._raw[: self._start] + written + self._raw[self._end :]
 
     def _escape_bare(self, match: re.Match[str]) -> str:
@@ -150,19 +110,19 @@ def _unescape(match: re.Match[str]) -> str:
     return _ESCAPES.get(code, code)
 
 
-class _Android(_StringFile):
+class AndroidStrings(XmlFile):
     """Strings of Android, which are replaced; those that are names of others stay."""
 
-    root = "resources"
+    root_name = "resources"
     lock = 'translatable="false", or the name of another string'
 
     def slots(self) -> Iterator[Slot]:
-        for element in self.xml.root.walk("string", "item"):
+        for element in self.root.walk("string", "item"):
             parent = element.parent
-            is_item = parent is not None and parent.name in ("string-array", "plurals")
+            is_item = parent and parent.name in ("string-array", "plurals")
             if element.name == "item" and not is_item:
                 continue
-            raw = self.xml.content(element)
+            raw = self.content(element)
             is_locked = element.inherited("translatable") == "false"
             if is_locked or _REFERENCE.fullmatch(raw):
                 self.locked += 1
@@ -198,40 +158,40 @@ class _Android(_StringFile):
         missing: tuple[str, ...],
         translation: TranslatedText,
     ) -> Iterator[Edit]:
-        written = self.xml.content(element)
+        written = self.content(element)
         # The text of a markup is as written, and an unchanged one has no other escapes.
         if not is_blank(translation) and translation.text not in (
             android.text,
             written,
         ):
-            written = android.write(translation.text, self.xml)
-            yield from self.xml.replace_content(element, written)
-        space = self.xml.space_before(element)
+            written = android.write(translation.text, self.writer)
+            yield from self.replace_content(element, written)
+        space = self.space_before(element)
         for name in missing:
             item = f'<{element.tag} quantity="{name}">{written}</{element.tag}>'
             yield Edit(element.start, element.start, item + space)
 
 
-class _Qt(_StringFile):
+class QtStrings(XmlFile):
     """Translations of Qt, which stay unfinished until a person has read them."""
 
-    root = "TS"
+    root_name = "TS"
     lock = 'the type "vanished" or "obsolete"'
 
-    def constant_edits(self) -> Iterator[Edit]:
+    def language_edits(self) -> Iterator[Edit]:
         code = self.options.languages.target.replace("-", "_")
-        if code and "language" not in self.xml.root.attributes:
-            yield from self.xml.set_attributes(self.xml.root, language=code)
+        if code and "language" not in self.root.attributes:
+            yield from self.set_attributes(self.root, language=code)
 
     def slots(self) -> Iterator[Slot]:
-        for message in self.xml.root.walk("message"):
+        for message in self.root.walk("message"):
             source = message.child("source")
             target = message.child("translation")
-            if source is None or target is None or not self.xml.text_of(source).strip():
+            if source is None or target is None or not self.text_of(source).strip():
                 continue
             kind = target.attributes.get("type", "")
             is_done = "variants" in target.attributes or all(
-                self.xml.content(form).strip() for form in _forms(target)
+                self.content(form).strip() for form in _forms(target)
             )
             if kind in ("vanished", "obsolete"):
                 self.locked += 1
@@ -241,18 +201,18 @@ class _Qt(_StringFile):
                 yield self._slot(message, source, target)
 
     def _slot(self, message: Element, source: Element, target: Element) -> Slot:
-        content = Content(self.xml.content(source), self.options, _QT)
+        content = Content(self.content(source), self.options, _QT)
         comments = map(message.child, ("comment", "extracomment"))
         text = DocumentText(
             content.text,
-            f"line {self.xml.line_of(message)}",
+            f"line {self.source.line_of(message.start)}",
             "qt",
-            comment="\n".join(filter(None, map(self.xml.text_of, comments))),
+            comment="\n".join(filter(None, map(self.text_of, comments))),
             markup=content.markup,
         )
         number = 0
         if message.attributes.get("numerus") == "yes":
-            code = self.xml.root.attributes.get("language", "")
+            code = self.root.attributes.get("language", "")
             rule = plural_rule(code) or plural_rule(self.options.languages.target)
             number = (rule or ENGLISH).count
             self.invented += number > 1
@@ -267,34 +227,34 @@ class _Qt(_StringFile):
     ) -> Iterator[Edit]:
         if is_blank(translation):
             return
-        written = content.write(translation.text, self.xml.writer)
-        space = self.xml.space_before(target)
+        written = content.write(translation.text, self.writer)
+        space = self.space_before(target)
         quality = verdict(translation)
         if quality:
             yield from self._comment(target, f"{_MACHINE}: {quality}")
-        yield from self.xml.set_attributes(target, type="unfinished")
+        yield from self.set_attributes(target, type="unfinished")
         forms = target.children
         for form in _forms(target):
             if form is target and number:
                 continue
-            if self.options.retranslate or not self.xml.content(form).strip():
-                yield from self.xml.replace_content(form, written)
+            if self.options.retranslate or not self.content(form).strip():
+                yield from self.replace_content(form, written)
         missing = max(0, number - len(forms))
-        form_space = self.xml.space_before(forms[0]) if forms else f"{space}    "
+        form_space = self.space_before(forms[0]) if forms else f"{space}    "
         added = f"{form_space}<numerusform>{written}</numerusform>" * missing
         if forms and added:
             yield Edit(forms[-1].end, forms[-1].end, added)
         elif added:
-            yield from self.xml.replace_content(target, added + space)
+            yield from self.replace_content(target, added + space)
 
     def _comment(self, target: Element, text: str) -> Iterator[Edit]:
         """Yield the edit that notes the quality, unless a person has written a comment."""
         old = target.parent and target.parent.child("translatorcomment")
-        if old and self.xml.content(old).startswith(_MACHINE):
-            yield from self.xml.replace_content(old, text)
+        if old and self.content(old).startswith(_MACHINE):
+            yield from self.replace_content(old, text)
         elif not old:
             comment = f"<translatorcomment>{text}</translatorcomment>"
-            space = self.xml.space_before(target)
+            space = self.space_before(target)
             yield Edit(target.start, target.start, comment + space)
 
 
@@ -303,23 +263,3 @@ def _forms(target: Element) -> list[Element]:
     return [child for child in target.children if child.name == "numerusform"] or [
         target
     ]
-
-
-def _read(
-    data: bytes, name: str, options: DocumentOptions, form: type[_StringFile]
-) -> EditedText:
-    """Read a string file. Raises DataError, with the line, for one that is malformed, or of another
-    kind.
-    """
-    xml = read_xml(data, name)
-    if xml.root.name != form.root:
-        raise DataError(
-            f"{name}, line {xml.line_of(xml.root)}: wanted <{form.root}>, got <{xml.root.tag}>; "
-            "is it another kind of file?"
-        )
-    return form(xml, options).document()
-
-
-read_android = partial(_read, form=_Android)
-read_resx = partial(_read, form=_Resx)
-read_ts = partial(_read, form=_Qt)

@@ -7,11 +7,12 @@ proportion to their lengths, at the ends of words.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain, pairwise
 
+from regard.common.bilingual import text_width
 from regard.common.counting import counted
 from regard.data.sentences import has_letters, has_spaces
 from regard.documents.document import (
@@ -38,8 +39,10 @@ _SPEAKER = re.compile(rf"\s*(?:{_TAG})*\s*(?:[-‐–—]|>>|&gt;&gt;)|\s*<v[\s.
 """Beginning of a line that another person says."""
 _MOMENT = re.compile(r"\s*<[\d:.]+>\s*")
 """A time within a cue, from which on a part of it is shown or sung."""
-_LEAD = re.compile(rf"(?:{_TAG}|&gt;&gt;|>>|[-‐–—♪♫#\s])*")
-_TRAIL = re.compile(rf"(?:{_TAG}|[♪♫#\s])*\Z")
+_SPOKEN = re.compile(
+    rf"(?:{_TAG}|&gt;&gt;|>>|[-‐–—♪♫#\s])*(.*?)(?:{_TAG}|[♪♫#\s])*\Z", re.DOTALL
+)
+"""What is said, without dashes, notes and tags around it."""
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
 """A sound, such as [music], that is a text by itself."""
 _WORD = re.compile(rf"(?:{_TAG}|\S)+")
@@ -63,9 +66,7 @@ class _Piece:
     goes_on: bool
 
 
-def read_subtitles(
-    data: bytes, name: str, options: DocumentOptions, is_vtt: bool = False
-) -> Document:
+def _read(data: bytes, name: str, options: DocumentOptions, is_vtt: bool) -> Document:
     """Read SRT or WebVTT. Raises DataError for a wrong encoding."""
     source = decode_file(data, name)
     newline = "\r\n" if "\r\n" in source.text else "\n"
@@ -110,11 +111,10 @@ def _pieces_of_cue(
     for first, last in pairwise([*starts, len(lines)]):
         start, end = lines[first][0], lines[last - 1][1]
         raw = text[start:end]
-        lead = _LEAD.match(raw)
-        raw = raw[lead.end() :] if lead else raw
-        trail = _TRAIL.search(raw)
-        raw = raw[: trail.start()] if trail else raw
-        start += lead.end() if lead else 0
+        spoken = _SPOKEN.match(raw)
+        assert spoken is not None, "all that is said may be empty"
+        raw = spoken[1]
+        start += spoken.start(1)
         moments = [match.span() for match in _MOMENT.finditer(raw)]
         bounds = [0, *chain.from_iterable(moments), len(raw)]
         for begin, stop in zip(bounds[::2], bounds[1::2], strict=True):
@@ -132,34 +132,30 @@ def _pieces_of_cue(
                 )
 
 
-def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Group the pieces that one sentence runs over: one that has not ended before a small letter,
+def _sentences(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
+    """Group the pieces that one sentence runs over."""
+    groups = list[list[_Piece]]()
+    for piece in pieces:
+        if groups and _goes_on(groups[-1], piece):
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+    return groups
+
+
+def _goes_on(group: Sequence[_Piece], piece: _Piece) -> bool:
+    """Return whether a sentence goes on in a piece: one that has not ended before a small letter,
     and one that ends in a comma.
     """
-    group: list[_Piece] = []
-    for piece in pieces:
-        before = group[-1] if group else None
-        continues = (
-            before is not None
-            and not (before.is_marked or piece.is_marked)
-            and (
-                piece.goes_on or (len(group) < _MOST_CUES and _continues(before, piece))
-            )
-        )
-        if group and not continues:
-            yield group
-            group = []
-        group.append(piece)
-    if group:
-        yield group
-
-
-def _continues(before: _Piece, piece: _Piece) -> bool:
-    return (
-        before.cue != piece.cue
-        and not before.text.endswith(_ENDS)
-        and (piece.text[0].islower() or before.text.endswith(_CONTINUES))
-    )
+    before = group[-1]
+    if before.is_marked or piece.is_marked:
+        return False
+    if piece.goes_on:
+        return True
+    if len(group) >= _MOST_CUES or before.cue == piece.cue:
+        return False
+    is_begun = piece.text[0].islower() or before.text.endswith(_CONTINUES)
+    return is_begun and not before.text.endswith(_ENDS)
 
 
 def _slot(
@@ -179,7 +175,7 @@ def _slot(
         # A cue that shows nothing is none to some players.
         if translation.text == joined or is_blank(translation):
             return
-        shares = [_width(piece.text) for piece in pieces]
+        shares = [text_width(piece.text) for piece in pieces]
         for piece, part in zip(pieces, divide(translation.text, shares), strict=True):
             escaped = part.translate(_ESCAPES) if is_vtt and markup is None else part
             lines = wrap(escaped, max(2, piece.lines))
@@ -195,13 +191,6 @@ def _join(texts: Sequence[str]) -> str:
     return joined
 
 
-def _width(text: str) -> int:
-    """Return the columns that a text takes."""
-    return sum(
-        1 + (unicodedata.east_asian_width(character) in "WF") for character in text
-    )
-
-
 def divide(text: str, shares: Sequence[int]) -> list[str]:
     """Divide a text at the ends of words in proportion to shares, no part empty if there are words
     enough; a text without spaces is divided between characters.
@@ -215,7 +204,7 @@ def divide(text: str, shares: Sequence[int]) -> list[str]:
         glue = ""
     if not words:
         return ["…"] * len(shares)
-    ends = [*accumulate(_width(word) + len(glue) for word in words)]
+    ends = [*accumulate(text_width(word) + len(glue) for word in words)]
     total = sum(shares)
     parts = list[str]()
     start = 0
@@ -233,7 +222,11 @@ def divide(text: str, shares: Sequence[int]) -> list[str]:
 
 def wrap(text: str, most: int) -> list[str]:
     """Divide a text into at most so many lines of about equal length, one if it is short."""
-    count = min(most, -(-_width(re.sub(_TAG, "", text)) // WIDTH))
+    count = min(most, -(-text_width(re.sub(_TAG, "", text)) // WIDTH))
     if count < 2 or " " not in text.strip():
         return [text]
     return divide(text, [1] * count)
+
+
+read_srt = partial(_read, is_vtt=False)
+read_vtt = partial(_read, is_vtt=True)

@@ -95,15 +95,17 @@ def _column(table: Table, name: str, wanted: str) -> int:
 
 def _records(text: str, delimiter: str, is_quoted: bool) -> Iterator[list[_Cell]]:
     """Yield the cells of each record."""
-    quoted = r'"(?P<quoted>[^"]*(?:""[^"]*)*)"|' if is_quoted else ""
+    quoted = r'"(?P<quoted>[^"]*(?:""[^"]*)*)"' if is_quoted else "(?P<quoted>(?!))"
     end = rf"(?P<end>{re.escape(delimiter)}|\r\n|\n|\r|\Z)"
-    pattern = re.compile(rf"(?:{quoted}(?P<plain>[^{re.escape(delimiter)}\r\n]*)){end}")
+    pattern = re.compile(
+        rf"(?:{quoted}|(?P<plain>[^{re.escape(delimiter)}\r\n]*)){end}"
+    )
     cells = list[_Cell]()
     position = 0
     while position < len(text) or cells:
         match = pattern.match(text, position)
         assert match is not None, "a plain cell may be empty"
-        inner = match.groupdict().get("quoted")
+        inner = match["quoted"]
         cell_text = match["plain"] if inner is None else inner.replace('""', '"')
         cells.append(
             _Cell(match.start(), match.start("end"), cell_text, inner is not None)

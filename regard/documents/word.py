@@ -6,21 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Literal
 
 from regard.common.errors import DataError
-from regard.data.languages import Languages
-from regard.documents.document import DocumentOptions
+from regard.documents.encoding import EncodedText
 from regard.documents.office import (
     OfficeDocument,
     Package,
     Part,
     get_attribute,
-    is_language,
-    language_slot,
-    region_code,
-    with_attribute,
 )
 from regard.documents.runs import (
     NO_RUN,
@@ -28,9 +21,9 @@ from regard.documents.runs import (
     Paragraph,
     Run,
     find_paragraphs,
-    find_partners,
     is_balanced,
     join_ranges,
+    object_item,
 )
 from regard.text.markup.tags import Token, names
 
@@ -55,62 +48,65 @@ _FIELD = re.compile(r"""<\w+:fldChar\b[^>]*fldCharType=["'](\w+)""")
 _LINK = re.compile(r"<\w+:instrText\b[^>]*>\s*HYPERLINK\b")
 _FILLED = re.compile(r"<\w+:(?:dataBinding|dropDownList|comboBox|date|checkbox)\b")
 """Properties of a control whose text is filled in by a program, or chosen."""
-_SLOTS = ("val", "eastAsia", "bidi")
 _LANGUAGE = re.compile(r"<w:(?:lang|themeFontLang)\b[^>]*>")
-_LEFT = {
-    "comments stay in their language": r"/comments\.xml$",
-    "macros stay as they are, and are not run": r"/vbaProject\.bin$",
-    "the digital signature no longer holds": r"^_xmlsignatures/",
-    "charts and diagrams stay in their language": r"/(?:charts/chart|diagrams/data)\d*\.xml$",
-}
-"""Sentences on files with some members."""
 
 
-def read_word(data: bytes, name: str, options: DocumentOptions) -> OfficeDocument:
-    """Read a Word document. Raises DataError for what is none, or damaged."""
-    package = Package(data, name)
-    overrides = _OVERRIDE.findall(package.read("[Content_Types].xml").text)
-    members = {
-        get_attribute(tag, "PartName")[1:]: get_attribute(tag, "ContentType")
-        for tag in overrides
-    }
-    finish = partial(_with_language, languages=options.languages)
-    parts = list[Part]()
-    for member, kind in members.items():
-        is_text = _TEXT_PARTS.search(kind) is not None
-        if "wordprocessingml" not in kind and "ms-word" not in kind:
-            continue
-        if is_text or _LANGUAGE_PARTS.search(kind):
-            source = package.read(member)
-            _check_prefix(source.text, f"{name}, {member}")
-            paragraphs = [*_paragraphs(source.text)] if is_text else []
-            parts.append(Part(member, source, paragraphs, finish))
-    if not any("main+xml" in members[part.member] for part in parts):
-        raise DataError(
-            f"{name}: no Word document, since it has no text; save it as .docx by Word"
-        )
-    notes = package.notes(_LEFT)
-    return OfficeDocument(package, parts, _write_text, options, notes)
+class WordDocument(OfficeDocument):
+    """A Word document. Raises DataError for what is none, or damaged."""
+
+    language_tags = _LANGUAGE
+    language_names = (("w:val",), ("w:eastAsia",), ("w:bidi",))
+    left = (
+        (r"/comments\.xml$", "comments stay in their language"),
+        (r"/vbaProject\.bin$", "macros stay as they are, and are not run"),
+        (r"^_xmlsignatures/", "the digital signature no longer holds"),
+        (
+            r"/(?:charts/chart|diagrams/data)\d*\.xml$",
+            "charts and diagrams stay in their language",
+        ),
+    )
+
+    def read_parts(self, package: Package) -> Iterator[Part]:
+        """Yield the members with text, and those that name its language."""
+        overrides = _OVERRIDE.findall(package.read("[Content_Types].xml").text)
+        has_text = False
+        members = {
+            get_attribute(tag, "PartName")[1:]: get_attribute(tag, "ContentType")
+            for tag in overrides
+        }
+        for member, kind in members.items():
+            is_text = _TEXT_PARTS.search(kind) is not None
+            if "wordprocessingml" not in kind and "ms-word" not in kind:
+                continue
+            if is_text or _LANGUAGE_PARTS.search(kind):
+                source = package.read(member)
+                _check_prefix(source)
+                paragraphs = [*_paragraphs(source.text)] if is_text else []
+                yield Part(member, source, paragraphs)
+                has_text |= "main+xml" in kind
+        if not has_text:
+            raise DataError(
+                f"{package.name}: no Word document, since it has no text; save it as .docx by Word"
+            )
+
+    def write_text(self, text: str) -> str:
+        """Return text as an element of a run."""
+        return f'<w:t xml:space="preserve">{text}</w:t>'
 
 
-def _check_prefix(text: str, where: str) -> None:
+def _check_prefix(source: EncodedText) -> None:
     """Raise DataError unless the elements of Word have the prefix that Word gives them."""
-    match = _NAMESPACE.search(text)
+    match = _NAMESPACE.search(source.text)
     if match is None or match[1] != "w":
         raise DataError(
-            f"{where}: its elements are not called w:…, as Word writes them; open the file in an "
-            "office program and save it anew"
+            f"{source.name}: its elements are not called w:…, as Word writes them; open the file "
+            "in an office program and save it anew"
         )
-
-
-def _write_text(text: str) -> str:
-    return f'<w:t xml:space="preserve">{text}</w:t>'
 
 
 def _paragraphs(text: str) -> Iterator[Paragraph]:
     """Yield the paragraphs of a member, inner ones before those around them."""
-    for tokens in find_paragraphs(text, frozenset(("w:p",)), frozenset()):
-        partners = find_partners(tokens)
+    for tokens, partners in find_paragraphs(text, names("w:p")):
         first = 1
         if tokens[1].name == "w:pPr":
             first = partners[1] + 1
@@ -217,8 +213,7 @@ class _Reader:
                 if self._name(number) == "t"
             ]
             shown = "".join(text for text in texts if "<" not in text)
-            kind: Literal["kept", "point"] = "kept" if shown.strip() else "point"
-            yield Item(kind, start, end, run, run, shown)
+            yield object_item(start, end, run, shown)
 
     def _inner(self, index: int) -> str:
         """Return what stands in an element."""
@@ -255,22 +250,6 @@ def _join_fields(text: str, items: Sequence[Item]) -> list[Item]:
                 ]
                 continue
             shown = "".join(part.text for part in inner)
-            kind: Literal["kept", "point"] = "kept" if shown.strip() else "point"
-            joined[first:] = [
-                Item(kind, begin.start, item.end, begin.run, item.run, shown)
-            ]
+            field_item = object_item(begin.start, item.end, begin.run, shown)
+            joined[first:] = [field_item._replace(last=item.run)]
     return joined
-
-
-def _with_language(text: str, languages: Languages) -> str:
-    """Set the language of the text where it is that of the source."""
-    source, target = languages.pair
-    old = f"w:{_SLOTS[language_slot(source)]}"
-    new = f"w:{_SLOTS[language_slot(target)]}"
-
-    def replace(match: re.Match[str]) -> str:
-        if is_language(get_attribute(match[0], old), source):
-            return with_attribute(match[0], new, region_code(target))
-        return match[0]
-
-    return _LANGUAGE.sub(replace, text) if target else text

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
-from regard.common.errors import DataError
 from regard.documents.document import (
-    DocumentOptions,
     DocumentText,
     Edit,
-    EditedText,
     Slot,
     is_blank,
-    kept_note,
-    locked_note,
     verdict,
 )
 from regard.documents.xml_content import Codes, Content
-from regard.documents.xml_source import Element, XmlSource, read_xml
+from regard.documents.xml_source import Element, XmlFile
 from regard.text.markup.tags import names
 from regard.text.text_format import TranslatedText
 
@@ -28,12 +23,13 @@ _CODES = {
     "2": Codes(names("ph cp"), names("sc sm"), names("ec em")),
 }
 """Inline elements by the first figure of the version."""
+_STATE = {"state": "needs-review-translation", "state-qualifier": "mt-suggestion"}
+"""Attributes of a new target in version 1.2."""
 _UNTRANSLATED = {"new", "needs-translation", "initial"}
 """States of a target that is there, but is no translation."""
 
 
-@dataclass(frozen=True)
-class _Segment:
+class _Segment(NamedTuple):
     """A source, and the element that it stands in with its target, if it has one."""
 
     parent: Element
@@ -42,91 +38,78 @@ class _Segment:
     target: Element | None
 
     @property
-    def state(self) -> str:
-        """The state of the translation; empty if the file does not say it."""
-        element = self.target if self.parent.name == "trans-unit" else self.parent
-        return element.attributes.get("state", "") if element else ""
+    def is_old(self) -> bool:
+        """True in version 1.2, in which the target has the state."""
+        return self.parent.name == "trans-unit"
 
 
-def read_xliff(data: bytes, name: str, options: DocumentOptions) -> EditedText:
-    """Read a translation file. Raises DataError, with the line, for one that is malformed, or of
-    another version.
-    """
-    xml = read_xml(data, name)
-    version = xml.root.attributes.get("version", "")[:1]
-    if xml.root.name != "xliff" or version not in _CODES:
-        raise DataError(
-            f"{name}, line {xml.line_of(xml.root)}: wanted <xliff> of version 1.2 or 2, got "
-            f"<{xml.root.tag}> of version {xml.root.attributes.get('version', '')[:20]!r}; export "
-            "it as one of these"
+class XliffFile(XmlFile):
+    """A translation file of XLIFF, whose targets are filled."""
+
+    lock = 'translate="no"'
+
+    def mistaken(self) -> str:
+        """Return why the file is of no known version; empty if it is of one."""
+        version = self.root.attributes.get("version", "")
+        if self.root.name == "xliff" and version[:1] in _CODES:
+            return ""
+        return (
+            f"wanted <xliff> of version 1.2 or 2, got <{self.root.tag}> of version "
+            f"{version[:20]!r}; export it as one of these"
         )
-    reader = _Reader(xml, _CODES[version], options)
-    slots = [*reader.slots()]
-    notes = kept_note(reader.kept, options)
-    notes += locked_note(reader.locked, 'translate="no"')
-    return EditedText(xml.file, slots, notes, reader.language_edits() if slots else ())
-
-
-class _Reader:
-    """The segments of a file as slots. `kept`: texts that have a translation; `locked`: those that
-    are not to be translated.
-    """
-
-    def __init__(self, xml: XmlSource, codes: Codes, options: DocumentOptions) -> None:
-        self.kept = self.locked = 0
-        self._xml = xml
-        self._codes = codes
-        self._options = options
 
     def language_edits(self) -> Iterator[Edit]:
         """Yield edits that name the language of targets where the file names none."""
-        code = self._options.languages.target
+        code = self.options.languages.target
         attribute = "trglang"
-        elements = [self._xml.root]
+        elements = [self.root]
         name = "trgLang"
-        if not any(self._xml.root.walk("unit")):
+        if not any(self.root.walk("unit")):
             attribute = name = "target-language"
-            elements = [*self._xml.root.walk("file")]
+            elements = [*self.root.walk("file")]
         for element in elements:
             if code and attribute not in element.attributes:
-                yield from self._xml.set_attributes(element, **{name: code})
+                yield from self.set_attributes(element, **{name: code})
 
     def slots(self) -> Iterator[Slot]:
         """Yield the texts that are translated."""
-        for parent in self._xml.root.walk("trans-unit", "segment"):
+        for parent in self.root.walk("trans-unit", "segment"):
             source = parent.child("source")
             text_element = parent.child("seg-source") or source
             if source is None or text_element is None:
                 continue
             segment = _Segment(parent, source, text_element, parent.child("target"))
-            raw = self._xml.content(text_element)
+            raw = self.content(text_element)
             if not raw.strip():
                 continue
             if parent.inherited("translate") == "no":
                 self.locked += 1
-            elif self._is_translated(segment) and not self._options.retranslate:
+            elif self._is_translated(segment) and not self.options.retranslate:
                 self.kept += 1
             else:
                 yield self._slot(segment, raw)
 
     def _is_translated(self, segment: _Segment) -> bool:
-        target = self._xml.content(segment.target)
-        return bool(target.strip()) and segment.state not in _UNTRANSLATED
+        target = segment.target
+        element = target if segment.is_old else segment.parent
+        state = element.attributes.get("state", "") if element else ""
+        return bool(self.content(target).strip()) and state not in _UNTRANSLATED
 
     def _slot(self, segment: _Segment, raw: str) -> Slot:
         is_wrapped = "\n" in raw and raw[:1].isspace()
         keeps_space = segment.text_element.inherited("xml:space") == "preserve"
         content = Content(
-            raw, self._options, self._codes, is_wrapped and not keeps_space
+            raw,
+            self.options,
+            _CODES[self.root.attributes["version"][:1]],
+            is_wrapped and not keeps_space,
         )
         unit = segment.parent
         if unit.name == "segment":
             unit = unit.parent or unit
         holder = unit.child("notes") or unit
-        notes = [
-            self._xml.text_of(note) for note in holder.children if note.name == "note"
-        ]
-        name = unit.attributes.get("id") or f"line {self._xml.line_of(unit)}"
+        notes = [self.text_of(note) for note in holder.children if note.name == "note"]
+        name = unit.attributes.get("id") or f"line {self.source.line_of(unit.start)}"
         text = DocumentText(
             content.text,
             f"unit {name}",
@@ -141,37 +124,32 @@ class _Reader:
     ) -> Iterator[Edit]:
         if is_blank(translation):
             return
-        xml = self._xml
-        written = content.write(translation.text, xml.writer)
+        written = content.write(translation.text, self.writer)
         quality = verdict(translation)
         target = segment.target
-        parent = segment.parent
-        is_old = parent.name == "trans-unit"
-        values = {
-            "state": "needs-review-translation",
-            "state-qualifier": "mt-suggestion",
-        }
         if target is None:
-            space = xml.space_before(segment.source)
+            space = self.space_before(segment.source)
             tag = segment.source.tag.replace("source", "target")
-            marks = "".join(f' {key}="{values[key]}"' for key in values) * is_old
+            marks = "".join(f' {key}="{_STATE[key]}"' for key in _STATE)
+            opening = f"{tag}{marks}" if segment.is_old else tag
             end = segment.text_element.end
-            yield Edit(end, end, f"{space}<{tag}{marks}>{written}</{tag}>")
+            yield Edit(end, end, f"{space}<{opening}>{written}</{tag}>")
         else:
-            yield from xml.replace_content(target, written)
-        if is_old and target:
-            yield from xml.set_attributes(target, **values)
-        if is_old and quality:
-            yield self._note(segment, quality)
-        if is_old and "approved" in parent.attributes:
-            yield from xml.set_attributes(parent, approved="no")
-        if not is_old:
+            yield from self.replace_content(target, written)
+        if not segment.is_old:
             state = {"state": "initial" if translation.broken else "translated"}
             if quality:
                 state["subState"] = (
                     f"regard:{quality.partition(':')[0].replace(' ', '-')}"
                 )
-            yield from xml.set_attributes(parent, **state)
+            yield from self.set_attributes(segment.parent, **state)
+            return
+        if target:
+            yield from self.set_attributes(target, **_STATE)
+        if quality:
+            yield self._note(segment, quality)
+        if "approved" in segment.parent.attributes:
+            yield from self.set_attributes(segment.parent, approved="no")
 
     def _note(self, segment: _Segment, quality: str) -> Edit:
         """Return the edit that notes the quality, in place of an older note."""
@@ -181,7 +159,7 @@ class _Reader:
             if child.name == "note" and child.attributes.get("from") == "Regard":
                 return Edit(child.start, child.end, note)
         end = (segment.target or segment.text_element).end
-        return Edit(end, end, self._xml.space_before(segment.source) + note)
+        return Edit(end, end, self.space_before(segment.source) + note)
 
 
 def _limit(unit: Element) -> int | None:

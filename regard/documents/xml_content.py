@@ -11,7 +11,7 @@ from functools import cached_property
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import DocumentOptions
 from regard.text.markup.document import MarkupDocument, arranged_markup
-from regard.text.markup.elements import Elements, MarkupOptions, Role
+from regard.text.markup.elements import Elements, Role
 from regard.text.markup.tags import Token, attributes, tokenize
 from regard.text.markup.writing import Source
 
@@ -148,12 +148,9 @@ class Content:
         text = _CDATA.sub(lambda cdata: html.escape(cdata[1], quote=False), self.raw)
         if all(token.kind == "text" for token in tokenize(text, "xml")):
             return None
-        options = MarkupOptions(
-            sentences=self.options.sentences, mark_spans=self.options.mark_spans
-        )
         role = Role.TEXT if self.collapses else Role.LINES
         return arranged_markup(
-            Source(text, "xml"), self.codes.arrange(text, role), options
+            Source(text, "xml"), self.codes.arrange(text, role), self.options.markup
         )
 
     def write(self, text: str, source: Source) -> str:

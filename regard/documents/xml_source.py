@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from xml.parsers import expat
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.lazy import lazy_pattern
-from regard.documents.document import Edit
+from regard.documents.document import DocumentOptions, Edit, StringFile
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.xml_content import plain_text
 from regard.text.markup.tags import Token, attributes, tokenize
@@ -76,46 +76,68 @@ class Element:
         return ""
 
 
-@dataclass
-class XmlSource:
-    """A file of XML: its text, the name of the file, and the element at its root."""
+class XmlFile(StringFile):
+    """A string file in XML. `locked`: texts that are not to be translated, as `lock` says.
 
-    file: EncodedText
-    name: str
-    root: Element
+    Raises DataError, with the line, for one that is not well-formed, that declares entities, that
+    is nested without end, or whose element at the `root` is another. Nothing outside of it is read.
+    """
+
+    root_name = ""
+    lock = ""
+    locked = 0
+
+    def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
+        declared = _DECLARED.match(data.lstrip()[:400])
+        encoding = declared[1].decode().lower() if declared else "utf-8"
+        source = decode_file(data, name, encoding)
+        check_xml(source)
+        self.root = _read_elements(source.text, name)
+        wrong = self.mistaken()
+        if wrong:
+            raise DataError(f"{name}, line {source.line_of(self.root.start)}: {wrong}")
+        super().__init__(source, options)
+
+    def mistaken(self) -> str:
+        """Return why the element at the root is none of this kind; empty if it is one."""
+        if self.root.name == self.root_name:
+            return ""
+        return f"wanted <{self.root_name}>, got <{self.root.tag}>; is it another kind of file?"
+
+    def untranslated(self) -> str:
+        """Return a sentence on the locked texts."""
+        if not self.locked:
+            return ""
+        return counted(
+            self.locked,
+            f"text stays as written: it has {self.lock}",
+            f"texts stay as written: they have {self.lock}",
+        )
 
     def content(self, element: Element | None) -> str:
         """Return the content of an element, as written."""
         if element is None:
             return ""
-        return self.file.text[element.content_start : element.content_end]
+        return self.source.text[element.content_start : element.content_end]
 
     def text_of(self, element: Element | None) -> str:
         """Return the text of an element without tags."""
         return plain_text(self.content(element))
 
-    @cached_property
-    def _line_feeds(self) -> list[int]:
-        return [match.start() for match in re.finditer("\n", self.file.text)]
-
-    def line_of(self, element: Element) -> int:
-        """Return the number of the line in which an element begins."""
-        return bisect_left(self._line_feeds, element.start) + 1
-
     def space_before(self, element: Element) -> str:
         """Return the white space before an element, by which siblings are laid out."""
-        before = self.file.text[max(0, element.start - 1_000) : element.start]
+        before = self.source.text[max(0, element.start - 1_000) : element.start]
         return before[len(before.rstrip()) :]
 
     @cached_property
     def writer(self) -> Source:
         """Escapes texts as the file does."""
-        return Source(self.file.text, "xml")
+        return Source(self.source.text, "xml")
 
     def replace_content(self, element: Element, content: str) -> Iterator[Edit]:
         """Yield the edit that gives an element another content."""
         if element.is_empty_tag:
-            slash = self.file.text.rindex("/", element.start, element.end)
+            slash = self.source.text.rindex("/", element.start, element.end)
             yield Edit(slash, element.end, f">{content}</{element.tag}>")
         else:
             yield Edit(element.content_start, element.content_end, content)
@@ -123,7 +145,7 @@ class XmlSource:
     def set_attributes(self, element: Element, **values: str) -> Iterator[Edit]:
         """Yield edits that give attributes of an element other values."""
         matches = _ATTRIBUTE.finditer(
-            self.file.text, element.start, element.content_start
+            self.source.text, element.start, element.content_start
         )
         bounds = {match[1]: match.span(2) for match in matches}
         for name, value in values.items():
@@ -135,32 +157,25 @@ class XmlSource:
                 yield Edit(start, start, f' {name}="{value}"')
 
 
-def read_xml(data: bytes, name: str) -> XmlSource:
-    """Read a file of XML. Raises DataError, with the line, for one that is not well-formed, that
-    declares entities, or that is nested without end. Nothing outside of it is read.
-    """
-    declared = _DECLARED.match(data.lstrip()[:400])
-    file = decode_file(
-        data, name, declared[1].decode().lower() if declared else "utf-8"
-    )
+def check_xml(source: EncodedText) -> None:
+    """Raise DataError for XML that is not well-formed, or that declares entities."""
     parser = expat.ParserCreate()
 
     def refuse(entity: str, *_: object) -> None:
         raise DataError(
-            f"{name}, line {parser.CurrentLineNumber}: declares the entity {entity[:40]!r}, and "
-            "such files are not read; export it without"
+            f"{source.name}, line {parser.CurrentLineNumber}: declares the entity "
+            f"{entity[:40]!r}, and such files are not read; export it without"
         )
 
     parser.EntityDeclHandler = refuse
     try:
-        parser.Parse(file.text, True)
+        parser.Parse(source.text, True)
     except expat.ExpatError as problem:
         reason = expat.ErrorString(problem.code)
         raise DataError(
-            f"{name}, line {problem.lineno}: not well-formed XML ({reason}); mend it, or export it "
-            "again"
+            f"{source.name}, line {problem.lineno}: not well-formed XML ({reason}); mend it, or "
+            "export it again"
         ) from None
-    return XmlSource(file, name, _read_elements(file.text, name))
 
 
 def _read_elements(text: str, name: str) -> Element:

@@ -10,8 +10,14 @@ import yaml
 
 from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language
-from regard.documents.document import DocumentOptions, DocumentText, EditedText, Slot
-from regard.documents.encoding import decode_file
+from regard.documents.document import (
+    DocumentOptions,
+    DocumentText,
+    EditedText,
+    Slot,
+    value_slot,
+)
+from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.key_values import (
     LAST,
     LINE_BREAK,
@@ -22,9 +28,7 @@ from regard.documents.key_values import (
     Escapes,
     folded,
     key_values,
-    refused,
     rewrapped,
-    value_slot,
 )
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -76,13 +80,13 @@ def read_yaml(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     """Read a file of YAML. Raises DataError for one that is no YAML."""
     source = decode_file(data, name)
     try:
-        scalars = [*_scalars(source.text, name)]
+        scalars = [*_scalars(source)]
     except yaml.reader.ReaderError as problem:
         cause = f"no YAML: {problem.reason}; take the character away"
-        raise refused(source.text, name, problem.position, cause) from None
+        raise source.refused(problem.position, cause) from None
     except yaml.MarkedYAMLError as problem:
         cause = f"no YAML: {problem.problem}; mend the file"
-        raise refused(source.text, name, problem.problem_mark.index, cause) from None
+        raise source.refused(problem.problem_mark.index, cause) from None
     slots = [_slot(source.text, scalar) for scalar in scalars if not scalar.is_key]
     locale = _locale(scalars, options.languages.source)
     document = key_values(source, slots, options, locale)
@@ -101,10 +105,10 @@ def _locale(scalars: list[_Scalar], language: str) -> Bounds | None:
     return root.start + len(root.style), root.end - len(root.style)
 
 
-def _scalars(source: str, name: str) -> Iterator[_Scalar]:
+def _scalars(source: EncodedText) -> Iterator[_Scalar]:
     """Yield the texts of a file; numbers and the like are none."""
     levels = list[_Level]()
-    for event in yaml.parse(source, _LOADER):
+    for event in yaml.parse(source.text, _LOADER):
         if isinstance(event, yaml.CollectionEndEvent):
             levels.pop()
         if not isinstance(event, yaml.NodeEvent):
@@ -113,12 +117,12 @@ def _scalars(source: str, name: str) -> Iterator[_Scalar]:
         is_flow = levels[-1].is_flow if levels else False
         start, end = event.start_mark.index, event.end_mark.index
         if len(levels) == MOST_LEVELS:
-            raise refused(source, name, start, TOO_DEEP)
+            raise source.refused(start, TOO_DEEP)
         if isinstance(event, yaml.CollectionStartEvent):
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             levels.append(_Level(is_mapping, is_flow or event.flow_style, is_key))
         elif _is_text(event):
-            properties = _PROPERTIES.match(source, start, end)
+            properties = _PROPERTIES.match(source.text, start, end)
             yield _Scalar(
                 properties.end() if properties else start,
                 end,

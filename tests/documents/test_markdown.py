@@ -164,6 +164,14 @@ def translated(text: str, answers: dict[str, str], attributes: bool = False) -> 
     return document.render(results).decode()
 
 
+def test_links_side_by_side_are_texts_of_their_own() -> None:
+    answers = {"Home": "Heim", "About us": "Über uns"}
+    assert (
+        translated("[Home](/) | [About us][a]\n\n[a]: /b\n", answers)
+        == "[Heim](/) | [Über uns][a]\n\n[a]: /b\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "answer", "written"),
     [

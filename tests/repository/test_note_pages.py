@@ -20,6 +20,7 @@ KOREAN = [DOCS / "ko" / "notes" / page.name for page in ENGLISH]
 COMMAND = re.compile(r"^`(regard .*)`$", re.MULTILINE)
 SECTION = re.compile(r"^## \d+\. .*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 FIGURE = re.compile(r"^(?:!\[|```\{living\})", re.MULTILINE)
+SCORE = re.compile(r"(?<![\d.])\d+\.\d(?![\d.])")
 QUOTATION = re.compile(r"^> .", re.MULTILINE)
 
 
@@ -75,6 +76,15 @@ def test_verdicts_are_those_of_the_experiments(page: Path) -> None:
         r"^\*\*Experiment `([\w-]+)`: (.*?)\*\*", read(page), re.MULTILINE
     ):
         assert f"**{verdict}**" in read(DOCS / "experiments" / f"{name}.md"), name
+
+
+@pytest.mark.parametrize("page", [*ENGLISH, *KOREAN], ids=str)
+def test_scores_beside_a_verdict_are_those_of_the_experiment(page: Path) -> None:
+    for name, text in re.findall(
+        r"^\*\*\S+ `([\w-]+)`: .*?\*\*(.*)$", read(page), re.MULTILINE
+    ):
+        result = read(DOCS / "experiments" / f"{name}.md")
+        assert [n for n in SCORE.findall(text) if n not in SCORE.findall(result)] == []
 
 
 def test_items_have_their_figure_in_place() -> None:

@@ -657,6 +657,19 @@ def test_punctuation_stays_beside_what_takes_the_place_of_its_word(
     x <a title='translate=no'>y</a> <a href=/a/>z</a>
     x y z
 
+    <nav><a href=/>Home</a><a>About <b>us</b></a> · <a><i></i>Contact</a></nav>
+    Home
+    About us
+    Contact
+
+    <label><input> Small</label> <label>Large one</label>
+    Small
+    Large one
+
+    <p><b>Now</b> <a>read</a> <a>this</a></p> <a>or</a> <a>that</a> too
+    Now read this
+    or that too
+
     One<b>.</b> Two<i> </i>x <b>3</b> <i>4</i>.<b>.</b> H<sup>5</sup>
     One.
     Two x 3 4..

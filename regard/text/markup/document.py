@@ -553,8 +553,10 @@ def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list
 
 def _outside_spans(ends: Iterable[int], plain: str) -> Sequence[int]:
     """Return the sentence ends that are not inside of code. A message with its texts is code."""
-    if not may_have_spans(plain):
-        return [*ends]
+    ends = [*ends]
+    has_one_sentence = not ends or ends[0] >= len(plain)
+    if has_one_sentence or not may_have_spans(plain):
+        return ends
     # Imported late, since most texts have no code.
     from regard.contracts.dialects import get_dialect
     from regard.contracts.messages import syntax

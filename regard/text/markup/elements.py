@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from regard.data.sentences import has_letters
 from regard.text.markup.tags import Kind, Token, attributes, names
 
 _BLOCKS = names(
@@ -24,6 +25,8 @@ LINE_TAGS = names(
 """HTML elements that divide text even as tags in plain text; other names may be placeholders."""
 _KEPT = names("code kbd samp var")
 """HTML elements whose text is part of the sentence but not translated."""
+_LINKS = names("a label")
+"""HTML elements that end a sentence if their parent has no other text, as in a menu."""
 _SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")
 """HTML elements that are not text of the sentence, and whose content is not translated."""
 _VISIBLE = names("img input svg math object canvas embed iframe")
@@ -117,6 +120,8 @@ def find_elements(
             token.kind == "open" and index not in outline.silent
         ):
             _break_around(index, outline)
+    if kind == "html":
+        _part_links(text, tokens, _LINKS - options.non_splitting_tags, outline)
     return Elements(tokens, outline.partners, _roles(tokens, kind, options, outline))
 
 
@@ -227,6 +232,30 @@ def _break_around(index: int, outline: _Outline) -> None:
     ):
         outline.broken.add(parent)
         parent = outline.parents[parent]
+
+
+def _part_links(
+    text: str, tokens: Sequence[Token], links: frozenset[str], outline: _Outline
+) -> None:
+    """Let links and labels end sentences where several stand side by side without other text."""
+    own_words = {
+        outline.parents[index]
+        for index, token in enumerate(tokens)
+        if token.kind == "text" and has_letters(text[token.start : token.end])
+    }
+    with_words = set[int]()
+    for start in own_words:
+        element = start
+        while element >= 0 and element not in with_words:
+            with_words.add(element)
+            element = outline.parents[element]
+    children = dict[int, list[int]]()
+    for index in sorted(with_words - outline.blocks):
+        children.setdefault(outline.parents[index], []).append(index)
+    for parent, inside in children.items():
+        is_menu = len(inside) > 1 and parent not in own_words | outline.silent
+        if is_menu and all(tokens[index].name in links for index in inside):
+            outline.blocks.update(inside)
 
 
 def _roles(

@@ -16,7 +16,7 @@ from regard.common.stopping import STOP_EVENT, check_stop
 from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
-from regard.text.doubtful_sentences import UNREAD, DoubtfulSentences
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 CHUNK = 64
 """Lines of a document that are translated at once; other calls take turns with them."""
+_UNREAD = (
+    "stays as it is: most of its characters were never seen in training, so a translation would "
+    "mean nothing"
+)
 
 
 class Decoder(ABC):
@@ -291,7 +295,7 @@ class Translator(ABC):
             line = document.lines[index]
             limits = filter(None, (max_characters, text.limit_of(line)))
             limit = min(limits, default=None)
-            is_unread = UNREAD in result.notes
+            is_unread = _UNREAD in result.notes
             if limit is None or is_unread or len(result.text) <= limit:
                 continue
             (translations[index - bounds.start],) = self.begin(
@@ -324,7 +328,7 @@ class Translator(ABC):
         rules = self._with_links(rules)
         paths = document.paths(rules, bounds, code)
         decoder = self._decoder(len(paths), rules.wanted, constraints, search)
-        path = self.doubts.known_path(joint_path(paths), document.lines[bounds])
+        path = _readable_path(joint_path(paths), document.lines[bounds], self.doubts)
         return TranslationCall(path, decoder)
 
     def begin_texts(
@@ -521,3 +525,18 @@ class Translator(ABC):
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate an unprocessed line with its readings, and record every step of its search."""
+
+
+def _readable_path(
+    path: Path[list[Translation]], lines: Sequence[str], doubts: DoubtfulSentences
+) -> Path[list[Translation]]:
+    """Translate lines by a path, but leave those in a script that was not seen in training as they
+    are, with a note.
+    """
+    translations = yield from path
+    return [
+        replace(result, text=line, markup=None, notes=(_UNREAD,))
+        if doubts.is_unread(line)
+        else result
+        for line, result in zip(lines, translations, strict=True)
+    ]

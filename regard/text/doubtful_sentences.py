@@ -5,8 +5,7 @@ by their text.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from regard.data.copy_tokens import COPY_CHARACTERS
@@ -14,18 +13,12 @@ from regard.data.spans import KEPT, find_spans
 from regard.data.text import clean, unknown_share
 from regard.text.mnemonics import Encode
 from regard.text.quality import DOUBTFUL, Trust
-from regard.text.text_path import Path
-from regard.text.translation import Translation
 
 if TYPE_CHECKING:
     from regard.data.seen_token_pairs import SeenTokenPairs
 
 _MOST_UNKNOWN = 0.5
 """Share of unknown characters up to which a line counts as written in a known script."""
-UNREAD = (
-    "stays as it is: most of its characters were never seen in training, so a translation would "
-    "mean nothing"
-)
 
 
 class DoubtfulSentences:
@@ -114,21 +107,7 @@ class DoubtfulSentences:
         has_letters = any(map(str.isalpha, forms))
         return has_letters and self.unknown_share(forms) > _MOST_UNKNOWN
 
-    def known_path(
-        self, path: Path[list[Translation]], lines: Sequence[str]
-    ) -> Path[list[Translation]]:
-        """Translate lines by a path, but leave those in a script that was not seen in training as
-        they are, with a note.
-        """
-        translations = yield from path
-        return [
-            replace(result, text=line, markup=None, notes=(UNREAD,))
-            if self._is_unread(line)
-            else result
-            for line, result in zip(lines, translations, strict=True)
-        ]
-
-    def _is_unread(self, line: str) -> bool:
+    def is_unread(self, line: str) -> bool:
         """Return whether a line is of an unknown script, even if only its letters count."""
         letters = "".join(letter if letter.isalpha() else " " for letter in line)
         return all(map(self.is_of_unknown_script, (line, letters)))

@@ -46,9 +46,11 @@ def find_input(command: TranslateCommand) -> str:
 
     kind: str = command.input
     if kind == "auto" and is_stream:
-        names = (file, command.output and command.output.name)
-        is_table = all(name and kind_of(name, b"") == "table" for name in names)
-        kind = "table" if is_table and "://" not in file else "text"
+        names = (file, command.output.name if command.output else "")
+        is_table = "://" not in file and {kind_of(name, b"") for name in names} == {
+            "table"
+        }
+        kind = "table" if is_table else "text"
     elif kind == "auto":
         from regard.documents import FORMATS
 
@@ -85,12 +87,12 @@ def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
 
     output = command.output
     is_binary = FORMATS[kind].is_binary
-    suffix = _suffix(command.file)
+    suffix = Path(command.file).suffix
     if output is None and is_binary:
         raise UsageError(
             f"{command.file}: the document is no text to print; give --output NAME{suffix}"
         )
-    if output is None or _suffix(output.name) == suffix:
+    if output is None or output.suffix == suffix:
         return
     # A name says that a file is Markdown only together with a line of it.
     if is_binary or kind_of(output.name, b"---\n") not in ("text", kind):
@@ -98,11 +100,6 @@ def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
             f"--output {output}: {command.file} is {kind.upper()}, and stays so; give it a name in "
             f"{suffix}"
         )
-
-
-def _suffix(name: str) -> str:
-    """Return the ending of the name of a file, without that of a packed one."""
-    return Path(name.removesuffix(".gz")).suffix.lower()
 
 
 def read_input(

@@ -78,21 +78,13 @@ class DocumentText:
         limit of the text.
         """
         lines = self.layout.lines
-        if self.max_characters is None or len(lines) == 1:
-            return self.max_characters
+        if self.max_characters is None:
+            return None
         free = self.max_characters + 1 - len(lines)
         return max(1, free * len(line) // sum(map(len, lines)))
 
-    def name_of(self, index: int) -> str:
-        """Return where a line stands: the name of the text, or else the line of the file."""
-        name = f"sentence {index + 1}"
-        if self.name or self.markup is None:
-            return self.name or name
-        number = self._page.line_of(self.markup.sentences[index].start)
-        return f"line {number}, {name}"
-
     @cached_property
-    def _page(self) -> EncodedText:
+    def page(self) -> EncodedText:
         """The file of marked-up text that is a whole one."""
         return EncodedText(self.markup.source.text if self.markup else "")
 
@@ -140,7 +132,11 @@ class Document(ABC):
         """Return where a line, counted from 0, stands in the document."""
         number = bisect_right(self._ends, index)
         text = self.texts[number]
-        return text.name_of(index - self._ends[number] + len(text.layout.lines))
+        index += len(text.layout.lines) - self._ends[number]
+        name = f"sentence {index + 1}"
+        if text.name or text.markup is None:
+            return text.name or name
+        return f"line {text.page.line_of(text.markup.sentences[index].start)}, {name}"
 
     def paths(
         self, rules: PathRules, bounds: slice = ALL, code: str = ""

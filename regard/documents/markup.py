@@ -29,9 +29,8 @@ _ENCODING = re.compile(
     rb"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
 )
-_LATIN = ("iso-8859-1", "iso8859-1", "latin1", "us-ascii", "ascii")
+_LATIN = re.compile("iso-?8859-1|latin-?1|(us-)?ascii", re.IGNORECASE)
 """Names by which pages call Windows-1252, as browsers read them."""
-_UTF8 = ("utf-8", "utf8")
 _ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _READ = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
 """Attributes that people read, or hear."""
@@ -81,12 +80,11 @@ def _decoded(data: bytes, name: str, kind: Kind) -> EncodedText:
     Raises DataError for an encoding that it does not have.
     """
     match = _ENCODING.search(data, 0, 4096)
-    declared = match[1].decode().lower() if match else "utf-8"
-    encoding = "cp1252" if kind == "html" and declared in _LATIN else declared
-    source = decode_file(data, name, encoding)
-    if not (source.mark or source.text.isascii()) and encoding not in _UTF8:
-        with suppress(UnicodeDecodeError):
-            data.decode()
+    declared = match[1].decode() if match else "utf-8"
+    is_latin = kind == "html" and _LATIN.fullmatch(declared)
+    source = decode_file(data, name, "cp1252" if is_latin else declared)
+    with suppress(UnicodeDecodeError):
+        if not (source.mark or data.isascii() or data.decode() == source.text):
             raise DataError(
                 f"{name}: says that it is {declared}, and is UTF-8; let it say so"
             )

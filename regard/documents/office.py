@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 
-from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.language_codes import base_language, script_of
 from regard.data.sentences import has_letters
@@ -51,8 +50,6 @@ _CHANGE = re.compile(
     r"<(?:w:(?:ins|del|moveFrom|moveTo)|text:change(?:-start|-end)?)\s"
 )
 """Marks of a tracked change in Word and LibreOffice."""
-_NAMED = 5
-"""Maximum number of paragraphs that a note names."""
 _OLE = b"\xd0\xcf\x11\xe0"
 
 
@@ -175,22 +172,25 @@ class OfficeDocument(Document):
                     text = " ".join(markup.lines)
                     texts.append(DocumentText(text, place, markup=markup))
             self._parts.append(replace(part, paragraphs=kept))
-        super().__init__(texts, [*_changed_note(changed), *self._notes()])
+        notes = [*self._notes()]
+        if changed:
+            notes.append(
+                f"paragraphs with tracked changes stay as written: {len(changed):,}, such as "
+                f"{changed[0]}; accept or reject the changes, and translate again"
+            )
+        super().__init__(texts, notes)
 
     @abstractmethod
     def read_parts(self, package: Package) -> Iterator[Part]:
         """Yield the members with text, or with the name of its language."""
-
-    def note_comments(self, text: str) -> Iterator[str]:  # noqa: ARG002
-        """Yield sentences on comments in the text of all members."""
-        return iter(())
 
     def write_text(self, text: str) -> str:
         """Return text as an element of the format."""
         return text
 
     def _notes(self) -> Iterator[str]:
-        yield from self.note_comments("".join(part.source.text for part in self._parts))
+        if any("<office:annotation" in part.source.text for part in self._parts):
+            yield "comments stay in their language"
         for pattern, note in self.left:
             if any(re.search(pattern, member) for member in self._package.members):
                 yield note
@@ -235,23 +235,6 @@ class OfficeDocument(Document):
             return tag
 
         return self.language_tags.sub(named, text)
-
-
-def _changed_note(names: Sequence[str]) -> list[str]:
-    """Say that paragraphs with tracked changes stay, since a translation would move their words
-    across the borders of the changes.
-    """
-    if not names:
-        return []
-    count = counted(
-        len(names),
-        "paragraph with tracked changes stays",
-        "paragraphs with tracked changes stay",
-    )
-    return [
-        f"{count} as written ({', '.join(names[:_NAMED])}); accept or reject the changes, and "
-        "translate again"
-    ]
 
 
 def get_attribute(tag: str, name: str) -> str:

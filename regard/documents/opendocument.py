@@ -76,11 +76,6 @@ class OdtDocument(OfficeDocument):
             }
             yield Part(member, source, [*_paragraphs(source.text, looks)])
 
-    def note_comments(self, text: str) -> Iterator[str]:
-        """Yield a sentence on comments, if there are some."""
-        if "<office:annotation" in text:
-            yield "comments stay in their language"
-
 
 def _paragraphs(text: str, looks: Mapping[str, str]) -> Iterator[Paragraph]:
     for tokens, partners in find_paragraphs(text, _PARAGRAPHS, _LEFT_ALONE):

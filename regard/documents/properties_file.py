@@ -59,13 +59,11 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
     """Read a file of properties, in UTF-8 or, if it is none, in Latin-1. Raises DataError for
     escapes that Java refuses.
     """
-    notes = list[str]()
     try:
         data.decode()
         source = decode_file(data, name)
     except UnicodeDecodeError:
         source = decode_file(data, name, "latin-1")
-        notes.append("no UTF-8, so it is read as ISO-8859-1, and written so with \\u")
     last = "\xff" if source.encoding == "latin-1" else LAST
     escapes = Escapes.of(
         source.text, "\x7f" if source.text.isascii() else last, _NECESSARY
@@ -77,7 +75,9 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
     plain = PLAIN if are_read else AUTO
     slots = [_slot(source.text, value, escapes, plain) for value in values]
     document = key_values(source, slots, options)
-    document.notes = (*notes, *document.notes)
+    if source.encoding == "latin-1":
+        note = "no UTF-8, so it is read as ISO-8859-1, and written so with \\u"
+        document.notes = (note, *document.notes)
     return document
 
 

@@ -295,8 +295,7 @@ class Translator(ABC):
             line = document.lines[index]
             limits = filter(None, (max_characters, text.limit_of(line)))
             limit = min(limits, default=None)
-            is_unread = _UNREAD in result.notes
-            if limit is None or is_unread or len(result.text) <= limit:
+            if limit is None or len(result.text) <= limit or _UNREAD in result.notes:
                 continue
             (translations[index - bounds.start],) = self.begin(
                 f"{code} {line}" if code else line,

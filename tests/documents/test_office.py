@@ -397,8 +397,7 @@ def test_the_language_of_libreoffice_is_set() -> None:
 
 def test_notes_say_what_stays() -> None:
     (note,) = read("changes.docx").notes
-    changes = "1 paragraph with tracked changes stays as written"
-    assert note.startswith(f"{changes} (paragraph 1 of word/document.xml)")
+    assert "tracked changes stay as written: 1, such as paragraph 1 of word/" in note
     assert any("comments" in note for note in read("comment.odt").notes)
     members = {
         "word/vbaProject.bin": b"\0",

@@ -75,8 +75,8 @@ values.
 
 @app.command(request=TranslateCommand, search=search_command())
 def translate(command: TranslateCommand) -> None:
-    """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags
-    kept.
+    """Translate lines of a file or standard input, or a document (HTML, Markdown, Word, strings of
+    programs, subtitles, a table …), which stays the same but for its texts.
 
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with
     --alignments the links in a further column. Empty lines stay empty. Files may be of any length.
@@ -315,6 +315,7 @@ def _open_output(
         with _open_to_append(output) as file:
             yield StreamedOutput(file, render)
         return
+    unit = "sentence" if render else "line"
     output = _link_target(output)
     files = fingerprints(command.run)
     for number, other in enumerate(command.with_, 2):
@@ -324,18 +325,30 @@ def _open_output(
     sink = ResumableOutput(output, {"option": flags, "file": files}, render)
     with sink.open(command.resume) as part:
         if command.resume and part.mark.lines:
-            say(f"continuing after line {part.mark.lines:,}")
+            say(f"continuing after {unit} {part.mark.lines:,}")
         elif command.resume:
-            say("nothing to resume: starting at line 1")
+            say(f"nothing to resume: starting at {unit} 1")
         try:
             yield part
-        except BaseException:
-            if part.kept:
-                say(
-                    f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume "
-                    "continues after them"
-                )
+        except BaseException as problem:
+            _say_kept(part, command.chunk, unit, problem)
             raise
+
+
+def _say_kept(
+    part: ResumableOutput, chunk: int, unit: str, problem: BaseException
+) -> None:
+    """Say what an interruption leaves, and how to go on. `unit`: that of the chunks."""
+    if part.kept:
+        say(
+            f"{part.path} holds {unit}s 1 to {part.kept:,}; the same command with --resume "
+            "continues after them"
+        )
+    elif isinstance(problem, KeyboardInterrupt):
+        say(
+            f"nothing is kept, as that is done after each {chunk:,} {unit}s: begin again; with a "
+            "smaller --chunk more is kept, and --resume continues after it"
+        )
 
 
 def _open_to_append(output: Path) -> TextIO:

@@ -33,7 +33,7 @@ def find_input(command: TranslateCommand) -> str:
     kind.
     """
     from regard.data.text import data_path
-    from regard.data.text_kinds import LINES, input_kind
+    from regard.data.text_kinds import LINES, input_kind, kind_of
 
     file = command.file
     is_stream = file == "-" or command.column is not None
@@ -46,7 +46,11 @@ def find_input(command: TranslateCommand) -> str:
 
     kind: str = command.input
     if kind == "auto" and is_stream:
-        kind = "text"
+        names = (file, command.output.name if command.output else "")
+        is_table = "://" not in file and {kind_of(name, b"") for name in names} == {
+            "table"
+        }
+        kind = "table" if is_table else "text"
     elif kind == "auto":
         from regard.documents import FORMATS
 
@@ -78,15 +82,20 @@ def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
     """Raise UsageError for a document that is no text without a file to write, and for one that
     would be named like another kind.
     """
+    from regard.data.text_kinds import kind_of
     from regard.documents import FORMATS
 
     output = command.output
+    is_binary = FORMATS[kind].is_binary
     suffix = Path(command.file).suffix
-    if output is None and FORMATS[kind].is_binary:
+    if output is None and is_binary:
         raise UsageError(
             f"{command.file}: the document is no text to print; give --output NAME{suffix}"
         )
-    if output is not None and FORMATS[kind].is_binary and output.suffix != suffix:
+    if output is None or output.suffix == suffix:
+        return
+    # A name says that a file is Markdown only together with a line of it.
+    if is_binary or kind_of(output.name, b"---\n") not in ("text", kind):
         raise UsageError(
             f"--output {output}: {command.file} is {kind.upper()}, and stays so; give it a name in "
             f"{suffix}"

@@ -29,6 +29,8 @@ _SEPARATORS = {
 """Delimiters by Anki's names."""
 _FALLBACK = ";|"
 """Delimiters of a file without tabs whose name does not say that it is CSV."""
+NO_DELIMITER = "\x1f"
+"""Delimiter of a table of one column, which no text has."""
 
 
 @dataclass
@@ -145,9 +147,11 @@ class Dialect:
         return whole and (quotes_commas or quotes_text)
 
 
-def read_delimited(lines: Iterable[str], delimiters: str) -> Table:
+def read_delimited(
+    lines: Iterable[str], delimiters: str, may_be_single: bool = False
+) -> Table:
     """Read a table with one of the delimiters, or that which lines before it name, as programs such
-    as Excel and Anki write them.
+    as Excel and Anki write them. `may_be_single`: it may have a single column.
     """
     stream = iter(lines)
     head = [*islice(stream, HEAD)]
@@ -166,7 +170,7 @@ def read_delimited(lines: Iterable[str], delimiters: str) -> Table:
         is_html = is_html or (key == "html" and value == "true")
 
     head = head[skipped:]
-    dialect, rows = infer_dialect(head, delimiters)
+    dialect, rows = infer_dialect(head, delimiters, may_be_single)
 
     def cells(row: list[str]) -> list[str]:
         return [*map(_without_marks, row)] if is_html else row
@@ -191,12 +195,14 @@ def _without_marks(text: str) -> str:
 
 
 def infer_dialect(
-    head: Sequence[str], delimiters: str
+    head: Sequence[str], delimiters: str, may_be_single: bool = False
 ) -> tuple[Dialect, list[list[str]]]:
     """Infer the dialect of a file from its first lines, most of which agree on its delimiter; also
     return their rows. The first row is empty if the first line is no row.
     """
     delimiter, width = _infer_delimiter(head, delimiters)
+    if may_be_single and _is_single(head, delimiters):
+        delimiter, width = NO_DELIMITER, 1
     dialect = Dialect(delimiter, width)
     records = list(dialect.records(iter(head)))
     if len(head) == HEAD:  # the last record may be incomplete
@@ -252,6 +258,16 @@ def _separates(delimiter: str, lines: Sequence[str]) -> bool:
     )
     total = sum(counts.values())
     return counts[0] < 0.1 * total and 2 * counts.most_common(1)[0][1] > total
+
+
+def _is_single(lines: Sequence[str], delimiters: str) -> bool:
+    """Return whether lines are one column: the first has no delimiter, and in most of them there is
+    none but before a space, as in prose.
+    """
+    marks = re.escape(delimiters + _FALLBACK)
+    bare = [re.sub('"[^"]*"', "", line) for line in lines if line.strip()] or [""]
+    divided = sum(bool(re.search(rf"[{marks}](?! )", line)) for line in bare)
+    return not re.search(f"[{marks}]", bare[0]) and 2 * divided < len(bare)
 
 
 def _infer_delimiter(lines: Sequence[str], delimiters: str) -> tuple[str, int]:

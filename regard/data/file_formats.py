@@ -178,7 +178,7 @@ class PairReader:
             self.files.languages,
             languages_of_name(table_path(name)),
         )
-        if not any(table.rows):
+        if max(map(len, table.rows), default=0) < 2:
             DataError.raise_all(reader.causes)
         self.columns = choose_columns(table, request, name)
         records = table.records
@@ -256,14 +256,14 @@ def is_table(name: str) -> bool:
     """Return whether the name of a file says that it holds a table, JSON lines aside."""
     path = table_path(name)
     names = [form.name for form in FORMATS if form.open_table and form.characters == 1]
-    patterns = [*filter(None, names), _SPREADSHEET.pattern, r"(?i)\.(tsv|txt)(\.gz)?\Z"]
+    patterns = [*filter(None, names), _SPREADSHEET.pattern, r"(?i)\.txt(\.gz)?\Z"]
     return any(re.search(pattern, path) for pattern in patterns)
 
 
 def holds_pairs(name: str) -> bool:
     """Return whether the name of a file says that it holds pairs, and not lines of text."""
     names = [form.name for form in FORMATS if form.name]
-    patterns = [*names, _SPREADSHEET.pattern, r"(?i)\.tsv(\.gz)?\Z"]
+    patterns = [*names, _SPREADSHEET.pattern]
     return any(re.search(pattern, table_path(name)) for pattern in patterns)
 
 
@@ -394,8 +394,12 @@ FORMATS = (
     FileFormat(
         first_line=CSV_HEADER,
         read_captions=read_csv,
-        open_table=partial(read_delimited, delimiters=";,\t"),
+        open_table=partial(read_delimited, delimiters=";,\t", may_be_single=True),
         name=r"(?i)\.csv(\.gz)?\Z",
+    ),
+    FileFormat(
+        open_table=partial(read_delimited, delimiters="\t", may_be_single=True),
+        name=r"(?i)\.tsv(\.gz)?\Z",
     ),
     FileFormat(open_table=read_xml, name=r"(?i)\.(tmx|xlf|\w*xliff)(\.gz)?\Z"),
     FileFormat(open_table=read_po, name=r"(?i)\.pot?(\.gz)?\Z"),

@@ -144,6 +144,16 @@ def holds_names(rows: Sequence[Sequence[str]]) -> bool:
     return _holds_names(rows, [*map(_meaning, rows[0])], _text_columns(rows))
 
 
+def has_header(table: Table, column: str) -> bool:
+    """Return whether the first record holds the names of the columns, one of which was asked for by
+    its name or number.
+    """
+    if table.has_names or not column.isdigit():
+        return not table.has_names
+    is_single = len(table.rows[0]) == 1
+    return _meaning(table.rows[0][0]).is_text if is_single else holds_names(table.rows)
+
+
 def choose_columns(
     table: Table, request: ColumnRequest, name: str = "the table"
 ) -> Columns:

@@ -293,7 +293,7 @@ class LineReader:
                 f"{path}: no such file{did_you_mean(path) if isinstance(path, Path) else ''}",
             )
         except IsADirectoryError:
-            self.causes = (f"{path}: is a folder; give a text file in it",)
+            self.causes = (f"{path}: is a folder; give a file in it",)
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
             self.causes = (
                 f"{path}: damaged, or not gzip at all ({problem}); fetch or compress it again",

@@ -33,6 +33,9 @@ class FileKind(NamedTuple):
 
 
 KINDS = {
+    "slides": FileKind(
+        "slides (save their text as .docx or .odt)", r".*\.(pp[ts][xm]?|odp)\n"
+    ),
     "pdf": FileKind("a PDF", r".*\n%PDF-\d"),
     "docx": FileKind(
         "a Word document",

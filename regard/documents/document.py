@@ -73,6 +73,21 @@ class DocumentText:
             return markup_layout(self.markup)
         return _message_layout(self.text, self.dialect) or plain_layout(self.text)
 
+    def limit_of(self, line: str) -> int | None:
+        """Return the maximum number of characters of the translation of a line: its share of the
+        limit of the text.
+        """
+        lines = self.layout.lines
+        if self.max_characters is None:
+            return None
+        free = self.max_characters + 1 - len(lines)
+        return max(1, free * len(line) // sum(map(len, lines)))
+
+    @cached_property
+    def page(self) -> EncodedText:
+        """The file of marked-up text that is a whole one."""
+        return EncodedText(self.markup.source.text if self.markup else "")
+
     @cached_property
     def own_dialect(self) -> str:
         """The dialect, that of all lines together if the text has marks."""
@@ -112,6 +127,16 @@ class Document(ABC):
     def text_of_line(self, index: int) -> DocumentText:
         """Return the text that a line, counted from 0, is a part of."""
         return self.texts[bisect_right(self._ends, index)]
+
+    def name_of_line(self, index: int) -> str:
+        """Return where a line, counted from 0, stands in the document."""
+        number = bisect_right(self._ends, index)
+        text = self.texts[number]
+        index += len(text.layout.lines) - self._ends[number]
+        name = f"sentence {index + 1}"
+        if text.name or text.markup is None:
+            return text.name or name
+        return f"line {text.page.line_of(text.markup.sentences[index].start)}, {name}"
 
     def paths(
         self, rules: PathRules, bounds: slice = ALL, code: str = ""

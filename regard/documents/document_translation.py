@@ -39,7 +39,7 @@ def translated_document(
     """Write a document with the translations of its lines."""
     texts = document.joined(translations)
     named = [
-        (_name(document, index), line)
+        (document.name_of_line(index), line)
         for index, line in enumerate(line for text in texts for line in text.lines)
     ]
     notes = [f"{name}: {note}" for name, line in named for note in line.notes]
@@ -58,16 +58,12 @@ def translated_document(
     )
 
 
-def _name(document: Document, index: int) -> str:
-    return document.text_of_line(index).name or f"sentence {index + 1}"
-
-
 def refused_lines(document: Document, start: int, problem: LineError) -> DataError:
     """Return the error of lines that a model refuses, by the names of their texts; `start`: index
     of the first of the lines that it was given.
     """
     causes = (
-        f"{_name(document, start + index)}: {cause}"
+        f"{document.name_of_line(start + index)}: {cause}"
         for index, cause in problem.problems
     )
     return DataError(*causes)

@@ -22,12 +22,16 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A decoded file: its text, encoding, byte-order mark and name. Line ends are as they were."""
+    """A decoded file: its text, encoding, byte-order mark and name. Line ends are as they were.
+
+    `errors`: the handler of characters that the encoding lacks.
+    """
 
     text: str
     encoding: str = "utf-8"
     mark: bytes = b""
     name: str = ""
+    errors: str = "strict"
 
     @cached_property
     def _line_feeds(self) -> list[int]:
@@ -50,7 +54,7 @@ class EncodedText:
         Raises DataError for characters that its encoding lacks.
         """
         try:
-            return self.mark + text.encode(self.encoding)
+            return self.mark + text.encode(self.encoding, self.errors)
         except UnicodeEncodeError as problem:
             character = text[problem.start]
             raise DataError(

@@ -6,6 +6,8 @@ import html
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from regard.common.errors import DataError
 from regard.data.sentences import has_letters
@@ -24,11 +26,11 @@ from regard.text.markup.tags import Kind, tokenize
 from regard.text.text_format import TranslatedText
 
 _ENCODING = re.compile(
-    r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
+    rb"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
 )
-
-
+_LATIN = re.compile("iso-?8859-1|latin-?1|(us-)?ascii", re.IGNORECASE)
+"""Names by which pages call Windows-1252, as browsers read them."""
 _ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _READ = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
 """Attributes that people read, or hear."""
@@ -48,12 +50,7 @@ class HtmlPage(Document):
     media_type = "text/html"
 
     def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
-        self._source = decode_file(data, name)
-        encoding = _ENCODING.search(self._source.text, 0, 4096)
-        if encoding and encoding[1].lower() not in ("utf-8", "utf8"):
-            raise DataError(
-                f"{name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
-            )
+        self._source = _decoded(data, name, self.kind)
         text = self._source.text
         markup = parse_markup(text, self.kind, options.markup)
         is_asked = options.attributes and self.kind == "html"
@@ -75,6 +72,23 @@ class HtmlPage(Document):
         # Tags are the same in the translation, but may stand elsewhere.
         written = (apply_edits(tag, edits.get(tag, ())) for tag in tags)
         return self._source.encode("".join(written))
+
+
+def _decoded(data: bytes, name: str, kind: Kind) -> EncodedText:
+    """Decode a page as it declares; what its encoding lacks is written as references.
+
+    Raises DataError for an encoding that it does not have.
+    """
+    match = _ENCODING.search(data, 0, 4096)
+    declared = match[1].decode() if match else "utf-8"
+    is_latin = kind == "html" and _LATIN.fullmatch(declared)
+    source = decode_file(data, name, "cp1252" if is_latin else declared)
+    with suppress(UnicodeDecodeError):
+        if not (source.mark or data.isascii() or data.decode() == source.text):
+            raise DataError(
+                f"{name}: says that it is {declared}, and is UTF-8; let it say so"
+            )
+    return replace(source, errors="xmlcharrefreplace")
 
 
 class XmlPage(HtmlPage):

@@ -46,6 +46,10 @@ _DAMAGE = (
     ValueError,
 )
 """Errors of the library about packages that are damaged."""
+_CHANGE = re.compile(
+    r"<(?:w:(?:ins|del|moveFrom|moveTo)|text:change(?:-start|-end)?)\s"
+)
+"""Marks of a tracked change in Word and LibreOffice."""
 _OLE = b"\xd0\xcf\x11\xe0"
 
 
@@ -153,32 +157,40 @@ class OfficeDocument(Document):
         self._languages = options.languages
         self._parts = list[Part]()
         texts = list[DocumentText]()
+        changed = list[str]()
         for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
+                place = f"paragraph {number} of {part.member}"
+                source = part.source.text
+                if _CHANGE.search(source, paragraph.start, paragraph.end):
+                    changed.append(place)
+                    continue
                 markup = paragraph.markup(options.markup)
                 if markup.lines:
                     kept.append(paragraph)
-                    place = f"paragraph {number} of {part.member}"
                     text = " ".join(markup.lines)
                     texts.append(DocumentText(text, place, markup=markup))
             self._parts.append(replace(part, paragraphs=kept))
-        super().__init__(texts, self._notes())
+        notes = [*self._notes()]
+        if changed:
+            notes.append(
+                f"paragraphs with tracked changes stay as written: {len(changed):,}, such as "
+                f"{changed[0]}; accept or reject the changes, and translate again"
+            )
+        super().__init__(texts, notes)
 
     @abstractmethod
     def read_parts(self, package: Package) -> Iterator[Part]:
         """Yield the members with text, or with the name of its language."""
-
-    @abstractmethod
-    def note_changes(self, text: str) -> Iterator[str]:
-        """Yield sentences on what stays, such as recorded changes, in the text of all members."""
 
     def write_text(self, text: str) -> str:
         """Return text as an element of the format."""
         return text
 
     def _notes(self) -> Iterator[str]:
-        yield from self.note_changes("".join(part.source.text for part in self._parts))
+        if any("<office:annotation" in part.source.text for part in self._parts):
+            yield "comments stay in their language"
         for pattern, note in self.left:
             if any(re.search(pattern, member) for member in self._package.members):
                 yield note

@@ -76,16 +76,6 @@ class OdtDocument(OfficeDocument):
             }
             yield Part(member, source, [*_paragraphs(source.text, looks)])
 
-    def note_changes(self, text: str) -> Iterator[str]:
-        """Yield sentences on recorded changes and comments, if there are some."""
-        if "<text:tracked-changes" in text:
-            yield (
-                "has recorded changes: insertions are translated and stay marked, deleted text "
-                "stays in its language; accept or reject them first for a clean text"
-            )
-        if "<office:annotation" in text:
-            yield "comments stay in their language"
-
 
 def _paragraphs(text: str, looks: Mapping[str, str]) -> Iterator[Paragraph]:
     for tokens, partners in find_paragraphs(text, _PARAGRAPHS, _LEFT_ALONE):

@@ -74,7 +74,11 @@ def read_properties(data: bytes, name: str, options: DocumentOptions) -> EditedT
     are_read = messages and not any(map(_CONTRACTION.search, messages))
     plain = PLAIN if are_read else AUTO
     slots = [_slot(source.text, value, escapes, plain) for value in values]
-    return key_values(source, slots, options)
+    document = key_values(source, slots, options)
+    if source.encoding == "latin-1":
+        note = "no UTF-8, so it is read as ISO-8859-1, and written so with \\u"
+        document.notes = (note, *document.notes)
+    return document
 
 
 def _values(source: EncodedText) -> Iterator[_Value]:

@@ -14,7 +14,7 @@ from regard.data.table_columns import (
     Table,
     describe_columns,
     find_column,
-    holds_names,
+    has_header,
 )
 from regard.documents.document import (
     Document,
@@ -47,21 +47,20 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
     source = decode_file(data, name)
     lines = re.split("\r\n|\n|\r", source.text)
     delimiters = ";,\t" if re.search(r"(?i)\.csv(\.gz)?\Z", name) else "\t"
-    table = read_delimited(lines, delimiters)
+    table = read_delimited(lines, delimiters, may_be_single=True)
     column = _column(table, name, options.column)
-    has_header = table.has_names or (
-        not table.skipped and (not options.column.isdigit() or holds_names(table.rows))
-    )
     if table.skipped and lines[0].strip('"').startswith("sep="):
         delimiters = lines[0].strip('"')[4]
     head = lines[table.skipped : table.skipped + HEAD]
-    dialect, _ = infer_dialect(head, delimiters)
+    dialect, _ = infer_dialect(head, delimiters, may_be_single=True)
     is_quoted = dialect.quoted is not False
+    # Other programs would divide a single column at any delimiter.
+    apart = delimiters if dialect.width == 1 else dialect.delimiter
     records = [*_records(source.text, dialect.delimiter, is_quoted)]
 
     slots = list[Slot]()
     wrong = list[str]()
-    first = max(table.skipped, has_header and not table.has_names)
+    first = table.skipped + has_header(table, options.column)
     for number, cells in enumerate(records[first:], first + 1):
         if len(cells) == 1 and not cells[0].text.strip():
             continue
@@ -73,7 +72,7 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
             continue
         cell = cells[column]
         if has_letters(cell.text):
-            escape = _escape(cell, dialect.delimiter, is_quoted)
+            escape = _escape(cell, apart, is_quoted)
             text = DocumentText(cell.text, f"row {number}")
             slots.append(Slot(text, replaced(cell.start, cell.end, escape)))
     DataError.raise_all(wrong[:_LISTED])
@@ -117,15 +116,15 @@ def _records(text: str, delimiter: str, is_quoted: bool) -> Iterator[list[_Cell]
             cells = []
 
 
-def _escape(cell: _Cell, delimiter: str, is_quoted: bool) -> Callable[[str], str]:
+def _escape(cell: _Cell, delimiters: str, is_quoted: bool) -> Callable[[str], str]:
     """Return the function that writes a text into a cell: quoted as it was, or if it has to be."""
 
     def escape(text: str) -> str:
         if text == cell.text and not cell.is_quoted:
             return text
         if not is_quoted:
-            return re.sub(rf"[\r\n{re.escape(delimiter)}]+", " ", text)
-        if cell.is_quoted or re.search(rf'["\r\n{re.escape(delimiter)}]', text):
+            return re.sub(rf"[\r\n{re.escape(delimiters)}]+", " ", text)
+        if cell.is_quoted or re.search(rf'["\r\n{re.escape(delimiters)}]', text):
             return '"' + text.replace('"', '""') + '"'
         return text
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.documents.encoding import EncodedText
 from regard.documents.office import (
@@ -37,13 +36,12 @@ _NAMESPACE = re.compile(
     r"""xmlns(?::([\w.-]+))?=["'](?:http://schemas\.openxmlformats\.org/wordprocessingml/2006/main|"""
     r"""http://purl\.oclc\.org/ooxml/wordprocessingml/main)["']"""
 )
-_AROUND = names("hyperlink ins moveTo smartTag customXml sdt dir bdo")
+_AROUND = names("hyperlink smartTag customXml sdt dir bdo")
 """Elements around runs whose text belongs to the sentence."""
 _PROPERTIES = names("smartTagPr customXmlPr sdtPr sdtEndPr sdtContent")
 _DIVIDERS = names("tab br cr ptab")
 _DROPPED = names("proofErr lastRenderedPageBreak softHyphen")
 """Elements that say something about the text as it was."""
-_HIDDEN = names("del moveFrom")
 _NO_LOOK = re.compile(r"<\w+:(?:lang|noProof)\b[^>]*/>|\s*</?\w+:rPr\s*/?>")
 """Properties of text that do not show."""
 _FIELD = re.compile(r"""<\w+:fldChar\b[^>]*fldCharType=["'](\w+)""")
@@ -51,7 +49,6 @@ _LINK = re.compile(r"<\w+:instrText\b[^>]*>\s*HYPERLINK\b")
 _FILLED = re.compile(r"<\w+:(?:dataBinding|dropDownList|comboBox|date|checkbox)\b")
 """Properties of a control whose text is filled in by a program, or chosen."""
 _LANGUAGE = re.compile(r"<w:(?:lang|themeFontLang)\b[^>]*>")
-_CHANGES = re.compile(r"<w:(?:ins|del|moveFrom|moveTo)\s")
 
 
 class WordDocument(OfficeDocument):
@@ -90,15 +87,6 @@ class WordDocument(OfficeDocument):
         if not has_text:
             raise DataError(
                 f"{package.name}: no Word document, since it has no text; save it as .docx by Word"
-            )
-
-    def note_changes(self, text: str) -> Iterator[str]:
-        """Yield a sentence on tracked changes, if there are some."""
-        changes = len(_CHANGES.findall(text))
-        if changes:
-            yield (
-                f"{counted(changes, 'tracked change')}: insertions are translated and stay marked, "
-                "deleted text stays in its language; accept or reject them first for a clean text"
             )
 
     def write_text(self, text: str) -> str:
@@ -222,7 +210,7 @@ class _Reader:
             texts = [
                 self._inner(number)
                 for number in range(index, last)
-                if self._name(number) == "t" and name not in _HIDDEN
+                if self._name(number) == "t"
             ]
             shown = "".join(text for text in texts if "<" not in text)
             yield object_item(start, end, run, shown)

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 CHUNK = 64
 """Lines of a document that are translated at once; other calls take turns with them."""
+_UNREAD = (
+    "stays as it is: most of its characters were never seen in training, so a translation would "
+    "mean nothing"
+)
 
 
 class Decoder(ABC):
@@ -288,11 +292,11 @@ class Translator(ABC):
         ).run()
         for index, result in enumerate(translations, bounds.start):
             text = document.text_of_line(index)
-            limits = filter(None, (max_characters, text.max_characters))
-            limit = min(limits, default=None)
-            if limit is None or len(result.text) <= limit:
-                continue
             line = document.lines[index]
+            limits = filter(None, (max_characters, text.limit_of(line)))
+            limit = min(limits, default=None)
+            if limit is None or len(result.text) <= limit or _UNREAD in result.notes:
+                continue
             (translations[index - bounds.start],) = self.begin(
                 f"{code} {line}" if code else line,
                 constraints=constraints,
@@ -323,7 +327,8 @@ class Translator(ABC):
         rules = self._with_links(rules)
         paths = document.paths(rules, bounds, code)
         decoder = self._decoder(len(paths), rules.wanted, constraints, search)
-        return TranslationCall(joint_path(paths), decoder)
+        path = _readable_path(joint_path(paths), document.lines[bounds], self.doubts)
+        return TranslationCall(path, decoder)
 
     def begin_texts(
         self,
@@ -519,3 +524,18 @@ class Translator(ABC):
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate an unprocessed line with its readings, and record every step of its search."""
+
+
+def _readable_path(
+    path: Path[list[Translation]], lines: Sequence[str], doubts: DoubtfulSentences
+) -> Path[list[Translation]]:
+    """Translate lines by a path, but leave those in a script that was not seen in training as they
+    are, with a note.
+    """
+    translations = yield from path
+    return [
+        replace(result, text=line, markup=None, notes=(_UNREAD,))
+        if doubts.is_unread(line)
+        else result
+        for line, result in zip(lines, translations, strict=True)
+    ]

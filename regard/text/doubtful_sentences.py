@@ -107,6 +107,11 @@ class DoubtfulSentences:
         has_letters = any(map(str.isalpha, forms))
         return has_letters and self.unknown_share(forms) > _MOST_UNKNOWN
 
+    def is_unread(self, line: str) -> bool:
+        """Return whether a line is of an unknown script, even if only its letters count."""
+        letters = "".join(letter if letter.isalpha() else " " for letter in line)
+        return all(map(self.is_of_unknown_script, (line, letters)))
+
     def _known_form(self, letter: str) -> str:
         """Return the first form of a letter that was seen in training, else the letter itself."""
         forms = (

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
@@ -23,7 +24,7 @@ from helpers.system_marks import posix
 
 import regard as package
 from regard.interchange.runtime import export
-from regard.pipeline.bulk import OutputMark
+from regard.pipeline.bulk import ChunkTranslator, OutputMark
 
 ENVIRONMENT = {
     **os.environ,
@@ -158,7 +159,7 @@ def test_a_killed_document_resumes_to_the_same_bytes(
         assert not Path("film.ko.srt").exists()
     done = _mark(Path("film.ko.srt")).lines
     assert done == 5 * CHUNK
-    assert f"continuing after line {done}\n" in regard(resumed).err
+    assert f"continuing after sentence {done}\n" in regard(resumed).err
     whole = Path("whole.srt").read_bytes()
     assert Path("film.ko.srt").read_bytes() == whole != Path("film.srt").read_bytes()
     assert sorted(os.listdir()) == ["film.ko.srt", "film.srt", "whole.srt"]
@@ -227,6 +228,19 @@ def test_resume_without_an_earlier_run_starts_one(
     done = regard(_command(run, long, "out.gz", "--resume"))
     assert done.err == "nothing to resume: starting at line 1\n"
     assert gzip.decompress(Path("out.gz").read_bytes()) == whole
+
+
+def test_an_interruption_says_that_nothing_is_kept(
+    regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        ChunkTranslator, "__call__", Mock(side_effect=KeyboardInterrupt)
+    )
+    Path("a.html").write_text("<p>나는 간다</p>", encoding="utf-8")
+    done = regard.ended(f"translate {run} a.html --output out.html --resume")
+    assert done.status == 130
+    assert "nothing to resume: starting at sentence 1\nnothing is kept" in done.err
+    assert os.listdir() == ["a.html"]
 
 
 def test_interrupted_work_is_not_overwritten_without_resume(

@@ -43,7 +43,7 @@ TEXTS = {
     "rows.jsonl": ROWS,
     "pairs.jsonl": '{"source": "x"}\nno\n',
     "page.html": "<p>나는</p>\n",
-    "latin.html": '<meta charset="iso-8859-1">',
+    "latin.html": '<meta charset="iso-8859-1">é',
     "a.sub": "1\n",
     "a.csv": "a,b\n",
     "open.toml": "[data\n",

@@ -228,6 +228,10 @@ def test_a_column_of_a_table_is_translated_as_lines_are(
         assert regard(f"{translate} {file} --column {column} --quiet").out == expected
     done = regard(f"{translate} a.csv --column ko --output out --chunk 2 --quiet")
     assert (done.out, text_of("out")) == ("", expected)
+    regard(f"{translate} a.csv --column ko --output b.csv --quiet")
+    cells = [line.split(";") for line in lines_of("b.csv")]
+    assert [row[:2] for row in cells] == [["key", "note"], *(row[:2] for row in rows)]
+    assert [row[2] for row in cells[1:]] == expected.splitlines()
 
     because = (
         "a.csv: has no column 'English'; there are 1 ('key'), 2 ('note'), 3 ('한국어')"

@@ -115,6 +115,16 @@ def test_the_result_names_what_a_person_has_to_see() -> None:
     assert (result.quality, result.texts) == (0.4, 2)
 
 
+def test_a_script_that_the_model_does_not_read_stays(
+    translator: Translator, page: Path
+) -> None:
+    page.write_text("<p>나는 간다</p>\n<p>Я <b>ем</b> хлеб</p>\n", encoding="utf-8")
+    result = translator.translate_document(page)
+    assert result.data.decode().endswith("\n<p>Я <b>ем</b> хлеб</p>\n")
+    (note,) = (note for note in result.notes if "never seen in training" in note)
+    assert note.startswith("line 2, sentence 2: stays as it is")
+
+
 def parts(quality: float) -> tuple[TranslatedPart, ...]:
     return (TranslatedPart("", "", 0.0, quality=quality),)
 
@@ -131,6 +141,12 @@ def test_limits_of_texts_are_kept_or_marked(translator: Translator) -> None:
     assert again == limited
     (own,) = translator.translate_lines_of(document, slice(0, 1), max_characters=1)
     assert own == limited
+
+    both = DocumentText(f"{line}\n{line}", "c", max_characters=9)
+    document = EditedText(EncodedText(""), [Slot(both, replaced(0, 0))])
+    halves = translator.translate_lines_of(document, slice(0, 2))
+    length = len("\n".join(half.text for half in halves))
+    assert length <= 9 or any(half.broken for half in halves)
 
 
 def test_the_page_of_documents_translates(

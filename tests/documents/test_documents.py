@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -137,6 +138,24 @@ def test_wrong_encodings_are_said_with_the_line() -> None:
         decode_file(b"a", "a.po", "klingon")
     with pytest.raises(DataError, match="ascii, which has no 'é'"):
         decode_file(b"a", "a.po", "ascii").encode("é")
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        ('<meta charset="iso-8859-1">', "cp1252"),
+        ('<META http-equiv=x content="text/html; charset=windows-1252">', "cp1252"),
+        ("<meta charset=euc-kr>", "euc-kr"),
+        ('<?xml version="1.0" encoding="ISO-8859-5"?>', "iso-8859-5"),
+    ],
+)
+def test_pages_are_read_and_written_as_they_declare(head: str, encoding: str) -> None:
+    page = f"{head}<p>A “dog”.</p>" if encoding == "cp1252" else f"{head}<p>Я.</p>"
+    data = page.encode(encoding)
+    document = read_document(data, "a.xml" if "xml" in head else "a.html")
+    assert document.render([Translation(x, (), 0.0) for x in document.lines]) == data
+    written = document.render([Translation("“Ça”", (), 0.0) for _ in document.lines])
+    assert html.unescape(written.decode(encoding)) == f"{head}<p>“Ça”</p>"
 
 
 def test_unknown_formats_are_refused_by_name() -> None:

@@ -13,6 +13,7 @@ from helpers.hostile_models import MODELS, Model, translate_document
 from regard.common.errors import DataError
 from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
+from regard.text.translation import Translation
 
 CSV = """\
 id,English,note
@@ -74,6 +75,26 @@ def test_the_same_words_give_the_same_bytes(text: str, name: str) -> None:
     document = read(text, name)
     assert len(document.texts) >= 2
     assert translate_document(document, unchanged) == text.encode()
+
+
+@pytest.mark.parametrize("column", ["text", "1"])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("text\nA dog\n", "a.csv"),
+        ('text\nA dog, a cat\n"One, two"\nA cat; a dog\n', "a.csv"),
+        ("text\nA dog; a cat\nA cat | a dog\n", "a.tsv"),
+    ],
+)
+def test_a_table_may_have_one_column(text: str, name: str, column: str) -> None:
+    document = read(text, name, column)
+    lines = text.splitlines()[1:]
+    assert [cell.text for cell in document.texts] == [line.strip('"') for line in lines]
+    assert translate_document(document, unchanged) == text.encode()
+    new = [Translation(f"{line}, or; not", (), 0.0) for line in document.lines]
+    dialect: Literal["excel", "excel-tab"] = "excel" if name == "a.csv" else "excel-tab"
+    expected = [["text"], *([line.text] for line in new)]
+    assert rows(document.render(new).decode(), dialect) == expected
 
 
 def test_rows_are_named_as_spreadsheets_number_them() -> None:

@@ -95,7 +95,7 @@ class ChunkTranslator:
         )
         known = sum(bool(line.strip()) for line in texts) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
-        if note or (self.typed and doubtful):
+        if self.document is None and (note or (self.typed and doubtful)):
             notes.append(note or UNLEARNT)
         broken = sum(translation.broken for translation in translations)
         qualities = tuple(

@@ -8,7 +8,7 @@ from pathlib import Path
 from regard.common.errors import DataError
 from regard.data.caption_formats import SHOWN
 from regard.data.file_formats import is_table, open_table
-from regard.data.table_columns import describe_columns, find_column, holds_names
+from regard.data.table_columns import describe_columns, find_column, has_header
 from regard.data.text import CUT, READ_LINE, too_long
 from regard.pipeline.bulk.lines import Lines, Numbering
 
@@ -39,9 +39,7 @@ class ColumnLines(Lines):
                 f"{self.name}: has no column {self.column!r}; there are "
                 f"{describe_columns(table.rows)}"
             )
-        has_header = not table.has_names and (
-            not self.column.isdigit() or holds_names(table.rows)
-        )
+        is_headed = has_header(table, self.column)
         where = f"{self.name}, column {self.column}"
         causes = list[str]()
         line = 0
@@ -49,7 +47,7 @@ class ColumnLines(Lines):
         for index, (record, count) in enumerate(table.records):
             number = end + 1
             end += count
-            if (has_header and index == 0) or not record:
+            if (is_headed and index == 0) or not record:
                 continue
             if len(causes) == SHOWN:
                 break

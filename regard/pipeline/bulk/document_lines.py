@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from regard.documents import Document
-from regard.pipeline.bulk.lines import NAMED, Lines, Numbering, rest
+from regard.pipeline.bulk.lines import Lines, Numbering
 from regard.text.translation import TranslatedPart, Translation
 
 _LONGEST = 10_000_000
@@ -21,20 +21,12 @@ class DocumentNumbering(Numbering):
         self._document = document
 
     def name(self, line: int) -> str:
-        """Return the name of the text of a line, such as "entry 4"."""
-        name = (
-            self._document.text_of_line(line - 1).name if self._document.lines else ""
-        )
-        return name or super().name(line)
+        """Return where a line stands, such as "entry 4"."""
+        return self._document.name_of_line(line - 1)
 
     def label(self, line: int) -> str:
-        """Return the name of the text of a line."""
+        """Return where a line stands."""
         return self.name(line)
-
-    def names(self, lines: Sequence[int]) -> str:
-        """Return the names of the texts of the first of several lines."""
-        names = [*dict.fromkeys(map(self.name, lines[:NAMED]))]
-        return f"{', '.join(names)}{rest(lines)}"
 
 
 class DocumentLines(Lines):

@@ -21,7 +21,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0,
 
 
 class Metrics:
-    """Counters of requests, texts and documents, and gauges of open requests and of lines in the backlog."""
+    """Counters of requests, texts and documents; gauges of open requests and of lines that wait."""
 
     def __init__(self, service: Models) -> None:
         # The series `*_created` double the number of series and say little.

@@ -16,8 +16,10 @@ IMAGE = re.compile(r'<img (alt="[^"]*"[^>]* src="([^"]*)")')
 TYPE = re.compile(r'font-size[=:]\s*"?([\d.]+)')
 PHONE, COLUMN = 350, 736
 """Pixels that a drawing has on a phone of 400, and on a wide screen."""
-SMALLEST = 10
-"""Pixels of the smallest text."""
+SMALLEST = 9.5
+"""Pixels of the smallest text, such as that of an index; up to a tenth less where widths are
+rounded.
+"""
 REM, STEP = 16, 4
 """Pixels of a rem, and rems between the classes `least-N` of the style sheet."""
 
@@ -80,8 +82,11 @@ def marks(path: Path) -> list[str]:
     least = min(float(width[1]), float(width[1]) * SMALLEST / min(sizes))
     if least <= PHONE:
         return []
-    rems = STEP * math.ceil(least / (STEP * REM))
-    return ["wide-drawing", f"least-{rems}", *["wider-drawing"] * (least > COLUMN)]
+    if COLUMN < least < 1.1 * COLUMN:
+        least = COLUMN  # a little smaller rather than scrolled by a little
+    rems = STEP * math.floor(least / (STEP * REM))
+    is_wider = rems * REM > COLUMN
+    return ["wide-drawing", f"least-{rems}", *["wider-drawing"] * is_wider]
 
 
 def _attributes(classes: list[str]) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from regard.attention.recorder import watch
     from regard.attention.scores import register_score
     from regard.comparison import Comparison, compare
+    from regard.data.plugin_vocabulary import register_tokenizer
     from regard.explain.publication import Publication, publish
     from regard.models import register_decoder, register_encoder, register_positions
     from regard.pipeline import Caption, Captioner, Translator
@@ -55,6 +56,7 @@ __all__ = [
     "register_normaliser",
     "register_positions",
     "register_score",
+    "register_tokenizer",
     "reproduce",
     "train",
     "watch",
@@ -68,6 +70,7 @@ _MODULES = {
     "common.errors": ("RegardError",),
     "common.version": ("__version__",),
     "comparison": ("Comparison", "compare"),
+    "data.plugin_vocabulary": ("register_tokenizer",),
     "documents": (),
     "explain.publication": ("Publication", "publish"),
     "models": ("register_decoder", "register_encoder", "register_positions"),

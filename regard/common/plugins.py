@@ -217,8 +217,8 @@ def check_recorded(
     if missing and others:
         raise ValueError(
             f"the model was made with {', '.join(missing)}, and this is {', '.join(others)}: put "
-            "that back; or, if the change was on purpose, write the latter into model.plugins "
-            "and seal the folder: `regard doctor FOLDER --seal`"
+            "that back; or, if the change was on purpose, write the latter in place of the former "
+            "into config.json and train.toml, and seal the folder: `regard doctor FOLDER --seal`"
         )
     if missing and not is_complete:
         name = missing[0].partition("==")[0]

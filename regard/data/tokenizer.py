@@ -1,5 +1,5 @@
-"""Tokenizer: SentencePiece vocabularies (BPE, unigram, char, whitespace), trained, saved and
-loaded.
+"""Tokenizer: vocabularies of SentencePiece (BPE, unigram, char, whitespace) or of a plug-in,
+trained, saved and loaded.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import sentencepiece
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from regard.common.atomic import write_bytes
 from regard.common.errors import ConfigurationError, DataError, ModelFolderError
+from regard.common.plugins import check_recorded, plugin_of
 from regard.common.reading import check_links, file_bytes
 from regard.common.settings import VOCABULARY, Settings
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL, PieceTable
+from regard.data.plugin_vocabulary import TOKENIZERS, PluginVocabulary, train_plugin
 from regard.data.vocabulary import (
     BOS,
     EOS,
@@ -40,11 +42,11 @@ _REMEDY = "copy it again from where the model was trained, or train the model ag
 class TokenizerSettings(Settings):
     """Settings of the tokenizer and of its training."""
 
-    kind: Literal["unigram", "bpe", "char", "whitespace"] = Field(
+    kind: Annotated[str, TOKENIZERS] = Field(
         "bpe",
         description="Algorithm that splits text into tokens; char: single characters; whitespace: "
         "split at spaces, as formulas are written (unseen tokens are unknown). "
-        "subword_dropout has no effect on these two.",
+        "subword_dropout has no effect on these two, nor on those of plug-ins.",
     )
     joint: bool = Field(
         True, description="One vocabulary for both sides, or one for each."
@@ -78,11 +80,36 @@ class TokenizerSettings(Settings):
         description="Numbering of token ids; marian: by a table beside the vocabularies, in "
         "imported models.",
     )
+    plugins: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (),
+        validate_default=True,
+        description="plug-in that the tokenizer comes from, as name==version; written by training",
+    )
+
+    @field_validator("plugins")
+    @classmethod
+    def _record_plugins(
+        cls, recorded: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        """Return the plug-in of the tokenizer, if it is the one that was recorded."""
+        kind = info.data.get("kind")
+        plugin = None if kind is None else plugin_of(TOKENIZERS[kind])
+        used = () if plugin is None else (plugin,)
+        check_recorded(recorded, used, is_complete=kind is not None)
+        return used
 
     @property
     def copy_characters(self) -> str:
         """The characters of the copy tokens; empty if whole words are tokens."""
         return "" if self.kind == "whitespace" else COPY_CHARACTERS[: self.copy_tokens]
+
+    @property
+    def export_obstacles(self) -> list[str]:
+        """The reason why only Regard with PyTorch can tokenise; empty if others can."""
+        return [
+            f"tokenizer.kind is {self.kind!r}, of the plug-in {plugin}, which only Python can run"
+            for plugin in self.plugins
+        ]
 
 
 class Tokenizer:
@@ -116,10 +143,10 @@ class Tokenizer:
         target_lines = _sample_lines(targets)
         if settings.joint:
             lines = [*source_lines, *target_lines]
-            joint = vocabulary_of(_train(lines, settings, "both sides together"))
+            joint = _train(lines, settings, "both sides together")
             return cls(joint, joint, settings)
-        source = vocabulary_of(_train(source_lines, settings, "the source side"))
-        target = vocabulary_of(_train(target_lines, settings, "the target side"))
+        source = _train(source_lines, settings, "the source side")
+        target = _train(target_lines, settings, "the target side")
         return cls(source, target, settings)
 
     def sample(
@@ -132,7 +159,7 @@ class Tokenizer:
         2018).
         """
         kind = self.settings.kind
-        if kind in ("char", "whitespace"):  # a line has only one segmentation
+        if kind not in ("bpe", "unigram"):  # a line has only one segmentation
             return self.source.encode_all(sources), self.target.encode_all(targets)
         source_ids = self.source.sample_all(sources, kind, dropout, seed)
         target_ids = self.target.sample_all(targets, kind, dropout, seed + 1)
@@ -207,7 +234,7 @@ class Tokenizer:
         for side, name in enumerate(model_names):
             # A single table serves both sides.
             table = tables[min(side, len(tables) - 1)] if tables else None
-            vocabularies.append(_parse(folder / name, contents[name], table))
+            vocabularies.append(_parse(folder / name, contents[name], settings, table))
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 
@@ -245,12 +272,14 @@ def _sample_lines(texts: Sequence[str]) -> Sequence[str]:
     return texts[:: sampling_stride(len(texts))]
 
 
-def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> bytes:
+def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> Vocabulary:
     lines = [line for line in map(normalised_line, texts) if line]
     if not lines:
         raise DataError(
             f"{side}: there is no text to learn a vocabulary from; give at least one sentence"
         )
+    if settings.plugins:
+        return train_plugin(settings.kind, lines, settings.size)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -260,7 +289,7 @@ def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> byte
         )
     except RuntimeError as problem:
         raise _size_error(str(problem), settings, side) from None
-    return model.getvalue()
+    return vocabulary_of(model.getvalue())
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
@@ -349,12 +378,16 @@ def _parse_table(path: Path, content: bytes) -> PieceTable:
         raise ModelFolderError(f"{path}: damaged, {problem}; {_REMEDY}") from None
 
 
-def _parse(path: Path, content: bytes, table: PieceTable | None = None) -> Vocabulary:
+def _parse(
+    path: Path, content: bytes, settings: TokenizerSettings, table: PieceTable | None
+) -> Vocabulary:
     try:
+        if settings.plugins:
+            return PluginVocabulary(content, settings.kind)
         vocabulary = vocabulary_of(content, table)
     except ValueError:
         raise ModelFolderError(
-            f"{path}: damaged, not a SentencePiece model; {_REMEDY}"
+            f"{path}: damaged, not a vocabulary of the tokenizer {settings.kind!r}; {_REMEDY}"
         ) from None
     if len(vocabulary) <= EOS or vocabulary.tokens(range(4)) != [*SPECIAL]:
         raise ModelFolderError(

@@ -367,7 +367,34 @@ class WhitespaceVocabulary(Vocabulary):
         )
 
 
-class TableVocabulary(Vocabulary):
+class NamedVocabulary(Vocabulary):
+    """Vocabulary whose token ids are positions in a list of names, the special ones first."""
+
+    _names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        # Special tokens, which have the first ids, never occur in text.
+        return {token: index for index, token in enumerate(self._names) if index > EOS}
+
+    def id_of(self, token: str) -> int:
+        """Return the id of a token of text; UNK if there is no such token."""
+        return self._ids.get(token, UNK)
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """Return the token of each id; a leading "▁" stands for a space."""
+        return [self._names[int(index)] for index in ids]
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Return the id of each token: the inverse of `tokens`, special tokens included."""
+        special = {name: index for index, name in enumerate(self._names[: EOS + 1])}
+        return [special.get(token, self.id_of(token)) for token in tokens]
+
+
+class TableVocabulary(NamedVocabulary):
     """Vocabulary whose token ids come from a table, as in Marian models.
 
     Some of these models have tokens for target languages, such as >>fra<<.
@@ -378,13 +405,7 @@ class TableVocabulary(Vocabulary):
     def __init__(self, model: bytes, table: PieceTable) -> None:
         super().__init__(model)
         self.table = table
-        # Special tokens, which have the first ids, never occur in text.
-        self._ids = {
-            token: index for index, token in enumerate(table.names) if index > EOS
-        }
-
-    def __len__(self) -> int:
-        return len(self.table.names)
+        self._names = table.names
 
     def encode(self, text: str) -> list[int]:
         """Encode a line, without BOS and EOS."""
@@ -423,21 +444,6 @@ class TableVocabulary(Vocabulary):
         return [
             [*map(self.id_of, code), *row] for code, row in zip(codes, ids, strict=True)
         ]
-
-    def id_of(self, token: str) -> int:
-        """Return the id of a token of text; UNK if there is no such token."""
-        return self._ids.get(token, UNK)
-
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return the token of each id; a leading "▁" stands for a space."""
-        return [self.table.names[int(index)] for index in ids]
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token: the inverse of `tokens`, special tokens included."""
-        special = {
-            name: index for index, name in enumerate(self.table.names[: EOS + 1])
-        }
-        return [special.get(token, self.id_of(token)) for token in tokens]
 
     def language_code(self, text: str) -> str:
         """Return the language code that a line begins with, such as >>fra<<; empty if there is

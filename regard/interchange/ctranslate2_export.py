@@ -83,7 +83,11 @@ def export(
     fingerprint = model_fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
     ExportError.raise_all(
-        [*ctranslate2_obstacles(model.settings.model), *own_classes(model.model)]
+        [
+            *ctranslate2_obstacles(model.settings.model),
+            *model.settings.tokenizer.export_obstacles,
+            *own_classes(model.model),
+        ]
     )
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)

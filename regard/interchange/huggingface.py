@@ -92,6 +92,7 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
             *huggingface_obstacles(
                 model.settings.model, model.settings.tokenizer.joint
             ),
+            *model.settings.tokenizer.export_obstacles,
             *own_classes(model.model),
         ]
     )

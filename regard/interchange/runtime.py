@@ -160,7 +160,7 @@ def _content(
 def obstacles(model: ModelFolder) -> list[str]:
     """Return the reasons why a model cannot be exported."""
     settings = model.settings
-    causes = list[str]()
+    causes = settings.tokenizer.export_obstacles
     if settings.model.encoder.reads != "text":
         causes.append(READS_IMAGES)
     elif reason := why_not_packed(model.model) or why_not_encoded(model.model.encoder):

@@ -71,6 +71,11 @@ class ConstraintEncoder:
 
         If they exceed `limits`, nothing else is checked.
         """
+        if constraints != Constraints() and not any(self.vocabulary.surface_bytes):
+            return [
+                f"{where}a word cannot be required or forbidden: the tokenizer is of a plug-in, "
+                "which does not say which text each token adds; leave prefix, terms and forbid out"
+            ]
         limits = limits or SearchSettings()
         if len(constraints.forbid) > limits.max_forbidden:
             return [

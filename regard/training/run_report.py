@@ -9,6 +9,7 @@ import torch
 from regard.common.counting import counted
 from regard.common.processes import peak_memory
 from regard.data.batch_stream import BatchSource
+from regard.data.tokenizer import TokenizerSettings
 from regard.models import (
     Model,
     ModelSettings,
@@ -62,7 +63,7 @@ def report_run(
     if processes > 1:
         together = forecast(recipe, batches, vocabularies, device, processes, peak)
         yield _processes(together, result)
-    yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer.joint)}"
+    yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer)}"
 
 
 def _parts(model: Model, settings: ModelSettings) -> Iterator[str]:
@@ -116,12 +117,14 @@ def _peak_memory(device: str) -> float | None:
     return peak_memory()
 
 
-def _runtimes(settings: ModelSettings, joint: bool) -> str:
+def _runtimes(settings: ModelSettings, tokenizer: TokenizerSettings) -> str:
     """Return the runtimes that the model can be exported to, and the obstacles to the others."""
     reasons = {
         "ctranslate2": ctranslate2_obstacles(settings),
-        "huggingface": huggingface_obstacles(settings, joint),
+        "huggingface": huggingface_obstacles(settings, tokenizer.joint),
     }
+    for causes in reasons.values():
+        causes += tokenizer.export_obstacles
     supported = [kind for kind, causes in reasons.items() if not causes]
     parts = ["runs in Regard only"]
     if supported:

@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.attention import NORMALISERS, SCORES
 from regard.common import plugins
+from regard.data.plugin_vocabulary import TOKENIZERS
 from regard.models import DECODERS, ENCODERS, POSITIONS
 
 
@@ -17,6 +18,7 @@ from regard.models import DECODERS, ENCODERS, POSITIONS
 def forgotten_plugins(named: str = "") -> Iterator[None]:
     """Leave registries, modules and environment as they were; `named` is in the environment."""
     registries: list[Any] = [SCORES, NORMALISERS, POSITIONS, ENCODERS, DECODERS]
+    registries.append(TOKENIZERS)
     before = [dict(registry) for registry in registries]
     environment = os.environ.get(plugins.VARIABLE)
     os.environ[plugins.VARIABLE] = named

@@ -22,7 +22,9 @@ NAMES = {
     ),
     *items("ablate documents load presets publish train watch __version__"),
     *items("register_decoder register_encoder register_normaliser register_positions"),
-    *items("register_score reproduce Reproduction Callback TrainingContext"),
+    *items(
+        "register_score register_tokenizer reproduce Reproduction Callback TrainingContext"
+    ),
 }
 REMOVED = {
     "regard check --json": "--format json, beside sarif and github",

@@ -246,7 +246,9 @@ class Engine:
             return "`engine=pytorch` was asked for"
         if (reason := why_not_packed(self._model)) is not None:
             return reason
-        return "the engine was given no tokenizer" if self._folder is None else None
+        if self._folder is None:
+            return "the engine was given no tokenizer"
+        return "; ".join(self._folder.settings.tokenizer.export_obstacles) or None
 
     def _why_not_now(self) -> str | None:
         """Return why the library cannot decode the model in its present state; None if it can."""

@@ -41,6 +41,7 @@ PACKAGES = [
 ]
 """Packages whose `__all__` is public, in the order of the reference."""
 MODULES = {
+    "regard.attention.positions": ["RotaryPositions", "AlibiPositions"],
     "regard.common.errors": ["UsageError", "DataError", "PluginError", "LineWarning"],
     "regard.comparison.result": [
         *("System", "SeedScore", "RunResult", "RunScore", "Cost", "Point"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import SENTENCES
 
 import regard
-from regard.attention import SCORES
+from regard.attention import SCORES, Score
 from regard.common import plugins
 from regard.common.checksums import tensor_digest
 from regard.common.errors import ConfigurationError, PluginError
@@ -278,6 +279,27 @@ def test_a_doubtful_normaliser_is_named_once(tmp_path: Path, normaliser: str) ->
     with pytest.warns(UserWarning, match=sentence) as warned:
         check(made)
     assert len(warned) == 1
+
+
+def test_the_example_of_a_gate_multiplies_each_head_by_a_number(tmp_path: Path) -> None:
+    text = inspect.cleandoc(Score.gate.__doc__ or "")
+    code = text[text.index("class Gated") :]
+    head = "import torch\nimport regard\nfrom regard.attention import SCORES\n"
+    path = tmp_path / "gated.py"
+    path.write_text(f"{head}@regard.register_score('gated')\n{code}\n")
+    import_named([str(path)])
+    torch.manual_seed(0)
+    gated = regard.attention.Attention("cross", 8, 8, 8, 2, "gated")
+    plain = regard.attention.Attention("cross", 8, 8, 8, 2)
+    plain.load_state_dict(gated.state_dict(), strict=False)
+    query, x = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
+    with torch.no_grad():
+        outputs = [made.attend(query, made.prepare(x, x)) for made in (gated, plain)]
+
+    for head_number in range(2):
+        part = slice(4 * head_number, 4 * head_number + 4)
+        gates = 1 / (1 + torch.exp(-query[..., part].sum(-1, keepdim=True)))
+        torch.testing.assert_close(outputs[0][..., part], outputs[1][..., part] * gates)
 
 
 def test_a_module_that_the_user_imports_is_named_to_child_processes(

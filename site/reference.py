@@ -40,6 +40,32 @@ PACKAGES = [
     ),
 ]
 """Packages whose `__all__` is public, in the order of the reference."""
+MODULES = {
+    "regard.attention.positions": ["RotaryPositions", "AlibiPositions"],
+    "regard.common.errors": ["UsageError", "DataError", "PluginError", "LineWarning"],
+    "regard.comparison.result": [
+        *("System", "SeedScore", "RunResult", "RunScore", "Cost", "Point"),
+        *("Alignment", "Breakdown", "Bucket", "TestSet"),
+    ],
+    "regard.contracts.judge": ["judge"],
+    "regard.data.batch": ["Example", "TrainingBatch", "pad"],
+    "regard.data.language_id": ["LanguageId"],
+    "regard.data.sentences": ["split_text"],
+    "regard.data.vocabulary": ["PAD", "UNK", "BOS", "EOS"],
+    "regard.evaluation.caption_metrics": ["cider_scores"],
+    "regard.evaluation.pointing": ["pointing_game"],
+    "regard.evaluation.text_metrics": ["MetricScore", "scores"],
+    "regard.explain.explanation": ["explain"],
+    "regard.layers.embedding": ["Embedding", "OutputProjection"],
+    "regard.layers.positional_encoding": ["PositionEmbedding"],
+    "regard.model_folder": ["folder_languages", "load_language_id"],
+    "regard.serving.keys": ["add_key", "list_keys", "revoke_key"],
+    "regard.text.markup.document": ["parse_markup"],
+    "regard.text.markup.elements": ["MarkupOptions"],
+    "regard.text.aligned_line": ["AlignedLine"],
+    "regard.training.loss": ["Loss", "LossFunction", "Objective"],
+}
+"""Names of inner modules that guides and examples import."""
 
 
 def command_tree() -> Iterator[tuple[str, Any]]:
@@ -153,9 +179,9 @@ def public_names() -> Iterator[tuple[str, str, Any]]:
     first.
     """
     seen = set[int]()
-    for package_name in PACKAGES:
+    for package_name in [*PACKAGES, *MODULES]:
         package = importlib.import_module(package_name)
-        for name in package.__all__:
+        for name in MODULES.get(package_name) or package.__all__:
             value = getattr(package, name)
             if id(value) not in seen:
                 yield package_name, name, value
@@ -178,6 +204,8 @@ def python(package: str) -> str:
 def _directive(path: str, value: Any) -> list[str]:
     if inspect.isclass(value):
         options = [":members:", ":undoc-members:"]
+        if value.__name__ == "FolderTranslator":
+            options.append(":inherited-members: Translator")
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
     else:
         options = []

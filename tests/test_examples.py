@@ -31,6 +31,7 @@ from regard.interchange.runtime import export as export_runtime
 from regard.learn.samples import korean_english
 from regard.models import ENCODERS, ModelSettings
 from regard.models.interface import Batch
+from regard.pipeline import load_translator
 from regard.runtime.engine import why_not_packed
 from regard.search import LengthPenalty
 from regard.testing import check
@@ -379,7 +380,7 @@ def test_the_auxiliary_loss_trains_resumes_and_is_reproduced(tmp_path: Path) -> 
 @pytest.mark.system
 def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
     example = runpy.run_path(str(EXAMPLES / "head_ablation.py"))
-    translator = regard.load(folder(tmp_path / "run", end=-2.0), task="translation")
+    translator = load_translator(folder(tmp_path / "run", end=-2.0))
     inputs = SENTENCES[:2], SENTENCES[2:4]
     rows = example["ablation_table"](translator, *inputs)
     modules = dict(translator.model.named_modules())
@@ -392,7 +393,7 @@ def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
     }
     losses = [row["loss"] for row in rows]
     assert losses == sorted(losses, reverse=True)
-    whole = example["chrf"](translator, *inputs, warnings.catch_warnings())
+    whole = example["score"](translator, *inputs, warnings.catch_warnings())
     for row in (rows[0], rows[-1]):
         attention = attentions[row["layer"]]
         size = attention.value_size // attention.heads
@@ -401,11 +402,14 @@ def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
         handle = attention.output.register_forward_pre_hook(
             zero_between(first, first + size)
         )
-        score = example["chrf"](translator, *inputs, warnings.catch_warnings())
+        score = example["score"](translator, *inputs, warnings.catch_warnings())
         handle.remove()
         assert row["chrF"] == score
         assert row["loss"] == whole - score
     assert any(losses), "heads matter"
+    by_edits = example["ablation_table"](translator, *inputs, "TER")
+    edits = example["score"](translator, *inputs, warnings.catch_warnings(), "TER")
+    assert all(row["loss"] == row["TER"] - edits for row in by_edits)
     table = example["markdown"](rows).splitlines()
     assert len(table) == len(rows) + 2
     assert table[2].startswith(f"| {rows[0]['layer']} | {rows[0]['head'] + 1} | ")

@@ -52,7 +52,9 @@ def test_a_run_shows_itself_in_a_line_and_a_table(run: Run) -> None:
 
 def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
     comparison = make_comparison(sentences=4, systems=2, seeds=2)
-    head, *rows = cells(comparison._repr_html_())
+    html = comparison._repr_html_()
+    systems, runs = ElementTree.fromstring(html)
+    head, *rows = cells(ElementTree.tostring(runs, "unicode"))
 
     assert len(repr(comparison)) < 200
     assert "2 systems with 4 runs" in repr(comparison)
@@ -61,6 +63,30 @@ def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
         assert row[:3] == [result.system, result.name, str(result.seed)]
         for score in result.scores:
             assert row[head.index(score.name)] == f"{score.value:.2f}"
+    assert cells(ElementTree.tostring(systems, "unicode"))[0][:3] == [
+        "system",
+        "seeds",
+        "BLEU mean",
+    ]
+
+
+@pytest.mark.parametrize(("seeds", "kind"), [(1, "bootstrap"), (3, "Student")])
+def test_a_frame_by_system_has_means_intervals_and_p(
+    monkeypatch: pytest.MonkeyPatch, seeds: int, kind: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    comparison = make_comparison(sentences=4, systems=2, seeds=seeds)
+    rows = comparison.to_frame(by_system=True)
+
+    for row, system in zip(rows, comparison.systems, strict=True):
+        assert (row["system"], row["seeds"]) == (system.name, seeds)
+        runs = [run for run in comparison.runs if run.system == system.name]
+        for i, score in enumerate(system.scores):
+            values = [row[f"{score.name} {end}"] for end in ("mean", f"{kind} low")]
+            assert values == [score.mean, score.low]
+            assert row[f"{score.name} {kind} high"] == score.high
+            p = [run.scores[i].p for run in runs if run.scores[i].p is not None]
+            assert row[f"{score.name} largest p"] == (sorted(p)[-1] if p else None)
 
 
 def test_frames_have_a_row_for_each_event_or_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import SENTENCES
 
 import regard
-from regard.attention import SCORES
+from regard.attention import SCORES, Score
 from regard.common import plugins
 from regard.common.checksums import tensor_digest
 from regard.common.errors import ConfigurationError, PluginError
@@ -29,8 +30,9 @@ from regard.model_folder import (
     save_folder,
     save_weights,
 )
-from regard.models import ENCODERS, ModelSettings, build
+from regard.models import ENCODERS, Batch, Model, ModelSettings, build
 from regard.search import SearchSettings
+from regard.testing import check
 
 SCORE = """
 import regard
@@ -195,6 +197,7 @@ def test_settings_of_another_kind_are_refused() -> None:
     [
         ("return scores[..., 1:]", "wanted weights of the shape"),
         ("return scores * float('nan')", "some of its weights are NaN"),
+        ("return None", r"wanted weights of the shape \(1, 2, 3, 3\), got None"),
     ],
 )
 def test_unusable_weights_name_their_plugin(
@@ -212,6 +215,91 @@ def test_unusable_weights_name_their_plugin(
 
     with pytest.raises(PluginError, match=rf"plug-in bad==sha256:\w+: bad: {cause}"):
         made(x, made.prepare(x, x))
+
+
+PARTS = """
+import regard
+from regard.attention import AttentionPositions
+from regard.attention.scores import ScaledDot
+
+@regard.register_normaliser("halved")
+def halved(scores, keep):
+    return scores.softmax(-1) / 2
+
+@regard.register_normaliser("leaking")
+def leaking(scores, keep):
+    return scores.softmax(-1)
+
+@regard.register_positions("narrow")
+class Narrow(AttentionPositions):
+    has_bias = True
+
+    def bias(self, queries, entries):
+        return entries
+
+@regard.register_score("failing")
+class Failing(ScaledDot):
+    def as_dot(self, query):
+        raise ValueError("no query")
+"""
+
+
+def with_parts(path: Path, **side: object) -> Model:
+    path.write_text(PARTS, encoding="utf-8")
+    import_named([str(path)])
+    both = {**SIDE, **side}
+    settings = ModelSettings.parse({"encoder": both, "decoder": both}, "here")
+    return build(settings, 12, 12, joint=True)
+
+
+@pytest.mark.parametrize(
+    ("side", "cause"),
+    [
+        ({"positions": "narrow"}, "Narrow: wanted biases of the shape"),
+        ({"score": "failing"}, r"ValueError: no query \(line 2\d of .*parts\.py"),
+    ],
+)
+def test_what_a_part_of_a_model_computes_names_its_plugin(
+    tmp_path: Path, side: dict[str, object], cause: str
+) -> None:
+    made = with_parts(tmp_path / "parts.py", **side)
+    tokens = torch.full((1, 3), 5)
+
+    with pytest.raises(PluginError, match=rf"plug-in parts==sha256:\w+: {cause}"):
+        made(Batch(tokens), tokens)
+
+
+@pytest.mark.parametrize("normaliser", ["halved", "leaking"])
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_a_doubtful_normaliser_is_named_once(tmp_path: Path, normaliser: str) -> None:
+    made = with_parts(tmp_path / "parts.py", normaliser=normaliser)
+    problem = "its weights do not sum to one over the visible entries"
+
+    sentence = rf"plug-in parts==sha256:\w+: {normaliser}: {problem}"
+    with pytest.warns(UserWarning, match=sentence) as warned:
+        check(made)
+    assert len(warned) == 1
+
+
+def test_the_example_of_a_gate_multiplies_each_head_by_a_number(tmp_path: Path) -> None:
+    text = inspect.cleandoc(Score.gate.__doc__ or "")
+    code = text[text.index("class Gated") :]
+    head = "import torch\nimport regard\nfrom regard.attention import SCORES\n"
+    path = tmp_path / "gated.py"
+    path.write_text(f"{head}@regard.register_score('gated')\n{code}\n")
+    import_named([str(path)])
+    torch.manual_seed(0)
+    gated = regard.attention.Attention("cross", 8, 8, 8, 2, "gated")
+    plain = regard.attention.Attention("cross", 8, 8, 8, 2)
+    plain.load_state_dict(gated.state_dict(), strict=False)
+    query, x = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
+    with torch.no_grad():
+        outputs = [made.attend(query, made.prepare(x, x)) for made in (gated, plain)]
+
+    for head_number in range(2):
+        part = slice(4 * head_number, 4 * head_number + 4)
+        gates = 1 / (1 + torch.exp(-query[..., part].sum(-1, keepdim=True)))
+        torch.testing.assert_close(outputs[0][..., part], outputs[1][..., part] * gates)
 
 
 def test_a_module_that_the_user_imports_is_named_to_child_processes(

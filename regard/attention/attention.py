@@ -8,7 +8,10 @@ attention, add a score in `scores`.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
+from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,9 +33,11 @@ from regard.attention.scores import SCORES, Score, ScoreContext, build_score
 from regard.attention.unfused import attend_unfused
 from regard.common.errors import ConfigurationError, PluginError
 from regard.common.monkey_patches import as_defined
-from regard.common.plugins import plugin_of
+from regard.common.plugins import plugin_of, plugin_problem
 from regard.common.shapes import Bool, Float, Tensor
 
+TOLERANCE = 0.01
+"""Difference of a sum of weights from one that counts as rounding."""
 # cuDNN's kernel is left out: it compiles for each new shape, which takes longer than the training
 # itself if batches have many lengths.
 GPU_KERNELS = [
@@ -295,7 +300,7 @@ class Attention(nn.Module):
         on_cpu = q.device.type == "cpu"
         all_bfloat16 = q.dtype == keys.dtype == values.dtype == torch.bfloat16
         if dot is not None:
-            _check_plugin(dot[0], q.shape, type(self.score), "queries")
+            _check_plugin(dot[0], type(self.score), "queries", q.shape)
             if on_cpu and all_bfloat16:
                 context = attend_unfused(dot[0], keys, values, keep, dot[1])
                 return context, None, None
@@ -326,27 +331,40 @@ class Attention(nn.Module):
         self, q: Tensor, keys: Tensor, memory: Memory, coverage: Tensor | None
     ) -> Float[Tensor, "R H T S"]:
         """Score queries against keys, with all that score and positions may know."""
-        if self._is_plain:
-            scores = self.score(q, keys)
-        else:
-            entries = entry_positions(memory)
-            is_cross = self.role == "cross"
-            queries = entries[:, memory.entries - q.shape[2] :]
-            context = ScoreContext(
-                self.role, entries, None if is_cross else queries, coverage
-            )
-            scores = self.score.in_context(q, keys, context)
-            if self.positions is not None and self.positions.has_bias:
-                scores = scores + self.positions.bias(queries, entries)
         shape = (*q.shape[:3], keys.shape[2])
-        return _check_plugin(scores, shape, type(self.score), "scores")
+        if self._is_plain:
+            return _check_plugin(self.score(q, keys), type(self.score), "scores", shape)
+        entries = entry_positions(memory)
+        is_cross = self.role == "cross"
+        queries = entries[:, memory.entries - q.shape[2] :]
+        context = ScoreContext(
+            self.role, entries, None if is_cross else queries, coverage
+        )
+        scores = self.score.in_context(q, keys, context)
+        _check_plugin(scores, type(self.score), "scores", shape)
+        if self.positions is None or not self.positions.has_bias:
+            return scores
+        biases = self.positions.bias(queries, entries)
+        shapes = {shape, (1, *shape[1:])}
+        return scores + _check_plugin(biases, type(self.positions), "biases", *shapes)
 
     def _normalised(self, scores: Tensor, keep: Tensor | None) -> Tensor:
         """Turn scores into weights, and check those of a plug-in."""
         weights = self.score.normalise(scores, keep)
         is_own = type(self.score).normalise is not Score.normalise
         maker = type(self.score) if is_own else self.score.normaliser
-        return _check_plugin(weights, scores.shape, maker, "weights")
+        _check_plugin(weights, maker, "weights", scores.shape)
+        if plugin_of(maker) is not None and not weights.is_meta:
+            visible = torch.ones_like(weights) if keep is None else keep.float()
+            sums = (weights * visible).sum(-1)
+            if not sums.allclose(visible.amax(-1).expand_as(sums), atol=TOLERANCE):
+                _warn_once(
+                    plugin_problem(
+                        maker,
+                        "its weights do not sum to one over the visible entries",
+                    )
+                )
+        return weights
 
 
 def _is_on_path(attention: Attention) -> bool:
@@ -365,24 +383,29 @@ def _without_hidden(scores: Tensor, keep: Tensor | None, value: float) -> Tensor
 
 
 def _check_plugin(
-    values: Tensor, shape: tuple[int, ...], maker: object, what: str
+    values: Any, maker: object, what: str, *shapes: tuple[int, ...]
 ) -> Tensor:
-    """Return what a score or normaliser computed.
+    """Return what a score, normaliser or class of positions computed.
 
-    Raises PluginError if it is a plug-in's, and has another shape, or NaN.
+    Raises PluginError if it is a plug-in's, and is no tensor of one of the shapes, or has NaN.
     """
     plugin = plugin_of(maker)
-    if plugin is None:
-        return values
+    shape = tuple(values.shape) if isinstance(values, Tensor) else repr(values)[:80]
     problem = ""
-    if values.shape != shape:
-        problem = f"wanted {what} of the shape {list(shape)}, got {list(values.shape)}"
-    elif not values.is_meta and bool(values.isnan().any()):
+    if plugin is not None and shape not in shapes:
+        wanted = " or ".join(map(str, map(tuple, shapes)))
+        problem = f"wanted {what} of the shape {wanted}, got {shape}"
+    elif plugin is not None and not values.is_meta and bool(values.isnan().any()):
         problem = f"some of its {what} are NaN"
     if problem:
-        name = getattr(maker, "__name__", type(maker).__name__)
-        raise PluginError(f"plug-in {plugin}: {name}: {problem}; mend it there")
-    return values
+        raise PluginError(plugin_problem(maker, problem))
+    checked: Tensor = values
+    return checked
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    warnings.warn(problem, stacklevel=2)
 
 
 def _projection(

@@ -17,7 +17,9 @@ C = TypeVar("C")
 
 
 class Normaliser(Protocol):
-    """Function from scores (R, H, T, S) to weights of the same shape; hidden entries have 0.
+    """Function from scores (R, H, T, S) to weights of the same shape.
+
+    The weights of a query sum to one; hidden entries have 0, as do all if every one is hidden.
 
     `keep` is the mask (True = visible), or None if every entry is visible.
     """

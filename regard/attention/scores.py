@@ -128,7 +128,20 @@ class Score(nn.Module):
         query: Float[Tensor, "R H T E"],  # noqa: ARG002
         context: Float[Tensor, "R H T Ev"],
     ) -> Float[Tensor, "R H T Ev"]:
-        """Change the weighted sums of the values, such as by a gate computed from the query."""
+        """Change the weighted sums of the values, such as by a gate computed from the query.
+
+        `query` is projected and split into heads, as scores see it; in decoding T also runs over
+        the beams of a sentence. The sums are projected to the output after this. A gate for each
+        head:
+
+        class Gated(SCORES["scaled_dot"]):
+            def __init__(self, heads, size, query_size=None):
+                super().__init__(heads, size, query_size)
+                self.weight = torch.nn.Parameter(torch.ones(heads, size, 1))
+
+            def gate(self, query, context):
+                return context * (query @ self.weight).sigmoid()
+        """
         return context
 
     def next_coverage(

@@ -11,7 +11,8 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import packages_distributions, version
@@ -119,9 +120,8 @@ def import_named(names: Iterable[str] = ()) -> None:
     _add_to_environment(
         str(Path(name).resolve()) if _is_file(name) else name for name in names
     )
-    known = os.environ.get(VARIABLE, "").split(os.pathsep)
     with _LOCK:
-        for name in filter(None, known):
+        for name in _named():
             module = str(Path(name).resolve()) if _is_file(name) else name
             if module not in sys.modules:
                 _import(name, module)
@@ -157,6 +157,12 @@ def plugin_of(variant: object) -> str | None:
     return None if module.partition(".")[0] == "regard" else _identity(module)
 
 
+def plugin_problem(variant: object, problem: str) -> str:
+    """Return a sentence on a problem with what a variant of a plug-in computes."""
+    name = getattr(variant, "__name__", type(variant).__name__)
+    return f"plug-in {plugin_of(variant)}: {name}: {problem}; mend it there"
+
+
 def qualified_name(value: object) -> str:
     """Return the name by which an object is recorded: module:qualname==version of its class, or of
     the function that it is.
@@ -188,21 +194,53 @@ def plugin_failure(problem: BaseException) -> str:
     """Return a sentence that names the plug-in whose code raised an exception, or, if it was raised
     elsewhere, all that take part; empty without plug-ins.
     """
-    names = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+    names = _named()
     if not names:
         return ""
-    cause = " ".join(f"{type(problem).__name__}: {problem}".split())
-    files = {getattr(sys.modules.get(name), "__file__", None): name for name in names}
+    plugins = ", ".join(map(_identity, names))
+    return _raised_by_plugin(problem) or (
+        f"{_cause(problem)}; the plug-ins {plugins} take part: check the shapes of what they "
+        "return, and see the traceback with --debug"
+    )
+
+
+@contextmanager
+def naming_plugins() -> Iterator[None]:
+    """Raise PluginError in place of an exception that code of a plug-in raises in the block.
+
+    Want of memory, and what the operating system refuses, is not the fault of the code.
+    """
+    try:
+        yield
+    except (RegardError, OSError, MemoryError):
+        raise
+    except Exception as problem:
+        failure = _raised_by_plugin(problem)
+        if failure and "memory" not in failure:
+            raise PluginError(failure) from problem
+        raise
+
+
+def _raised_by_plugin(problem: BaseException) -> str:
+    """Return a sentence that names the plug-in through which an exception came; else nothing."""
+    files = {
+        getattr(sys.modules.get(name), "__file__", None): name for name in _named()
+    }
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if frame.filename in files:
             plugin = _identity(files[frame.filename])
             line = f"line {frame.lineno} of {frame.filename}"
-            return f"plug-in {plugin}: {cause} ({line}); mend it there"
-    plugins = ", ".join(map(_identity, names))
-    return (
-        f"{cause}; the plug-ins {plugins} take part: check the shapes of what they return, and see "
-        "the traceback with --debug"
-    )
+            return f"plug-in {plugin}: {_cause(problem)} ({line}); mend it there"
+    return ""
+
+
+def _named() -> list[str]:
+    """Return the plug-ins that the environment names."""
+    return list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+
+
+def _cause(problem: BaseException) -> str:
+    return " ".join(f"{type(problem).__name__}: {problem}".split())
 
 
 def check_recorded(

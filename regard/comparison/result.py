@@ -246,11 +246,15 @@ class Comparison:
         """Return the run of this name. Raises KeyError if there is none."""
         return {run.name: run for run in self.runs}[name]
 
-    def to_frame(self) -> Any:
-        """Return a row for each run, with its scores and costs, as a data frame of pandas.
+    def to_frame(self, by_system: bool = False) -> Any:
+        """Return scores as a data frame of pandas; the names of intervals say of which kind.
 
-        Raises UsageError without pandas.
+        There is a row for each run, with its costs; or, `by_system`, for each system: for each
+        score the mean over the seeds, an interval, and the largest p-value of its runs against the
+        baseline. Raises UsageError without pandas.
         """
+        if by_system:
+            return data_frame(self._system_rows())
         costs = [{} if run.cost is None else asdict(run.cost) for run in self.runs]
         return data_frame(
             {**row, **cost} for row, cost in zip(self._rows(), costs, strict=True)
@@ -263,7 +267,24 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        return html_table(repr(self), self._rows())
+        systems = html_table(repr(self), self._system_rows())
+        return f"<div>{systems}{html_table('Runs', self._rows())}</div>"
+
+    def _system_rows(self) -> list[dict[str, object]]:
+        """Return name, number of seeds and scores of each system."""
+        rows = []
+        for system in self.systems:
+            runs = [self.run(name) for name in system.runs]
+            row: dict[str, object] = {"system": system.name, "seeds": len(runs)}
+            for score in system.scores:
+                kind = "Student" if score.seeds > 1 else "bootstrap"
+                row[f"{score.name} mean"] = score.mean
+                row[f"{score.name} {kind} low"] = score.low
+                row[f"{score.name} {kind} high"] = score.high
+                p = [own.p for run in runs if (own := run.score(score.name)) and own.p]
+                row[f"{score.name} largest p"] = max(p, default=None)
+            rows.append(row)
+        return rows
 
     def _rows(self) -> list[dict[str, object]]:
         """Return system, name, seed and scores of each run."""
@@ -276,8 +297,9 @@ class Comparison:
             }
             for score in run.scores:
                 row[score.name] = score.value
-                row[f"{score.name} low"] = score.low
-                row[f"{score.name} high"] = score.high
+                row[f"{score.name} bootstrap low"] = score.low
+                row[f"{score.name} bootstrap high"] = score.high
+                row[f"{score.name} p"] = score.p
             rows.append(row)
         return rows
 

@@ -58,9 +58,13 @@ def _checked(pairs: Iterable[Any], argument: str) -> Iterator[tuple[str, str]]:
                 f"{pair!r:.60}"
             )
         yield texts[0], texts[1]
-    expected = max(1, len(pairs) if isinstance(pairs, Sized) else count)
+    expected = len(pairs) if isinstance(pairs, Sized) else count
     if count < expected:
         raise DataError(
-            f"{argument}: ended after {counted(count, 'pair')} of {expected:,}; an iterator can be "
-            "used once: give a new one, or a list"
+            f"{argument}: ended after {counted(count, 'pair')} of {expected:,}; mend its length or "
+            "its iteration"
+        )
+    if not count:
+        raise DataError(
+            f"{argument}: has no pairs; give some, or a new iterator if this one was used before"
         )

@@ -21,9 +21,13 @@ from regard.data.subword_sampling import (
 from regard.data.text import COMPATIBILITY, clean, unknown_share
 
 PAD = 0
+"""Id of the token that pads batches."""
 UNK = 1
+"""Id of the unknown token."""
 BOS = 2
+"""Id of the token with which the input of a decoder begins."""
 EOS = 3
+"""Id of the token that ends each source and target."""
 
 SPACE = "▁"
 """SentencePiece's character for a space; in text it is replaced by an underscore."""

@@ -13,7 +13,7 @@ from torch import nn
 from regard.attention import Memory
 from regard.common.errors import UsageError
 from regard.common.monkey_patches import as_defined
-from regard.common.plugins import Registry
+from regard.common.plugins import Registry, naming_plugins
 from regard.common.settings import Settings
 from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import pad, pad_images
@@ -302,7 +302,8 @@ class Model(nn.Module):
 
     def encode(self, batch: Batch) -> Source:
         """Encode a batch and prepare it for decoding."""
-        return self.decoder.prepare(self.encoder(batch))
+        with naming_plugins():
+            return self.decoder.prepare(self.encoder(batch))
 
     def begin(self, source: Source) -> State:
         return self.decoder.begin(source)
@@ -310,7 +311,8 @@ class Model(nn.Module):
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
     ) -> tuple[Float[Tensor, "N T D"], State]:
-        return self.decoder.step(tokens, state, source)
+        with naming_plugins():
+            return self.decoder.step(tokens, state, source)
 
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
         return self.decoder.project(features)
@@ -332,8 +334,8 @@ class Model(nn.Module):
 
         With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
-        source = self.decoder.prepare(self.encoder(batch))
-        state = self.decoder.begin(source)
+        source = self.encode(batch)
+        state = self.begin(source)
         B = len(batch.data)
         N = len(target_in)
         assert N % B == 0, (
@@ -342,7 +344,7 @@ class Model(nn.Module):
         if N > B:
             sources = torch.arange(B, device=target_in.device)
             state = state.select(sources.repeat_interleave(N // B))
-        features, _ = self.decoder.step(target_in, state, source)
+        features, _ = self.step(target_in, state, source)
         return features
 
 

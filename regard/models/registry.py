@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from regard.common.errors import ConfigurationError
-from regard.common.plugins import Registry, check_recorded, plugin_of
+from regard.common.plugins import Registry, check_recorded, naming_plugins, plugin_of
 from regard.common.settings import Settings
 
 # Families register in the order of the documentation.
@@ -131,8 +131,9 @@ def build(
     settings.check(joint)
     encoder_class = ENCODERS[type(settings.encoder)]
     decoder_class = DECODERS[type(settings.decoder)]
-    encoder = encoder_class(settings.encoder, source_vocabulary)
-    decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
+    with naming_plugins():
+        encoder = encoder_class(settings.encoder, source_vocabulary)
+        decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
     tie_weights(encoder, decoder, settings.resolved_share(joint))
     return Model(encoder, decoder)
 

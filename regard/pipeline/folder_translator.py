@@ -73,7 +73,11 @@ class FolderTranslator(BasePipeline, Translator):
     """A translator that decodes a model folder, or several as an ensemble.
 
     In addition to the methods of every translator, it scores and aligns given targets, and gives
-    access to the model.
+    access to its parts; `regard.pipeline.load_translator` loads one, with this type.
+
+    - `model`: the model, which may be changed or replaced by another.
+    - `tokenizer`: its `source` and `target` are vocabularies, with `encode`, `decode`, `tokens`.
+    - `settings`: those of `config.json`; `choice`: the head that shows alignments.
     """
 
     @property

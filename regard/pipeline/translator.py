@@ -99,7 +99,8 @@ class Translator(ABC):
 
     A translator is loaded from a run folder, from several as an ensemble, or from a runtime file.
     Its capabilities depend on the engine that decodes, the C library or PyTorch. Several threads
-    may call it at once.
+    may call it at once. One of a folder is a `FolderTranslator`, which has `model`, a
+    `regard.models.Model`, and `tokenizer`.
     """
 
     def translate(  # noqa: PLR0913 - all by keyword

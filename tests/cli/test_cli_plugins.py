@@ -108,24 +108,25 @@ class Narrow(ENCODERS[TransformerEncoderSettings]):
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("setting", "because"),
+    ("setting", "because", "status"),
     [
-        ("model.encoder.score=broken", "broken.py); mend it there"),
-        ("model.encoder.kind=narrow", "take part: check the shapes"),
+        ("model.encoder.score=broken", "broken.py); mend it there", 2),
+        ("model.encoder.kind=narrow", "take part: check the shapes", 1),
     ],
 )
 def test_an_exception_names_its_plugin(
-    regard: Command, corpus: list[str], setting: str, because: str
+    regard: Command, corpus: list[str], setting: str, because: str, status: int
 ) -> None:
     Path("broken.py").write_text(BROKEN, encoding="utf-8")
     settings = sets(TRANSFORMER, setting, "training.updates=1")
     options = ["--preset", "transformer-tiny", "--out", "run", "--threads", "1"]
     with forgotten_plugins():
-        done = regard.ended(
-            "train", *corpus, *options, *settings, "--plugin", "./broken.py"
-        )
-    assert done.status == 1
-    (cause,) = done.causes
-    assert "plug-in" in cause
-    assert because in cause
-    assert "broken==sha256:" in cause
+        for more in ([], ["--dry-run"]):
+            done = regard.ended(
+                "train", *corpus, *options, *settings, "--plugin", "./broken.py", *more
+            )
+            assert done.status == status
+            (cause,) = done.causes
+            assert "plug-in" in cause
+            assert because in cause
+            assert "broken==sha256:" in cause

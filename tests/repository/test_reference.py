@@ -4,6 +4,7 @@ functions, JavaScript.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import runpy
@@ -12,7 +13,7 @@ from functools import cache
 import pytest
 import reference
 from markdown_it import MarkdownIt
-from repository.pages import DOCS, ROOT, read
+from repository.pages import DOCS, PAGES, ROOT, fenced, read
 
 from regard.attention import SCORES
 from regard.contracts.dialects import table
@@ -77,9 +78,39 @@ def test_every_package_with_public_names_is_in_the_reference() -> None:
     }
     assert public - INNER == set(reference.PACKAGES)
     shown = re.findall(r"<!-- made: python (\S+) -->", "".join(REFERENCE.values()))
-    assert sorted(shown) == sorted(reference.PACKAGES), (
+    assert sorted(shown) == sorted([*reference.PACKAGES, *reference.MODULES]), (
         "each package stands on one page"
     )
+
+
+def test_what_guides_and_examples_import_is_in_the_reference() -> None:
+    """Names of another package that are shown elsewhere are the same objects."""
+    code = [read(path) for path in (ROOT / "examples").glob("*.py")]
+    for page in PAGES:
+        code += fenced(page, "python")
+        code += [
+            re.sub(r"^(>>>|\.\.\.) ?", "", block, flags=re.MULTILINE)
+            for block in fenced(page, "pycon")
+        ]
+    imported = {
+        (module, name.split()[0])
+        for block in code
+        for module, names in re.findall(
+            r"^\s*from (regard[\w.]*) import ([\w, ]+)$", block, re.MULTILINE
+        )
+        for name in names.split(", ")
+    }
+    assert ("regard.training.loss", "Loss") in imported
+    shown = {(value.__class__, str(value)) for value in NAMES.values()}
+    missing = []
+    for module, name in sorted(imported):
+        value = getattr(importlib.import_module(module), name)
+        if (
+            f"{module}.{name}" not in NAMES
+            and (value.__class__, str(value)) not in shown
+        ):
+            missing.append(f"{module}.{name}")
+    assert not missing, "name them in site/reference.py"
 
 
 def test_every_setting_is_described() -> None:

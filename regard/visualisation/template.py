@@ -29,6 +29,8 @@ from regard.visualisation.text import clean, is_korean
 
 # Comments, indentation and empty lines of assets, which pages omit.
 _OMITTED = re.compile(r'(?m)^ *(?:// .*|/[*][*] .* [*]/)?\n|^ +| // [^"`\n]*$')
+# Line breaks that end no statement of a script; no comment stands before one.
+_NEEDLESS_BREAK = re.compile(r"(?<=[;,{(])\n")
 # Comments, spaces beside punctuation and empty lines of style sheets.
 _OMITTED_IN_CSS = re.compile(r"(?m)/[*].*?[*]/|^\s+|(?<=[:;,{]) | (?={)")
 
@@ -56,9 +58,7 @@ def templates(package: str) -> Environment:
     environment.tests["korean"] = is_korean
     environment.globals |= {
         "counted": counted,
-        "asset": lambda name: Markup(
-            _OMITTED.sub("", loader.get_source(environment, name)[0])
-        ),
+        "asset": lambda name: compact(loader.get_source(environment, name)[0]),
         "face": _face,
         "text": _text,
         "own_fonts": Markup(html.STACK),
@@ -67,6 +67,11 @@ def templates(package: str) -> Environment:
         "paint_rules": lambda: Markup(html.paint_rules()),
     }
     return environment
+
+
+def compact(asset: str) -> Markup:
+    """Return a script or style sheet without comments, indentation and needless line breaks."""
+    return Markup(_NEEDLESS_BREAK.sub("", _OMITTED.sub("", asset)))
 
 
 def make_page(package: str, name: str, **values: Any) -> str:

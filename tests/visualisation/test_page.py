@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from helpers.packed_weights import unpacked_weights
 from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Meta
 from regard.visualisation.explanation_page import render_page
+from regard.visualisation.template import compact
 
+ROOT = Path(__file__).parents[2]
 EVIL = "</script><b>"
 
 
@@ -103,6 +106,15 @@ def test_languages_are_recorded(
 ) -> None:
     data = data_of(render_page(explanation(4, 1, 1), Meta(source_lang="he")))
     assert data["languages"] == ["he", ""]
+
+
+def test_no_comment_is_left_in_scripts_whose_lines_are_joined() -> None:
+    for path in (ROOT / "regard").glob("*/assets/*.js"):
+        script = compact(path.read_text(encoding="utf-8"))
+        assert "//" not in script.replace("\\//", ""), path.name
+        assert not re.search(r"`[^`]*\n[^`]*`", script), (
+            f"{path.name}: line break in text"
+        )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ const explanationData = (() => {
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  async function unpackedLayer(layer) { // the inverse of `_packed` in translation_json.py
+  async function unpackedLayer(layer) { // the inverse of _packed in translation_json.py
     const { weights, steps } = layer;
     const bytes = await inflate(weights);
     const count = layer.heads * layer.rows * layer.columns;

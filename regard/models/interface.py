@@ -334,17 +334,19 @@ class Model(nn.Module):
 
         With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
-        source = self.encode(batch)
-        state = self.begin(source)
-        B = len(batch.data)
-        N = len(target_in)
-        assert N % B == 0, (
-            f"expected the same number of targets for each of {B} sources, got {N} in all"
-        )
-        if N > B:
-            sources = torch.arange(B, device=target_in.device)
-            state = state.select(sources.repeat_interleave(N // B))
-        features, _ = self.step(target_in, state, source)
+        # Not by `encode` and `step`, after which sharded weights are let go.
+        with naming_plugins():
+            source = self.decoder.prepare(self.encoder(batch))
+            state = self.decoder.begin(source)
+            B = len(batch.data)
+            N = len(target_in)
+            assert N % B == 0, (
+                f"expected the same number of targets for each of {B} sources, got {N} in all"
+            )
+            if N > B:
+                sources = torch.arange(B, device=target_in.device)
+                state = state.select(sources.repeat_interleave(N // B))
+            features, _ = self.decoder.step(target_in, state, source)
         return features
 
 

@@ -170,8 +170,9 @@ def choose_columns(
             "the pairs as a table of their own"
         )
     if width < 2:
+        single = f"; in {len(rows):,} rows nothing parts two" if width else ""
         raise DataError(
-            f"{name}: has no two columns, of sentences and of their translations"
+            f"{name}: has no two columns, of sentences and of their translations{single}"
         )
     names = [*map(_meaning, rows[0])]
     texts = _text_columns(rows)

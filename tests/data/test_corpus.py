@@ -175,7 +175,8 @@ def test_marks_spaces_and_decomposed_characters_change_no_pair(tmp_path: Path) -
     ("name", "lines", "expected"),
     [
         ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab"),
-        ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
+        ("a.tsv", ["a\tb", *["a"] * 21], ", 19, 20, 21 …)"),
+        ("a.tsv", ["a"] * 21, "in 21 rows nothing parts two"),
         ("a.jsonl", ["{", "[" * 100_000], "2 lines are not JSON"),
         (
             "a.jsonl",

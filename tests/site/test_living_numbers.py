@@ -114,7 +114,15 @@ def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) ->
         value = expected.value.detach().item()
         assert given["answer"] == pytest.approx(value, abs=TOLERANCE)
         if rule != "equal" and (any(vector) or likeness == "distance"):
+            expected.scores.retain_grad()
             expected.value.backward()
+            assert expected.scores.grad is not None
+            np.testing.assert_allclose(
+                given["bySimilarity"],
+                expected.scores.grad / temperature,
+                rtol=TOLERANCE,
+                atol=TOLERANCE,
+            )
             np.testing.assert_allclose(
                 given["gradient"], query.grad, rtol=TOLERANCE, atol=TOLERANCE
             )

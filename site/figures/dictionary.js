@@ -117,7 +117,7 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
   const head = element("tr", {}, ...words.columns.flatMap((text, i) => [element("th", { scope: "col" }, text), ...(i === 2 ? [element("td")] : [])]));
   const table = element("table", { class: "measures" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
   const answer = element("output", { class: "answer" });
-  const slopes = element("p", { class: "gradient-note" }), gradient = element("p", { class: "gradient-note" }), formula = element("p", { class: "gradient-note" });
+  const slopes = element("p", { class: "gradient-note slopes" }), gradient = element("p", { class: "gradient-note" }), formula = element("p", { class: "gradient-note" });
 
   const fields = [0, 1].map((axis) => numberField(`${name} ${"xy"[axis]}`, { least: LOW[axis], most: LOW[axis] + SPAN, digits: 2 }, query[axis], (typed) => { query[axis] = typed; query = snapped(query, ROUNDED); paint(); }, language));
   const position = element("div", { class: "position" }, element("span", {}, `${name} = (`), fields[0].field, element("span", {}, ","), fields[1].field, element("span", {}, ")"), fields[0].wrong, fields[1].wrong);

@@ -280,6 +280,17 @@ def test_the_end_of_a_line_does_not_repeat_the_title_of_its_panel() -> None:
     assert figure.width < named.width
 
 
+def test_the_legend_does_not_repeat_the_title_of_a_panel() -> None:
+    """On a narrow screen, where panels below one another share the legend."""
+    points = ((1.0, 2.0), (2.0, 3.0))
+    panels = tuple(
+        Panel("chrF", "", (Series(name, points),)) for name in ("chrF", "first")
+    )
+    legend = layout_chart(Chart("", panels), 350.0).groups[-1]
+    names = [mark.text for mark in legend.marks if isinstance(mark, Text)]
+    assert (legend.name, names) == ("legend", ["first"])
+
+
 def test_a_short_logarithmic_axis_has_few_ticks() -> None:
     series = Series("a", ((2.0, 0.06), (512.0, 0.35), (8.0, 0.1)))
     figure = layout_chart(Chart("", (Panel("y", "x", (series,)),), scale="log"))

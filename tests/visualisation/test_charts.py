@@ -17,7 +17,7 @@ from regard.common.errors import UsageError
 from regard.visualisation import Chart, Figure, Panel, Series, draw_png, draw_svg, save
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES, THEMES, colour, contrast
-from regard.visualisation.figure import Polyline
+from regard.visualisation.figure import Polyline, Text
 
 SVG = "{http://www.w3.org/2000/svg}"
 X_LABEL = "updates"

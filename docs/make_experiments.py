@@ -44,7 +44,7 @@ NOTES = {
     True: Text("notes {source}", "노트 {source}"),
     False: Text("note {source}", "노트 {source}"),
 }
-CHANGE = Text("What would change this", "판단이 달라질 조건")
+CHANGE = Text("What would change this", "판단이 바뀌는 경우")
 RUNS = Text(
     "{count} runs, {minutes:.1f} minutes of training in all, each on one thread.",
     "{count}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나).",
@@ -136,7 +136,7 @@ def _page(
         outcome = OUTCOMES[f"part_{part.outcome}"].by(language)
         yield (
             f"{number}. {part.claim.by(language)} **{outcome}.** {part.reason.by(language)} "
-            f"*{CHANGE.by(language)}: {part.change.by(language)}.*"
+            f"*{CHANGE.by(language)}:* {part.change.by(language)}."
         )
     caption = findings.graph.caption.by(language)
     yield f"\n![{title}: {caption}]({folder}/lab/{experiment.name}.svg)\n"

@@ -495,13 +495,14 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
 
 
 def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], float]:
-    """Return the names of all series with their markers, in as many rows as they need, and the
-    bottom of the last row.
+    """Return the names of all series, but those that repeat the title of their panel, with their
+    markers, in as many rows as they need, and the bottom of the last row.
     """
     numbers = dict[str, int]()
     for panel in chart.panels:
         for series, paint in zip(panel.series, panel.paints(), strict=True):
-            numbers[series.name] = paint
+            if panel.end_label(series):
+                numbers[series.name] = paint
     marks: list[Mark] = []
     x = MARGIN + LEFT
     row = LINE_HEIGHT * SIZE * 1.2

@@ -16,6 +16,7 @@ const WORDS = {
     flat: "Gradient: none. Equality is 1 on a key and 0 everywhere else; a small step of the query changes nothing, so nothing can be learnt.",
     level: "Gradient of the answer: nearly (0, 0). Here a small step of the query hardly changes the answer.",
     gradient: (x, y) => `Gradient of the answer: (${x}, ${y}), the arrow at the query. A step that way makes the answer larger; so the query can be learnt.`,
+    slopes: (pairs) => `Slope of the answer by each similarity: ${pairs}.`,
     reset: "As in the note",
   },
   ko: {
@@ -32,6 +33,7 @@ const WORDS = {
     flat: "기울기: 없음. 같은지 묻는 함수는 키 위에서만 1이고 나머지는 모두 0입니다. 쿼리를 조금 옮겨도 달라지는 것이 없어 배울 수 없습니다.",
     level: "답의 기울기: 거의 (0, 0). 여기서는 쿼리를 조금 옮겨도 답이 거의 그대로입니다.",
     gradient: (x, y) => `답의 기울기: (${x}, ${y}), 쿼리에 붙은 화살표. 쿼리를 그쪽으로 조금 옮기면 답이 커집니다. 그래서 쿼리를 배울 수 있습니다.`,
+    slopes: (pairs) => `유사도마다의 기울기(∂답/∂유사도): ${pairs}.`,
     reset: "노트의 값으로",
   },
 };
@@ -65,11 +67,11 @@ export function lookUp({ keys, values }, query, rule, temperature, likeness) {
   if (rule === "shares") {
     if (Math.min(...scores) < 0) return { scores, problem: "negative" };
     const result = shared(scores, values, total(scores) ? undefined : "nothing");
-    return { ...result, gradient: gradientOf(slopes, values, result.answer, keys.map(() => 1 / total(scores))) };
+    return { ...result, ...gradients(slopes, values, result.answer, keys.map(() => 1 / total(scores))) };
   }
   const top = Math.max(...scores);
   const result = shared(scores.map((x) => Math.exp((x - top) / temperature)), values);
-  return { ...result, scores, gradient: gradientOf(slopes, values, result.answer, result.weights.map((w) => w / temperature)) };
+  return { ...result, scores, ...gradients(slopes, values, result.answer, result.weights.map((w) => w / temperature)) };
 }
 
 function shared(scores, values, problem) {
@@ -78,9 +80,10 @@ function shared(scores, values, problem) {
   return { scores, weights, answer: total(weights.map((w, i) => w * values[i])), problem };
 }
 
-/** Return the gradient of the answer: for each key, how fast its weight grows with its similarity, times how far its value is from the answer. */
-function gradientOf(slopes, values, answer, rates) {
-  return [0, 1].map((axis) => total(slopes.map((slope, i) => (Number.isFinite(rates[i]) ? rates[i] * (values[i] - answer) * slope[axis] : 0))));
+/** Return the gradients of the answer by the similarities (for each key, how fast its weight grows with its similarity, times how far its value is from the answer) and by the query. */
+function gradients(slopes, values, answer, rates) {
+  const bySimilarity = rates.map((rate, i) => (Number.isFinite(rate) ? rate * (values[i] - answer) : 0));
+  return { bySimilarity, gradient: [0, 1].map((axis) => total(slopes.map((slope, i) => bySimilarity[i] * slope[axis]))) };
 }
 
 export function draw(root, data, language, { rule = "shares", likeness = "distance", temperature = 1 } = {}) {
@@ -114,7 +117,7 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
   const head = element("tr", {}, ...words.columns.flatMap((text, i) => [element("th", { scope: "col" }, text), ...(i === 2 ? [element("td")] : [])]));
   const table = element("table", { class: "measures" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
   const answer = element("output", { class: "answer" });
-  const gradient = element("p", { class: "gradient-note" }), formula = element("p", { class: "gradient-note" });
+  const slopes = element("p", { class: "gradient-note slopes" }), gradient = element("p", { class: "gradient-note" }), formula = element("p", { class: "gradient-note" });
 
   const fields = [0, 1].map((axis) => numberField(`${name} ${"xy"[axis]}`, { least: LOW[axis], most: LOW[axis] + SPAN, digits: 2 }, query[axis], (typed) => { query[axis] = typed; query = snapped(query, ROUNDED); paint(); }, language));
   const position = element("div", { class: "position" }, element("span", {}, `${name} = (`), fields[0].field, element("span", {}, ","), fields[1].field, element("span", {}, ")"), fields[0].wrong, fields[1].wrong);
@@ -146,6 +149,7 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
     const terms = weights?.map((weight, i) => `${written(weight)}·${data.values[i]}`).join(" + ");
     answer.textContent = problem ? words[problem] instanceof Function ? words[problem](name) : words[problem] : `${words.answer} = ${terms} = ${written(result.answer, 4)}`;
     answer.classList.toggle("problem", Boolean(problem));
+    slopes.textContent = result.bySimilarity ? words.slopes(result.bySimilarity.map((slope, i) => `${data.names[i]} ${written(slope)}`).join(", ")) : "";
     const [x, y] = result.gradient ?? [0, 0];
     const isLevel = Math.hypot(x, y) < FLAT;
     gradient.textContent = problem === "negative" ? "" : !result.gradient ? words.flat : isLevel ? words.level : words.gradient(written(x), written(y));
@@ -190,6 +194,6 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
   });
 
   root.classList.add("dictionary");
-  root.append(element("div", { class: "controls" }, rules, likenesses, heat), element("div", { class: "panes" }, plane, element("div", { class: "side" }, formula, table, answer, gradient, element("div", { class: "controls" }, position, reset))));
+  root.append(element("div", { class: "controls" }, rules, likenesses, heat), element("div", { class: "panes" }, plane, element("div", { class: "side" }, formula, table, answer, slopes, gradient, element("div", { class: "controls" }, position, reset))));
   paint();
 }

@@ -86,6 +86,7 @@ def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) ->
     """Weights, answer and gradient, by every rule; and the same refusals."""
     points = [-0.8, -0.6, -0.05, 0.3, 1.0, 1.9]
     keys = data_of("dictionary")["keys"]
+    values = torch.tensor(data_of("dictionary")["values"], dtype=torch.float64)
     queries = [*map(list, itertools.product(points, points)), *keys, [0, 0]]
     questions = []
     for query, rule, likeness in itertools.product(
@@ -115,6 +116,16 @@ def test_the_dictionary_answers_as_soft_dictionary(node: str, tmp_path: Path) ->
         assert given["answer"] == pytest.approx(value, abs=TOLERANCE)
         if rule != "equal" and (any(vector) or likeness == "distance"):
             expected.value.backward()
+            scores = expected.scores.double().requires_grad_()
+            weights = scores.softmax(0) if rule == "softmax" else scores / scores.sum()
+            (weights @ values).backward()
+            assert scores.grad is not None
+            np.testing.assert_allclose(
+                given["bySimilarity"],
+                scores.grad / temperature,
+                rtol=TOLERANCE,
+                atol=TOLERANCE,
+            )
             np.testing.assert_allclose(
                 given["gradient"], query.grad, rtol=TOLERANCE, atol=TOLERANCE
             )

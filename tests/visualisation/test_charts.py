@@ -17,7 +17,7 @@ from regard.common.errors import UsageError
 from regard.visualisation import Chart, Figure, Panel, Series, draw_png, draw_svg, save
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES, THEMES, colour, contrast
-from regard.visualisation.figure import Polyline
+from regard.visualisation.figure import Polyline, Text
 
 SVG = "{http://www.w3.org/2000/svg}"
 X_LABEL = "updates"
@@ -278,6 +278,17 @@ def test_the_end_of_a_line_does_not_repeat_the_title_of_its_panel() -> None:
 
     assert words_of(figure).count("chrF") == 1
     assert figure.width < named.width
+
+
+def test_the_legend_does_not_repeat_the_title_of_a_panel() -> None:
+    """On a narrow screen, where panels below one another share the legend."""
+    points = ((1.0, 2.0), (2.0, 3.0))
+    panels = tuple(
+        Panel("chrF", "", (Series(name, points),)) for name in ("chrF", "first")
+    )
+    legend = layout_chart(Chart("", panels), 350.0).groups[-1]
+    names = [mark.text for mark in legend.marks if isinstance(mark, Text)]
+    assert (legend.name, names) == ("legend", ["first"])
 
 
 def test_a_short_logarithmic_axis_has_few_ticks() -> None:

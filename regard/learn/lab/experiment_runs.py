@@ -122,11 +122,12 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
     shipped = bench.shipped
     if shipped and shipped.shifted and shipped.recipes == bench.digests:
         halved, doubled = shipped.shifted
-        parts = tuple(
+        tried = verdict.parts[: len(halved)]  # the others on one grid alone
+        shifted = tuple(
             despite_shifts(part, outcomes)
-            for part, *outcomes in zip(verdict.parts, halved, doubled, strict=True)
+            for part, *outcomes in zip(tried, halved, doubled, strict=True)
         )
-        verdict = replace(verdict, parts=parts)
+        verdict = replace(verdict, parts=shifted + verdict.parts[len(halved) :])
 
     quick_origin = LABELS["one_seed" if bench.shipped else "alone"]
     origin = LABELS["full"] if bench.full else quick_origin

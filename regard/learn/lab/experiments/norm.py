@@ -19,7 +19,6 @@ TEXTS = experiment_texts(
     "norm", "names", "parts", "example", "rows", "columns", "remark"
 )
 NAMES = TEXTS.table("names")
-KINDS = {"layer": ("pre", "post"), "batch": ("pre_batch", "batch")}
 EXAMPLE = (3.0, 5.0, -2.0)
 """Outputs of one node for a batch of three; the example normalises them and takes y = 2x + 3."""
 
@@ -28,18 +27,12 @@ def run(bench: Bench) -> Findings:
     """Train Transformers of three layers with each norm at each place; compute the example."""
     arms = {name: transformer(norm=name, layers=3) for name in NAMES}
     sweep = bench.sweep(arms, NAMES, DEEP, text_scores(bench))
-    highest = {arm: max(sweep.rates(arm).values()) for arm in arms}
-    better = {
-        kind: max(places, key=lambda arm: highest[arm])
-        for kind, places in KINDS.items()
-    }
-
     none = sweep.dots("none")
     parts = tuple(
-        above(sweep.dots(better[kind]), none, TEXTS[f"parts.{kind}"])
-        for kind in ("layer", "batch")
+        above(sweep.dots(arm), none, TEXTS[f"parts.{arm}"])
+        for arm in ("pre", "pre_batch", "post")
     )
-    # The place of the norm is reported in a remark and does not count for the verdict.
+    # The places are compared in a remark, which does not count for the verdict.
     pre_against_post = above(
         sweep.dots("pre"), sweep.dots("post"), TEXTS["parts.place"]
     )

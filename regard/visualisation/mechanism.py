@@ -161,7 +161,8 @@ class Diagram:
         """Return the source words to draw, at most COLUMNS of them, in their order.
 
         Words whose states are handed over to the decoder come first, then those with the largest
-        weight in any step (cells of an image, and in a still: in this step), then those near the token `read`.
+        weight in any step (cells of an image, and words of a still: in this step), then those near
+        the token `read`.
         """
         states = self.data.states
         token_words = states.token_words if states else ()

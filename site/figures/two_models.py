@@ -21,7 +21,7 @@ from regard.visualisation.explanation_data import ExplanationData
 from regard.visualisation.figure import MARGIN, Figure, Group, make_figure
 from regard.visualisation.figure import Text as Label
 from regard.visualisation.fonts import wrap
-from regard.visualisation.language import figures_in
+from regard.visualisation.language import figures_in, words
 from regard.visualisation.mechanism import WIDTH, WORD, Diagram
 from regard.visualisation.player import moved_down
 from regard.visualisation.translation_json import step_json
@@ -35,7 +35,7 @@ NAMES = {
 LENGTHS = (4, 7, 10, 14)
 """Words of the sentences to try, which are the first of such lengths among the test sentences."""
 TITLE = Text("Two models write a word", "두 모델이 단어 하나를 쓰는 과정")
-END = Text("⟨end⟩", "⟨끝⟩")
+
 DATA = Path(__file__).parent / "data"
 SIZE = 15.0
 LINE = 20.0
@@ -91,7 +91,7 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
             shown = in_page(explained.data, side, text)
             diagram = Diagram(shown, NUMBERS, is_still=True)
             marks = diagram.marks(shown.encoding_steps - 1, STEP, WORD)
-            output = f"{explained.translation.text} {END.by(language)}"
+            output = f"{explained.translation.text} {words('(end)')}"
             title = f"{NAMES[side].by(language)}: {output}"
             lines = []
             for line in wrap(title, SIZE, WIDTH - 2 * MARGIN):

@@ -307,16 +307,22 @@ class Diagram:
                     yield Polyline(points, shade, 0.6 + 5 * weight)
 
         if self.is_still and t is not None:
-            others = float(self.weights[t].sum()) - sum(c.weight for _, c in placed)
-            text = words("others {weight}", weight=f"{abs(others):.2f}")
-            yield Text(MARGIN, self.weight + HIGH + 14, text, SMALL, "muted")
-
+            yield from self._other_weights(placed, t)
         yield from self._softmax(end, has_weights)
         ink = _pale("ink", has_context)
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
         context = (end + 32, self.sum), (RIGHT + 85, self.sum)
         yield from arrow(*context, _pale("s2", has_context))
+
+    def _other_weights(
+        self, placed: Sequence[tuple[float, Column]], t: int
+    ) -> Iterator[Mark]:
+        """Write the sum of the weights that have no column."""
+        others = float(self.weights[t].sum()) - sum(c.weight for _, c in placed)
+        if others >= 0.005:
+            text = words("others {weight}", weight=f"{others:.2f}")
+            yield Text(MARGIN, self.weight + HIGH + 14, text, SMALL, "muted")
 
     def _score(self, x: float, t: int, weight: float) -> Iterator[Mark]:
         """Draw the score of a column as a bar from zero, with its number."""

@@ -280,9 +280,12 @@ def test_with_attention_more_words_of_long_sentences_arrive(
     assert arrived["with"] > arrived["without"]
 
 
-def is_start(text: str, word: str) -> bool:
-    """Return whether a text is a word, which may be shortened."""
-    return text == word or (text.endswith("…") and word.startswith(text[:-1]))
+def is_word(text: str, word: str) -> bool:
+    """Return whether a text is a word, of which the middle may be left out."""
+    start, dots, end = text.partition("…")
+    return text == word or (
+        bool(dots) and word.startswith(start) and word.endswith(end)
+    )
 
 
 def test_stills_show_the_largest_weights_of_their_step_and_all_that_is_written(
@@ -301,10 +304,10 @@ def test_stills_show_the_largest_weights_of_their_step_and_all_that_is_written(
         (layer,) = translation.readings.layers("cross")
         weights = translation.readings.words(layer, head=0).weights[2]
         words = example["text"].split()
-        largest = sorted(np.argsort(weights)[-5:])
+        largest = np.flatnonzero(weights >= 0.05)
 
         shown = [
-            next(i for i, text in enumerate(texts) if is_start(text, words[place]))
+            next(i for i, text in enumerate(texts) if is_word(text, words[place]))
             for place in largest
         ]
         assert shown == sorted(shown), "in reading order"
@@ -313,7 +316,7 @@ def test_stills_show_the_largest_weights_of_their_step_and_all_that_is_written(
 
         numbers = [float(text) for text in texts if re.fullmatch(r"[01]\.\d\d", text)]
         others = [float(text[7:]) for text in texts if text.startswith("others ")]
-        assert sum(numbers + others) == pytest.approx(1, abs=0.03)
+        assert sum(numbers + others) == pytest.approx(1, abs=0.035)
 
 
 READ = """

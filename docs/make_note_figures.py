@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from regard.cli import app
 from regard.cli.plain_views import draw_sinusoids
 from regard.common.bilingual import Language, Text, words_by
@@ -124,6 +127,93 @@ class Results:
             right + MARGIN, bottom, [Group("results", tuple(marks))], title, title
         )
         return draw_svg(figure)
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Equations of matrices, whose names have their shapes beside them if they are `shaped`."""
+
+    title: Text
+    terms: tuple[Term, ...]
+    shaped: bool = False
+
+    def draw(self, language: Language, room: float = WIDTH) -> str:
+        """Return the equations as SVG, one below the other."""
+        terms = [_with_shape(term) if self.shaped else term for term in self.terms]
+        marks = list[Mark]()
+        width = 0.0
+        y = MARGIN
+        for equation in equations(terms):
+            part, right, y = _draw_equation(equation.sides, (y, room), language)
+            marks += part
+            width = max(width, right)
+        title = self.title.by(language)
+        group = Group("equations", tuple(marks))
+        return draw_svg(make_figure(width + MARGIN, y, [group], title, title))
+
+
+def _with_shape(term: Term) -> Term:
+    shape = " × ".join(map(str, term.values.shape))
+    names = (words_by(term.name, language) for language in ("en", "ko"))
+    return replace(term, name=Text(*(f"{name} ({shape})" for name in names)))
+
+
+def _value_width() -> Equations:
+    """Return the attention of five queries and three keys of 2 dimensions to values of 4."""
+    Q = np.array([[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]])
+    K = np.array([[1, 0], [0, 2], [-1, 1]])
+    V = np.array([[1, 0, 0, 2], [0, 1, 0, -1], [0, 0, 1, 3]])
+    scores = Q @ K.T / np.sqrt(2)
+    weights = torch.tensor(scores).softmax(1).numpy()
+    queries, keys, values = (
+        (tuple(f"{name}{number + 1}" for number in range(len(rows))),)
+        for name, rows in (("q", Q), ("k", K), ("v", V))
+    )
+    names = Text("scores", "점수"), Text("weights", "가중치"), Text("output", "출력")
+    terms = (
+        Term("Q", Q, "T E", queries),
+        Term("Kᵀ", K.T, "E S", columns=keys, operator="·"),
+        Term(names[0], scores, "T S", queries, keys, "÷ √2 ="),
+        Term(names[1], weights, "T S", queries, keys, kind="weights"),
+        Term("V", V, "S E", values, operator="·"),
+        Term(names[2], weights @ V, "T E", queries, operator="="),
+    )
+    return Equations(
+        Text("Values of another dimension", "차원이 다른 값"), terms, shaped=True
+    )
+
+
+def _lstm_step() -> Equations:
+    """Return a step of an LSTM whose three numbers are kept, replaced and mixed."""
+    before = np.array([[2.0, -1.0, 0.4]])
+    content = np.array([[0.9, 0.6, -0.8]])
+    keep, add, show = (
+        np.array([row]) for row in ([1, 0, 0.5], [0, 1, 0.5], [0.5, 1, 0])
+    )
+    cell = keep * before + add * content
+    terms = (
+        Term(Text("f: how much stays", "f: 얼마나 남길까"), keep, "T E"),
+        Term(
+            Text("c(t − 1): cell state", "c(t − 1): 셀 상태"),
+            before,
+            "T E",
+            operator="⊙",
+        ),
+        Term(
+            Text("i: how much is added", "i: 얼마나 더할까"), add, "T E", operator="+"
+        ),
+        Term(Text("g: new content", "g: 새 내용"), content, "T E", operator="⊙"),
+        Term(Text("c(t): cell state", "c(t): 셀 상태"), cell, "T E", operator="="),
+        Term(Text("o: how much is shown", "o: 얼마나 보일까"), show, "T E"),
+        Term("tanh c(t)", np.tanh(cell), "T E", operator="⊙"),
+        Term(
+            Text("h(t): hidden state", "h(t): 은닉 상태"),
+            show * np.tanh(cell),
+            "T E",
+            operator="=",
+        ),
+    )
+    return Equations(Text("A step of an LSTM", "LSTM의 한 단계"), terms)
 
 
 Sides = Sequence[tuple[Term, NumberMatrix]]
@@ -326,7 +416,7 @@ GRID = (
     'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
     "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
 )
-FIGURES: dict[str, Command | Frame | Sinusoids | Steps | Results | Bars] = {
+FIGURES: dict[str, Command | Frame | Sinusoids | Steps | Results | Equations | Bars] = {
     "rnn": Command(f"{MODEL} rnn"),
     "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
@@ -399,6 +489,8 @@ FIGURES: dict[str, Command | Frame | Sinusoids | Steps | Results | Bars] = {
     "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR, heads=0),
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
+    "value-width": _value_width(),
+    "lstm-step": _lstm_step(),
     "rnn-steps": Frame("runs/rnn", 0),
     "luong-steps": Frame("runs/luong", -1),
     "bahdanau-steps": Frame("runs/bahdanau", 2),
@@ -431,7 +523,7 @@ def drawings(name: str) -> dict[Path, str]:
     result = {IMAGES / "notes" / f"{name}.svg": figure.draw("en")}
     if not isinstance(figure, Bars):
         result[IMAGES / "ko" / "notes" / f"{name}.svg"] = figure.draw("ko")
-    if isinstance(figure, Sinusoids | Steps | Results):
+    if isinstance(figure, Sinusoids | Steps | Results | Equations):
         for path, wide in list(result.items()):
             language: Language = "ko" if "ko" in path.parts else "en"
             narrow = figure.draw(language, NARROW)

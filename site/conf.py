@@ -98,8 +98,8 @@ def setup(app: Any) -> None:
     """
     app.add_directive("living", living.Living)
     app.add_node(mathematics.formula, html=(mathematics.visit, None))
-    app.add_role("fact", facts.Fact())
-    app.add_role("only", facts.Fact())
+    for role in facts.WRITERS:
+        app.add_role(role, facts.Fact())
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)

@@ -1,6 +1,7 @@
 """Roles of numbers that depend on a training: {fact}`name` writes the values that
 `python site/make_figures.py facts` found, and in how many trainings the statement holds;
-{only}`name` writes that it holds in one of them alone.
+{only}`name` writes that it holds in one of them alone; {every}`name` writes the values alone of
+what holds in all, where the sentence says so.
 """
 
 from __future__ import annotations
@@ -28,21 +29,29 @@ def known() -> dict[str, Any]:
 
 def written(fact: dict[str, Any], language: str) -> str:
     """Write the values of the trainings that a statement is true of, and how many these are."""
+    count, all_count = sum(fact["holds"]), len(fact["values"])
+    span = span_of(fact, language)
+    if language == "ko":
+        counts = f"{KOREAN_COUNTS[all_count]} 번의 학습 "
+        which = "모두" if count == all_count else f"중 {KOREAN_COUNTS[count]} 번"
+        return f"{span}, {counts}{which}"
+    return f"{span}, in {count} of {all_count} trainings"
+
+
+def span_of(fact: dict[str, Any], language: str) -> str:
+    """Write the least and the greatest value of the trainings that a statement is true of."""
     values = [
         value
         for value, holds in zip(fact["values"], fact["holds"], strict=True)
         if holds
     ]
-    texts = [f"{value:.{fact['digits']}f}{fact['unit']}" for value in values]
-    low, high = texts[values.index(min(values))], texts[values.index(max(values))]
-    count, all_count = len(values), len(fact["values"])
-    if language == "ko":
-        span = low if low == high else f"{low}~{high}"
-        counts = f"{KOREAN_COUNTS[all_count]} 번의 학습 "
-        which = "모두" if count == all_count else f"중 {KOREAN_COUNTS[count]} 번"
-        return f"{span}, {counts}{which}"
-    span = low if low == high else f"{low} to {high}"
-    return f"{span}, in {count} of {all_count} trainings"
+    low, high = (
+        f"{value:.{fact['digits']}f}{fact['unit']}"
+        for value in (min(values), max(values))
+    )
+    if low == high:
+        return low
+    return f"{low}~{high}" if language == "ko" else f"{low} to {high}"
 
 
 def once(fact: dict[str, Any], language: str) -> str:
@@ -55,9 +64,13 @@ def once(fact: dict[str, Any], language: str) -> str:
     return f"in one of {count} trainings alone ({value})"
 
 
+WRITERS = {"fact": written, "only": once, "every": span_of}
+"""How each role writes a fact."""
+
+
 class Fact(SphinxRole):
-    """Role `fact`; a name that the file lacks, and a statement that is true of one training alone,
-    are errors of the page.
+    """Role `fact`, `only` or `every`; a name that the file lacks, and a statement that holds in
+    more or fewer trainings than the role says, are errors of the page.
     """
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
@@ -72,8 +85,12 @@ class Fact(SphinxRole):
                 f"{self.text!r} holds in {sum(fact['holds'])} trainings: the role `only` "
                 f"states what holds in one, `fact` what holds in {LEAST} or more"
             )
+        elif self.name == "every" and not all(fact["holds"]):
+            problem = (
+                f"{self.text!r} does not hold in all trainings, as the role `every` says: use "
+                "`fact`, which says in how many it does"
+            )
         if problem:
             message = self.inliner.reporter.error(problem, line=self.lineno)
             return [nodes.problematic(self.rawtext, self.rawtext)], [message]
-        write = once if self.name == "only" else written
-        return [nodes.Text(write(fact, language))], []
+        return [nodes.Text(WRITERS[self.name](fact, language))], []

@@ -1,8 +1,8 @@
 """Diagram of a model's architecture with its numbers of weights: the encoder at the left, the
 decoder at the right, both from the input upwards.
 
-The diagram has the shape of a slide, 16 : 9. An attention layer is drawn opened: below its own box
-stand boxes for its values, keys and queries, and for its heads, which its own box joins.
+The diagram fits a slide, and the column of a page. An attention layer is drawn opened: below its
+own box stand boxes for its values, keys and queries, and for its heads, which its own box joins.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SHADES: dict[Role, str] = {
 }
 Path = list[tuple[float, float]]
 HUES = {"V": "s2", "K": "s0", "Q": "s1"}
-WIDTH = 960.0
+WIDTH = 908.0
 HEIGHT = 540.0
 TOP = 66.0  # pixels above the parts
 FOOT = 26.0  # pixels below the parts
 COLUMN = 262.0  # pixels: width of a part
 BETWEEN = 100.0  # pixels between encoder and decoder
 FRAME = 12.0  # pixels between a repeated stack and its frame
-TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
+TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 34.0  # left edge of the table
 ROW = 60.0  # pixels: greatest height of a part
 GAP = 8.0  # pixels between two parts
 SIZE = 14.5

@@ -57,13 +57,17 @@ class Diagram:
 
     Scores are drawn for a single head, not for a mean of heads. If they were not recorded, the
     logarithms of the weights stand in for them. `numbers`: how many of a state are drawn, of the
-    decoder twice as many. `attends_first`: the decoder attends with its
+    decoder twice as many. `is_still`: the diagram of a single step, with the words that have the
+    largest weights in it, and the sum of the others. `attends_first`: the decoder attends with its
     previous state, and the context vector enters its next state (Bahdanau et al. 2015).
     """
 
-    def __init__(self, data: ExplanationData, numbers: int = NUMBERS) -> None:
+    def __init__(
+        self, data: ExplanationData, numbers: int = NUMBERS, is_still: bool = False
+    ) -> None:
         self.data = data
         self.numbers = numbers
+        self.is_still = is_still
         self.has_attention = data.has_cross_attention
         self._read_weights()
 
@@ -157,7 +161,8 @@ class Diagram:
         """Return the source words to draw, at most COLUMNS of them, in their order.
 
         Words whose states are handed over to the decoder come first, then those with the largest
-        weight in any step (cells of an image: in this step), then those near the token `read`.
+        weight in any step (cells of an image, and words of a still: in this step), then those near
+        the token `read`.
         """
         states = self.data.states
         token_words = states.token_words if states else ()
@@ -175,7 +180,7 @@ class Diagram:
         largest: npt.NDArray[np.float32]
         if weights is None:
             largest = np.zeros(len(columns), np.float32)
-        elif self.data.image:
+        elif self.data.image or self.is_still:
             largest = weights
         else:
             largest = self.weights.max(0)
@@ -301,12 +306,23 @@ class Diagram:
                     points = curve((x, below + 18), (end + 14, self.sum), 10)
                     yield Polyline(points, shade, 0.6 + 5 * weight)
 
+        if self.is_still and t is not None:
+            yield from self._other_weights(placed, t)
         yield from self._softmax(end, has_weights)
         ink = _pale("ink", has_context)
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
         context = (end + 32, self.sum), (RIGHT + 85, self.sum)
         yield from arrow(*context, _pale("s2", has_context))
+
+    def _other_weights(
+        self, placed: Sequence[tuple[float, Column]], t: int
+    ) -> Iterator[Mark]:
+        """Write the sum of the weights that have no column."""
+        others = float(self.weights[t].sum()) - sum(c.weight for _, c in placed)
+        if others >= 0.005:
+            text = words("others {weight}", weight=f"{others:.2f}")
+            yield Text(MARGIN, self.weight + HIGH + 14, text, SMALL, "muted")
 
     def _score(self, x: float, t: int, weight: float) -> Iterator[Mark]:
         """Draw the score of a column as a bar from zero, with its number."""

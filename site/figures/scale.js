@@ -84,7 +84,7 @@ export function draw(root, data, language, { divisor = "nothing" } = {}) {
   const table = element("table", { class: "measures" }, element("thead", {}, head), element("tbody", {}, ...rows.map(({ row }) => row)));
   const curve = chart(data, words);
   const note = element("output", { class: "answer" });
-  const size = slider(words.size, { least: LEAST, most: MOST, step: 0.01, at: (x) => 2 ** x, of: Math.log2 }, d, (value) => { d = value; paint(); }, language);
+  const size = slider(words.size, { least: LEAST, most: MOST, at: (x) => 2 ** x, of: Math.log2 }, d, (value) => { d = value; paint(); }, language);
   const divisors = choice(words.divisor, Object.keys(POWERS).map((name) => [name, words[name]]), divisor, (name) => { divisor = name; paint(); });
   const again = element("button", { type: "button", click: () => { drawn = (drawn + 1) % data.vectors.length; paint(); } }, words.again);
 

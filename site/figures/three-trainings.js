@@ -5,18 +5,18 @@ const WORDS = {
   en: {
     sentence: "Sentence", layer: "Layer", word: "Attention from the word", training: (n) => `training ${n}`, head: (n) => `head ${n}`, end: "⟨end⟩", match: "line up heads that are alike",
     of: (all) => `of ${all}`, most: (all) => `In how many of ${all} trainings some head attends most to the word`, caption: (word, layer) => `What “${word}” attends to in layer ${layer}: a column for each head`,
-    all: (names) => `True of all three trainings: some head attends most to ${names}.`, none: "Nothing of the kind is true of all three trainings.",
-    one: (names) => `True of one training only: some head attends most to ${names}.`, and: " · ",
-    numbers: "The last column counts the trainings in which some head attends most to the word. The number of a head means nothing: it is where training happened to begin.",
-    aligned: (orders) => `Heads are put beside those of training 1 that are most alike: ${orders}.`, order: (n, heads) => `training ${n}: ${heads}`,
+    all: (names) => `All three: there is a head that attends most to ${names}.`, none: "All three: no word to which a head of each attends most.",
+    one: (names) => `One only: there is a head that attends most to ${names}.`, and: " · ",
+    numbers: "The frame marks the word to which a head attends most. The last column counts the trainings in which some head attends most to the word. The number of a head means nothing: it is where training happened to begin.",
+    aligned: (orders) => `Heads are put beside those of training 1 that are most alike, by their weights from all words of the sentence: ${orders}.`, order: (n, heads) => `training ${n}: ${heads}`,
   },
   ko: {
     sentence: "문장", layer: "층", word: "어느 단어의 어텐션", training: (n) => `학습 ${n}`, head: (n) => `헤드 ${n}`, end: "⟨끝⟩", match: "비슷한 헤드끼리 맞추기",
     of: (all) => `${all}번 중`, most: (all) => `학습 ${all}번 가운데 그 단어에 가장 많이 주목하는 헤드가 있는 횟수`, caption: (word, layer) => `${layer}층에서 ‘${word}’의 어텐션. 열 하나가 헤드 하나입니다`,
-    all: (names) => `세 번의 학습에서 모두 맞는 말: ${names}에 가장 많이 주목하는 헤드가 있습니다.`, none: "세 번의 학습에서 모두 맞는 말은 없습니다.",
-    one: (names) => `한 번의 학습에서만 맞는 말: ${names}에 가장 많이 주목하는 헤드가 있습니다.`, and: " · ",
-    numbers: "마지막 열은 그 단어에 가장 많이 주목하는 헤드가 있는 학습이 몇 번인지 셉니다. 헤드 번호에는 뜻이 없습니다. 학습을 시작할 때 우연히 정해질 뿐입니다.",
-    aligned: (orders) => `학습 1의 헤드와 가장 비슷한 것끼리 나란히 놓았습니다. ${orders}.`, order: (n, heads) => `학습 ${n}: ${heads}`,
+    all: (names) => `세 번 모두: ${names}에 가장 많이 주목하는 헤드가 있음`, none: "세 번 모두: 가장 많이 주목하는 헤드가 있는 단어 없음",
+    one: (names) => `한 번만: ${names}에 가장 많이 주목하는 헤드가 있음`, and: " · ",
+    numbers: "테두리를 두른 칸은 그 헤드가 가장 많이 주목하는 단어입니다. 마지막 열은 그 단어에 가장 많이 주목하는 헤드가 있는 학습이 몇 번인지 셉니다. 헤드 번호에는 뜻이 없습니다. 학습을 시작할 때 우연히 정해질 뿐입니다.",
+    aligned: (orders) => `학습 1의 헤드와 가장 비슷한 것끼리 나란히 놓았습니다. 고른 단어만이 아니라 문장 전체의 가중치로 맞추었습니다. ${orders}.`, order: (n, heads) => `학습 ${n}: ${heads}`,
   },
 };
 const SOME = 0.005; // smaller weights are left out

@@ -5,6 +5,7 @@ sentences to try.
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,11 +16,15 @@ import regard
 from regard.common.bilingual import Language, Text
 from regard.explain.explanation import explain
 from regard.interchange.runtime import export
+from regard.runtime.model import ALL_ATTENTION, RuntimeModel
+from regard.visualisation.explanation_data import ExplanationData
 from regard.visualisation.figure import MARGIN, Figure, Group, make_figure
 from regard.visualisation.figure import Text as Label
-from regard.visualisation.language import figures_in
+from regard.visualisation.fonts import wrap
+from regard.visualisation.language import figures_in, words
 from regard.visualisation.mechanism import WIDTH, WORD, Diagram
 from regard.visualisation.player import moved_down
+from regard.visualisation.translation_json import step_json
 
 SIDES = {"without": "without-attention", "with": "with-attention"}
 """The recipe of each model."""
@@ -30,7 +35,10 @@ NAMES = {
 LENGTHS = (4, 7, 10, 14)
 """Words of the sentences to try, which are the first of such lengths among the test sentences."""
 TITLE = Text("Two models write a word", "두 모델이 단어 하나를 쓰는 과정")
+
+DATA = Path(__file__).parent / "data"
 SIZE = 15.0
+LINE = 20.0
 NUMBERS = 16
 """Numbers of a state in the drawing."""
 STEP = 2
@@ -70,7 +78,9 @@ def _example(length: int) -> dict[str, str]:
 
 
 def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
-    """Draw how both models write a word of a sentence, one above the other."""
+    """Draw how both models write a word of a sentence, one above the other, with all that they
+    write.
+    """
     text = data["examples"][int(state.get("example", 0))]["text"]
     with figures_in(language):
         groups = []
@@ -78,14 +88,63 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
         for side, recipe in SIDES.items():
             folder = trainings.trained(recipe, trainings.SEEDS[0])
             explained = explain(regard.load(folder), text, beam=1, attributions=False)
-            diagram = Diagram(explained.data, NUMBERS)
-            title = f"{NAMES[side].by(language)}: {explained.translation.text}"
-            marks = diagram.marks(explained.data.encoding_steps - 1, STEP, WORD)
-            heading = Label(MARGIN, top + SIZE, title, SIZE)
-            top += 2 * SIZE
+            shown = in_page(explained.data, side, text)
+            diagram = Diagram(shown, NUMBERS, is_still=True)
+            marks = diagram.marks(shown.encoding_steps - 1, STEP, WORD)
+            output = f"{explained.translation.text} {words('(end)')}"
+            title = f"{NAMES[side].by(language)}: {output}"
+            lines = []
+            for line in wrap(title, SIZE, WIDTH - 2 * MARGIN):
+                top += LINE
+                lines.append(Label(MARGIN, top, line, SIZE))
+            top += LINE / 2
             groups.append(
-                Group(side, (heading, *(moved_down(mark, top) for mark in marks)))
+                Group(side, (*lines, *(moved_down(mark, top) for mark in marks)))
             )
             top += diagram.height + MARGIN
     title = TITLE.by(language)
     return make_figure(WIDTH, top, groups, title, title)
+
+
+def in_page(data: ExplanationData, side: str, text: str) -> ExplanationData:
+    """Return an explanation with the numbers of the runtime file, which are those in the page: its
+    weights have 8 bits.
+    """
+    packed = (DATA / f"two-models.{side}.gz").read_bytes()
+    model = RuntimeModel.from_memory(gzip.decompress(packed))
+    options = model.options()
+    options.beam = options.nbest = options.trace = options.states = 1
+    options.attention = ALL_ATTENTION
+    (line,) = model.translate([text], options)
+    (output,) = line.hypotheses
+    states = output.states
+    assert output.ids == data.ids[:-1], "both write the same"
+    assert data.states is not None, "the model is recurrent"
+    assert states is not None, "the model in the page is so too"
+    assert states.encoder is not None, "the encoder is recurrent"
+    return replace(
+        data,
+        attention=tuple(
+            replace(layer, weights=weights, scores=scores)
+            for layer, weights, scores in zip(
+                data.attention,
+                output.weights.values(),
+                output.scores.values(),
+                strict=True,
+            )
+        ),
+        search=tuple(
+            step_json(
+                step.prefixes,
+                step.candidates,
+                model.tokens([candidate.token for candidate in step.candidates], True),
+            )
+            for step in line.steps
+        ),
+        states=replace(
+            data.states,
+            encoder=states.encoder,
+            decoder=states.decoder,
+            initial=states.initial,
+        ),
+    )

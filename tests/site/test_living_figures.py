@@ -575,6 +575,9 @@ def test_the_dimension_moves_by_keyboard_and_the_divisor_by_mouse(
     slider.focus()
     page.keyboard.press("Home")
     assert page.locator("input[type=text]").input_value() == "2"
+    for doubled in ("4", "8", "16"):
+        page.keyboard.press("ArrowRight")
+        assert page.locator("input[type=text]").input_value() == doubled
     page.locator("input[type=text]").fill("99.6")
     page.locator("input[type=text]").blur()
     assert page.locator("input[type=text]").input_value() == "100"

@@ -29,6 +29,7 @@ FIGURES = ROOT / "site" / "figures"
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 ROLE = re.compile(r"\{fact\}`([^`]+)`")
 ONLY = re.compile(r"\{only\}`([^`]+)`")
+EVERY = re.compile(r"\{every\}`([^`]+)`")
 BY_NUMBER = re.compile(
     r"(?i)\bheads? \d[^|.:]*attends?\b|헤드 ?\d[^|.:]*주목|헤드 ?\d[^|.:]*봅니다"
 )
@@ -104,11 +105,26 @@ def test_both_languages_state_the_same_facts() -> None:
         if not other.is_file():
             continue
         texts = [path.read_text(encoding="utf-8") for path in (page, other)]
-        for role in (ROLE, ONLY):
+        for role in (ROLE, ONLY, EVERY):
             english, korean = (role.findall(text) for text in texts)
 
             assert sorted(english) == sorted(korean), page
             assert set(english) <= facts.known().keys(), page
+
+
+def test_what_pages_state_of_every_training_holds_in_all() -> None:
+    stated = {
+        name
+        for page in PAGES
+        for name in EVERY.findall(page.read_text(encoding="utf-8"))
+    }
+    assert stated, "no page states what holds in all trainings"
+    for name in stated:
+        assert facts.known()[name]["holds"] == [True, True, True], name
+
+    fact = {"values": [7.0, 2.0, 5.0], "holds": [True] * 3, "digits": 0, "unit": "%"}
+    assert facts.span_of(fact, "en") == "2% to 7%"
+    assert facts.span_of(fact, "ko") == "2%~7%"
 
 
 def test_what_one_training_alone_shows_is_said_so() -> None:
@@ -262,6 +278,45 @@ def test_with_attention_more_words_of_long_sentences_arrive(
             arrived[name] += len(reference & set(translation.text.split()))
 
     assert arrived["with"] > arrived["without"]
+
+
+def is_word(text: str, word: str) -> bool:
+    """Return whether a text is a word, of which the middle may be left out."""
+    start, dots, end = text.partition("…")
+    return text == word or (
+        bool(dots) and word.startswith(start) and word.endswith(end)
+    )
+
+
+def test_stills_show_the_largest_weights_of_their_step_and_all_that_is_written(
+    models: dict[str, RuntimeTranslator],
+) -> None:
+    for number, example in enumerate(data_of("two-models")["examples"]):
+        state = f".example-{number}" if number else ""
+        still = FIGURES / "stills" / f"two-models{state}.en.svg"
+        drawn = re.search(r'class="with".*', still.read_text("utf-8"), re.DOTALL)
+        assert drawn
+        texts = re.findall(r"<text[^>]*>([^<]*)", drawn[0])
+        (translation,) = models["with"].translate(
+            [example["text"]], beam=1, readings=True
+        )
+        assert translation.readings is not None
+        (layer,) = translation.readings.layers("cross")
+        weights = translation.readings.words(layer, head=0).weights[2]
+        words = example["text"].split()
+        largest = np.flatnonzero(weights >= 0.05)
+
+        shown = [
+            next(i for i, text in enumerate(texts) if is_word(text, words[place]))
+            for place in largest
+        ]
+        assert shown == sorted(shown), "in reading order"
+        assert {f"{weights[place]:.2f}" for place in largest} <= set(texts)
+        assert translation.text in " ".join(texts)
+
+        numbers = [float(text) for text in texts if re.fullmatch(r"[01]\.\d\d", text)]
+        others = [float(text[7:]) for text in texts if text.startswith("others ")]
+        assert sum(numbers + others) == pytest.approx(1, abs=0.035)
 
 
 READ = """

@@ -51,7 +51,9 @@ def span_of(fact: dict[str, Any], language: str) -> str:
     )
     if low == high:
         return low
-    return f"{low}~{high}" if language == "ko" else f"{low} to {high}"
+    if language == "ko":
+        return f"{low.removesuffix(fact['unit'])}~{high}"
+    return f"{low} to {high}"
 
 
 def once(fact: dict[str, Any], language: str) -> str:

@@ -124,7 +124,7 @@ def test_what_pages_state_of_every_training_holds_in_all() -> None:
 
     fact = {"values": [7.0, 2.0, 5.0], "holds": [True] * 3, "digits": 0, "unit": "%"}
     assert facts.span_of(fact, "en") == "2% to 7%"
-    assert facts.span_of(fact, "ko") == "2%~7%"
+    assert facts.span_of(fact, "ko") == "2~7%"
 
 
 def test_what_one_training_alone_shows_is_said_so() -> None:
@@ -179,12 +179,12 @@ def test_facts_of_heads_are_those_of_the_figure() -> None:
         (
             (True, True, True),
             "0.40 % to 0.60 %, in 3 of 3 trainings",
-            "0.40 %~0.60 %, 세 번의 학습 모두",
+            "0.40~0.60 %, 세 번의 학습 모두",
         ),
         (
             (False, True, True),
             "0.40 % to 0.60 %, in 2 of 3 trainings",
-            "0.40 %~0.60 %, 세 번의 학습 중 두 번",
+            "0.40~0.60 %, 세 번의 학습 중 두 번",
         ),
     ],
 )

@@ -7,8 +7,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,6 +23,7 @@ from engine.test_decode import (
     assert_same,
     decode_alone,
 )
+from helpers.python_process import run_python
 from helpers.system_marks import posix
 from laws.models import kinds, make
 
@@ -273,7 +272,7 @@ print("same")
 @posix
 def test_a_fork_decodes_anew() -> None:
     """In a process of its own, which has no threads of other tests."""
-    ended = _run(FORKING)
+    ended = run_python(FORKING)
     assert (ended.returncode, ended.stdout) == (0, "same\n"), ended.stderr
 
 
@@ -313,18 +312,6 @@ def decode_in_a_fork() -> None:
     assert [*stream]
 
 
-def _run(program: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own."""
-    path = os.pathsep.join(filter(None, sys.path))
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
 ENDING = """
 import threading
 from engine.test_decoding_thread import BEAM, LONG, Engine, plain_model
@@ -343,7 +330,7 @@ print("ends")
 
 @pytest.mark.system
 def test_a_program_ends_while_calls_are_decoded() -> None:
-    ended = _run(ENDING)
+    ended = run_python(ENDING)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
 

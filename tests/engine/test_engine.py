@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from engine.test_c_search import SEARCHES, is_packed, loaded, requests
 from engine.test_decode import assert_same
+from helpers.python_process import run_python
 from helpers.system_marks import posix
 from laws.models import kinds
 
@@ -66,8 +67,23 @@ def test_streams_of_the_library_are_those_of_pytorch() -> None:
         assert [*library.stream(request, settings)] == streamed[prefix:]
 
 
+FORKING = """
+import torch
+torch.set_num_threads(1)  # PyTorch's own threads are gone in a fork, which waits for them
+from engine.test_engine import decode_in_a_fork
+decode_in_a_fork()
+print("same")
+"""
+
+
 @posix
 def test_engine_decodes_after_a_fork() -> None:
+    """In a process of its own, which has no threads of other tests."""
+    ended = run_python(FORKING)
+    assert (ended.returncode, ended.stdout) == (0, "same\n"), ended.stderr
+
+
+def decode_in_a_fork() -> None:
     folder = folder_of(BEAM)
     tested = Engine(folder.model, folder=folder)
     asked = requests(folder)

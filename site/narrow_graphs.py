@@ -16,6 +16,8 @@ IMAGE = re.compile(r'<img (alt="[^"]*"[^>]* src="([^"]*)")')
 TYPE = re.compile(r'font-size[=:]\s*"?([\d.]+)')
 PHONE, COLUMN = 350, 736
 """Pixels that a drawing has on a phone of 400, and on a wide screen."""
+SCROLLS = re.compile(r'<p>(?=<img [^>]*class="(?:wide-drawing|[^"]*\bwider-drawing))')
+"""Begins a paragraph whose drawing is wider than a phone, or than the column."""
 SMALLEST = 9.5
 """Pixels of the smallest text, such as that of an index; up to a tenth less where widths are
 rounded.
@@ -48,7 +50,8 @@ def load_late(
     app: Any, _page: str, _template: str, context: dict[str, Any], _tree: Any
 ) -> None:
     """Leave room for drawings that are not loaded yet; those for narrow screens are loaded only
-    where they are shown. All others are loaded at once, for a page may be printed unread.
+    where they are shown. All others are loaded at once, for a page may be printed unread. Let those
+    that scroll take the focus.
     """
     paths = {name: Path(app.srcdir) / path for path, name in app.builder.images.items()}
 
@@ -59,7 +62,9 @@ def load_late(
         late = 'loading="lazy" ' if "narrow-graph" in image[1] else ""
         return f"<img {late}{extent(path)}{image[1]}"
 
-    context["body"] = IMAGE.sub(measured, context.get("body", ""))
+    body = IMAGE.sub(measured, context.get("body", ""))
+    # What scrolls takes the focus, so that arrow keys can scroll it.
+    context["body"] = SCROLLS.sub('<p tabindex="0">', body)
 
 
 def extent(path: Path) -> str:

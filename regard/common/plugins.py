@@ -216,7 +216,7 @@ def naming_plugins() -> Iterator[None]:
         raise
     except Exception as problem:
         failure = _raised_by_plugin(problem)
-        if failure and "memory" not in failure:
+        if failure and "memory" not in str(problem):
             raise PluginError(failure) from problem
         raise
 

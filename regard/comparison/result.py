@@ -281,7 +281,8 @@ class Comparison:
                 row[f"{score.name} mean"] = score.mean
                 row[f"{score.name} {kind} low"] = score.low
                 row[f"{score.name} {kind} high"] = score.high
-                p = [own.p for run in runs if (own := run.score(score.name)) and own.p]
+                own = (run.score(score.name) for run in runs)
+                p = [one.p for one in own if one is not None and one.p is not None]
                 row[f"{score.name} largest p"] = max(p, default=None)
             rows.append(row)
         return rows

@@ -36,7 +36,7 @@ _SLOTS = {
     **dict.fromkeys(("Kore", "Jpan", "Hans", "Hant", "Hani"), 1),
     **dict.fromkeys(("Arab", "Hebr", "Syrc", "Thaa", "Thai", "Deva"), 2),
 }
-"""Which of `language_names` are those of a script, if not the first."""
+"""Positions in `language_names` of those of a script, if not the first."""
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -161,16 +161,16 @@ class OfficeDocument(Document):
         for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
-                place = f"paragraph {number} of {part.member}"
+                paragraph_name = f"paragraph {number} of {part.member}"
                 source = part.source.text
                 if _CHANGE.search(source, paragraph.start, paragraph.end):
-                    changed.append(place)
+                    changed.append(paragraph_name)
                     continue
                 markup = paragraph.markup(options.markup)
                 if markup.lines:
                     kept.append(paragraph)
                     text = " ".join(markup.lines)
-                    texts.append(DocumentText(text, place, markup=markup))
+                    texts.append(DocumentText(text, paragraph_name, markup=markup))
             self._parts.append(replace(part, paragraphs=kept))
         notes = [*self._notes()]
         if changed:

@@ -42,7 +42,7 @@ _MOMENT = re.compile(r"\s*<[\d:.]+>\s*")
 _SPOKEN = re.compile(
     rf"(?:{_TAG}|&gt;&gt;|>>|[-‐–—♪♫#\s])*(.*?)(?:{_TAG}|[♪♫#\s])*\Z", re.DOTALL
 )
-"""What is said, without dashes, notes and tags around it."""
+"""The spoken text, without dashes, notes and tags around it."""
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
 """A sound, such as [music], that is a text by itself."""
 _WORD = re.compile(rf"(?:{_TAG}|\S)+")

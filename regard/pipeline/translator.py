@@ -288,6 +288,9 @@ class Translator(ABC):
         needs one; `options`: those of `translate`. Raises LineError, with indices within the
         bounds.
         """
+        # Imported late, since plain lines need no documents.
+        from regard.documents.full_stops import closed_as
+
         translations = self.begin_document(
             document, constraints, bounds=bounds, code=code, **options
         ).run()
@@ -298,12 +301,13 @@ class Translator(ABC):
             limit = min(limits, default=None)
             if limit is None or len(result.text) <= limit or _UNREAD in result.notes:
                 continue
-            (translations[index - bounds.start],) = self.begin(
+            (shortened,) = self.begin(
                 f"{code} {line}" if code else line,
                 constraints=constraints,
                 max_characters=limit,
                 **{**options, "dialect": text.dialect},
             ).run()
+            translations[index - bounds.start] = closed_as(line, shortened)
         return translations
 
     def begin_document(  # noqa: PLR0913 - those of `translate`

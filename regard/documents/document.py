@@ -107,10 +107,13 @@ class Document(ABC):
     """A document of a format.
 
     `texts` are in the order of the document. `notes` say what stays as it is, and why.
-    `media_type` is that of the file.
+    `media_type` is that of the file, `name` its name if it was read from one, and `format` the name
+    of its format.
     """
 
     media_type = "text/plain"
+    name = ""
+    format = "text"
 
     def __init__(
         self, texts: Iterable[DocumentText], notes: Iterable[str] = ()

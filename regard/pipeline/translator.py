@@ -215,12 +215,14 @@ class Translator(ABC):
         - `column`: that of a table, by its name, language or number.
         - `code`: that of the target language, if the model needs one.
 
-        The other options are those of `translate`. Raises UsageError for a file of no known format
-        and for the options, and DataError for files that cannot be read or written.
+        The other options are those of `translate`. Raises UsageError for a file of no known
+        format, an output named like one of another, and for the options, and DataError for files
+        that cannot be read or written.
         """
         # Imported late, since plain lines need no documents.
         from regard.documents import Document
         from regard.documents import document_translation as results
+        from regard.documents.formats import check_ending
         from regard.documents.formats import open as open_document
 
         if output is not None:
@@ -233,6 +235,8 @@ class Translator(ABC):
                 column=column,
             )
             document = open_document(document, options=options)
+        if output is not None and document.name:
+            check_ending(FilePath(output), document.name, document.format)
         translations = list[Translation]()
         for start in range(0, len(document.lines), CHUNK):
             check_stop(STOP_EVENT.get())

@@ -503,3 +503,15 @@ def test_the_page_runs(
     names: dict[str, bytes] = {}
     exec(block[1], names)
     assert "RIDING" in read_member(names["translated"])
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.odt", "a.epub.docx", "a.zip", "a"])
+def test_a_file_is_not_named_like_another(name: str) -> None:
+    data = docx(f"<w:p>{t('A dog barks.')}</w:p>")
+    if name in ("a.xlsx", "a.odt"):
+        with pytest.raises(
+            DataError, match=r"is a Word document, and .* name it \.docx"
+        ):
+            read_document(data, name)
+    else:
+        assert read_document(data, name).lines == ("A dog barks.",)

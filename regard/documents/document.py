@@ -14,7 +14,7 @@ from regard.common.counting import counted
 from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
-from regard.documents.full_stops import closed_path
+from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import (

@@ -293,7 +293,7 @@ class Translator(ABC):
         bounds.
         """
         # Imported late, since plain lines need no documents.
-        from regard.documents.full_stops import closed_as
+        from regard.text.full_stops import closed_as
 
         translations = self.begin_document(
             document, constraints, bounds=bounds, code=code, **options

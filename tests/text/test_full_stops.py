@@ -6,7 +6,7 @@ import pytest
 from helpers.hostile_models import RULES, decoder, translate_document
 
 from regard.documents.formats import read_document
-from regard.documents.full_stops import closed_as
+from regard.text.full_stops import closed_as
 from regard.text.text_path import joint_path, run_path
 from regard.text.translation import TranslatedPart, Translation
 

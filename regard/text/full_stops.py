@@ -1,5 +1,5 @@
-"""Full stops at the ends of translations, as their sources have them: a model that has learnt from
-sentences ends headings and labels with one, too.
+"""Full stops and other marks at the ends of translations, as their sources have them: a model that
+has learnt from sentences ends headings and labels with a full stop, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from regard.text.translation import Translation
 _CLOSERS = f"{CLOSERS}“‘"
 """Characters after the end of a sentence, also those of German."""
 _STOP = lazy_pattern(r"[^\s.][.。]$")
+_MARK = lazy_pattern(r"[^\s.][.。:,?!]$")
 _ORDINAL = lazy_pattern(r"\d[.。]$")
 _BARE = lazy_pattern(rf"[^\W{KOREAN_ENDINGS}](?:\s?%)?$")
 """End of a text without a mark; one that ends as Korean verbs do may be a sentence."""
@@ -37,15 +38,16 @@ def closed_path(path: LinePath, line: str) -> LinePath:
 
 
 def closed_as(line: str, translation: Translation) -> Translation:
-    """Return a translation without a full stop that its line does not end with, or with the one
+    """Return a translation without a full stop that its line does not end with, or with the mark
     that it has lost.
     """
     source = line.rstrip(_CLOSERS)
     text = translation.text.rstrip(_CLOSERS)
-    if _STOP.search(source):
+    if _MARK.search(source):
         is_lost = text == translation.text and _OPEN.search(text)
         if is_lost and not _is_abbreviated(source):
-            return _edited(translation, "{}.".format)
+            mark = source[-1].replace("。", ".")
+            return _edited(translation, f"{{}}{mark}".format)
         return translation
     is_gained = _BARE.search(source) and _STOP.search(text)
     is_ordinal = _ORDINAL.search(text) and not source[-1:].isdecimal()

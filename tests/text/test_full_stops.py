@@ -22,6 +22,9 @@ from regard.text.translation import TranslatedPart, Translation
         ("Chapter 3", "Kapitel 3.", "Kapitel 3"),
         ("Two dogs.", "Zwei Hunde", "Zwei Hunde."),
         ("Two dogs.", "개 두 마리", "개 두 마리."),
+        ("Two dogs:", "Zwei Hunde", "Zwei Hunde:"),
+        ("Dear Anna,", "Liebe Anna", "Liebe Anna,"),
+        ("Two dogs?", "Zwei Hunde", "Zwei Hunde?"),
     ],
 )
 def test_an_end_is_mended(line: str, text: str, expected: str) -> None:

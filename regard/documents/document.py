@@ -39,6 +39,7 @@ class DocumentOptions:
     `mark_spans`: placeholders and the like are not in the lines of marked-up text.
     `retranslate`: texts that have a translation are translated again. `attributes`: attributes
     that people read, such as `alt` and `title`, are translated, too. `column`: that of a table.
+    `unpacked_bytes`: size up to which the text of a package is read.
     """
 
     languages: Languages = field(default_factory=Languages)
@@ -47,6 +48,7 @@ class DocumentOptions:
     retranslate: bool = False
     attributes: bool = False
     column: str = ""
+    unpacked_bytes: int = 256_000_000
 
     @property
     def markup(self) -> MarkupOptions:

@@ -409,7 +409,7 @@ def _lines(
     breaks = list[tuple[int, int]]()
     if role is Role.LINES:
         breaks += [m.span() for m in NEWLINE.finditer(text, token.start, token.end)]
-    if kind == "xml":
+    if kind == "xml" and "&" in text[token.start : token.end]:
         matches = _ESCAPED_BREAK.finditer(text, token.start, token.end)
         breaks += [match.span() for match in matches]
 

@@ -196,7 +196,9 @@ def _finish(
         raise unknown_script_only(lines.name, run)
     sink.finish()
     if not lines.typed:
-        report.warn(*doubt_note(lines.name, sink.mark.doubtful, sink.mark.lines))
+        mark = sink.mark
+        is_document = lines.document is not None
+        report.warn(*doubt_note(lines.name, mark.doubtful, mark.lines, is_document))
 
 
 def _refuse_to_stream(command: TranslateCommand, kind: str) -> None:

@@ -82,23 +82,16 @@ def _check_output_of_document(command: TranslateCommand, kind: str) -> None:
     """Raise UsageError for a document that is no text without a file to write, and for one that
     would be named like another kind.
     """
-    from regard.data.text_kinds import kind_of
     from regard.documents import FORMATS
+    from regard.documents.formats import check_ending
 
     output = command.output
-    is_binary = FORMATS[kind].is_binary
-    suffix = Path(command.file).suffix
-    if output is None and is_binary:
+    if output is not None:
+        check_ending(output, command.file, kind)
+    elif FORMATS[kind].is_binary:
         raise UsageError(
-            f"{command.file}: the document is no text to print; give --output NAME{suffix}"
-        )
-    if output is None or output.suffix == suffix:
-        return
-    # A name says that a file is Markdown only together with a line of it.
-    if is_binary or kind_of(output.name, b"---\n") not in ("text", kind):
-        raise UsageError(
-            f"--output {output}: {command.file} is {kind.upper()}, and stays so; give it a name in "
-            f"{suffix}"
+            f"{command.file}: the document is no text to print; give --output NAME"
+            f"{Path(command.file).suffix}"
         )
 
 

@@ -14,6 +14,7 @@ from regard.common.counting import counted
 from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
+from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import (
@@ -26,6 +27,9 @@ from regard.text.text_format import (
 from regard.text.text_path import ALL, AUTO, LinePath, PathRules
 from regard.text.translation import Translation
 
+MACHINE = "Machine translation"
+"""Beginning of a note on a translation."""
+
 
 @dataclass(frozen=True)
 class DocumentOptions:
@@ -35,6 +39,7 @@ class DocumentOptions:
     `mark_spans`: placeholders and the like are not in the lines of marked-up text.
     `retranslate`: texts that have a translation are translated again. `attributes`: attributes
     that people read, such as `alt` and `title`, are translated, too. `column`: that of a table.
+    `unpacked_bytes`: size up to which the text of a package is read.
     """
 
     languages: Languages = field(default_factory=Languages)
@@ -43,6 +48,7 @@ class DocumentOptions:
     retranslate: bool = False
     attributes: bool = False
     column: str = ""
+    unpacked_bytes: int = 256_000_000
 
     @property
     def markup(self) -> MarkupOptions:
@@ -103,10 +109,13 @@ class Document(ABC):
     """A document of a format.
 
     `texts` are in the order of the document. `notes` say what stays as it is, and why.
-    `media_type` is that of the file.
+    `media_type` is that of the file, `name` its name if it was read from one, and `format` the name
+    of its format.
     """
 
     media_type = "text/plain"
+    name = ""
+    format = "text"
 
     def __init__(
         self, texts: Iterable[DocumentText], notes: Iterable[str] = ()
@@ -151,11 +160,11 @@ class Document(ABC):
             text = self.texts[index]
             begin = self._ends[index] - len(text.layout.lines)
             own = replace(rules, dialect=text.own_dialect)
-            paths += text.layout.paths(
-                own if rules.dialect == AUTO else rules,
-                slice(start - begin, stop - begin),
-                code,
+            within = slice(start - begin, stop - begin)
+            lines = text.layout.paths(
+                own if rules.dialect == AUTO else rules, within, code
             )
+            paths += map(closed_path, lines, text.layout.lines[within])
             start = self._ends[index]
             index += 1
         return paths
@@ -216,10 +225,16 @@ class EditedText(Document):
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the file with the edits of all slots."""
+        return self.source.encode(
+            apply_edits(self.source.text, self.edits(translations))
+        )
+
+    def edits(self, translations: Sequence[TranslatedText]) -> list[Edit]:
+        """Return the edits of all slots, and those that are made whatever the translations are."""
         edits = [*self._constant_edits]
         for slot, translation in zip(self._slots, translations, strict=True):
             edits += slot.edits(translation)
-        return self.source.encode(apply_edits(self.source.text, edits))
+        return edits
 
 
 class StringFile(EditedText):
@@ -349,7 +364,7 @@ def verdict(translation: TranslatedText) -> str:
     is.
     """
     if translation.broken:
-        return "broken: code or numbers are altered, or it is too long"
+        return f"{MACHINE}: broken: code or numbers are altered, or it is too long"
     if translation.quality is None:
         return ""
-    return f"quality {translation.quality:.2f}"
+    return f"{MACHINE}: quality {translation.quality:.2f}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
 from regard.common.lazy import needs_extra
-from regard.data.text_kinds import HEAD_BYTES, kind_of
+from regard.data.text_kinds import HEAD_BYTES, KINDS, kind_of
 from regard.documents.document import Document, DocumentOptions
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
@@ -71,7 +71,8 @@ def read_document(
 ) -> Document:
     """Read the bytes of a file; one that ends in .txt is plain text.
 
-    Raises UsageError for a file of no known format, and DataError for one that cannot be read.
+    Raises UsageError for a file of no known format, and DataError for one that cannot be read, or
+    is named like a file of another kind.
     """
     kind = kind or kind_of(Path(name).name, data[:HEAD_BYTES])
     options = options or DocumentOptions()
@@ -81,7 +82,31 @@ def read_document(
         raise UsageError(
             f"{name}: no document of a known format, but {kind}; known are {', '.join(FORMATS)}"
         )
-    return FORMATS[kind].read(data, name, options)
+    named = kind_of(Path(name).name, b"")
+    if FORMATS[kind].is_binary and named not in ("text", kind):
+        raise DataError(
+            f"{name}: is {KINDS[kind].description}, and its name that of "
+            f"{KINDS[named].description}; name it .{kind}"
+        )
+    document = FORMATS[kind].read(data, name, options)
+    document.name = name
+    document.format = kind
+    return document
+
+
+def check_ending(output: Path, name: str, kind: str) -> None:
+    """Raise UsageError for an output that would be named like a file of another kind than that of
+    its document.
+    """
+    suffix = Path(name).suffix
+    if output.suffix == suffix:
+        return
+    # A name says that a file is Markdown only together with a line of it.
+    named = kind_of(output.name, b"---\n")
+    if FORMATS.get(kind, _PLAIN_TEXT).is_binary or named not in ("text", kind):
+        raise UsageError(
+            f"{output}: {name} is {kind.upper()}, and stays so; give the output a name in {suffix}"
+        )
 
 
 def open(

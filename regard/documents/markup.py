@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from regard.common.errors import DataError
+from regard.data.language_codes import base_language
 from regard.data.sentences import has_letters
 from regard.documents.document import (
     Document,
@@ -31,6 +32,8 @@ _ENCODING = re.compile(
 )
 _LATIN = re.compile("iso-?8859-1|latin-?1|(us-)?ascii", re.IGNORECASE)
 """Names by which pages call Windows-1252, as browsers read them."""
+_ROOT = re.compile(r"<html\s[^<>]*>", re.IGNORECASE)
+_LANGUAGE = re.compile(r"""\s(?:xml:)?lang\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _READ = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
 """Attributes that people read, or hear."""
@@ -53,6 +56,7 @@ class HtmlPage(Document):
         self._source = _decoded(data, name, self.kind)
         text = self._source.text
         markup = parse_markup(text, self.kind, options.markup)
+        self._languages = options.languages
         is_asked = options.attributes and self.kind == "html"
         self._values = [*_values(self._source)] if is_asked else []
         page = DocumentText(text, "", markup=markup)
@@ -64,6 +68,8 @@ class HtmlPage(Document):
         edits = defaultdict[str, list[Edit]](list)
         for (tag, slot), translation in zip(self._values, values, strict=True):
             edits[tag] += slot.edits(translation)
+        for tag, edit in self._language_edits():
+            edits[tag].append(edit)
         if not any(edits.values()):
             return self._source.encode(page.text)
         tags = (
@@ -72,6 +78,18 @@ class HtmlPage(Document):
         # Tags are the same in the translation, but may stand elsewhere.
         written = (apply_edits(tag, edits.get(tag, ())) for tag in tags)
         return self._source.encode("".join(written))
+
+    def _language_edits(self) -> Iterator[tuple[str, Edit]]:
+        """Yield the edits that name the language of the translation where the page names that of
+        the source, each with its tag.
+        """
+        source, target = self._languages.pair
+        root = _ROOT.search(self._source.text)
+        if self.kind != "html" or not root or not source or not target:
+            return
+        for match in _LANGUAGE.finditer(root[0]):
+            if base_language(match[1]) == base_language(source):
+                yield root[0], Edit(*match.span(1), target)
 
 
 def _decoded(data: bytes, name: str, kind: Kind) -> EncodedText:

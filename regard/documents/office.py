@@ -4,6 +4,7 @@ anew; all others are copied as they stand, with their compression, order and tim
 
 from __future__ import annotations
 
+import html
 import locale
 import re
 import zipfile
@@ -30,7 +31,6 @@ from regard.documents.runs import Paragraph, apply_inner
 from regard.documents.xml_source import check_xml
 from regard.text.text_format import TranslatedText
 
-MAX_UNPACKED = 1 << 28  # bytes of all members that are read
 _NOT_TEXT = re.compile(r"<(k\d+)>.*?</\1>|<[^>]*>|&\w+;", re.DOTALL)
 _SLOTS = {
     **dict.fromkeys(("Kore", "Jpan", "Hans", "Hant", "Hani"), 1),
@@ -50,19 +50,22 @@ _CHANGE = re.compile(
     r"<(?:w:(?:ins|del|moveFrom|moveTo)|text:change(?:-start|-end)?)\s"
 )
 """Marks of a tracked change in Word and LibreOffice."""
+_SHOWN = 40  # characters of a paragraph by which a person finds it
 _OLE = b"\xd0\xcf\x11\xe0"
 
 
 class Package:
     """A package: its members in the order of the file.
 
-    Raises DataError for what is no package, and for one with a password.
+    `limit`: bytes of all members that are read. Raises DataError for what is no package, and for
+    one with a password.
     """
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, data: bytes, name: str, limit: int) -> None:
         self.name = name
         self._data = data
-        self._unread = MAX_UNPACKED
+        self._limit = limit
+        self._unread = limit
         if data.startswith(_OLE):
             raise DataError(
                 f"{name}: has a password, or is of the old format of Word (.doc); open it in an "
@@ -97,7 +100,7 @@ class Package:
         self._unread -= info.file_size
         if self._unread < 0:
             raise DataError(
-                f"{where}: the file unpacks to more than {MAX_UNPACKED >> 20} MB; divide it"
+                f"{where}: the file unpacks to more than {self._limit / 1e6:,.0f} MB; divide it"
             )
         try:
             data = self._archive.read(member)
@@ -153,7 +156,7 @@ class OfficeDocument(Document):
     left: Sequence[tuple[str, str]]
 
     def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
-        self._package = Package(data, name)
+        self._package = Package(data, name, options.unpacked_bytes)
         self._languages = options.languages
         self._parts = list[Part]()
         texts = list[DocumentText]()
@@ -161,7 +164,13 @@ class OfficeDocument(Document):
         for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
-                paragraph_name = f"paragraph {number} of {part.member}"
+                words = html.unescape("".join(item.text for item in paragraph.items))
+                # Most paragraphs of hostile files have no text, and to parse each takes time.
+                if not has_letters(words):
+                    continue
+                words = " ".join(words.split())
+                shown = words[:_SHOWN] + "…" * (len(words) > _SHOWN)
+                paragraph_name = f"paragraph {number} of {part.member}, “{shown}”"
                 source = part.source.text
                 if _CHANGE.search(source, paragraph.start, paragraph.end):
                     changed.append(paragraph_name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from regard.common.bilingual import text_width
@@ -16,6 +16,7 @@ from regard.common.lazy import lazy_pattern
 from regard.contracts.dialects import PLAIN, table
 from regard.contracts.judge import judge_code
 from regard.documents.document import (
+    MACHINE,
     DocumentOptions,
     DocumentText,
     Edit,
@@ -61,7 +62,6 @@ _MAX_LENGTH = lazy_pattern(r"\bmax-length:\s*(\d{1,6})")
 _LANGUAGE = lazy_pattern(r"(?m)^Language:[ \t]*([\w@.-]*)")
 _PLURAL_FORMS = lazy_pattern(r"(?m)^Plural-Forms:(.*)$")
 _TEMPLATE_FORMS = "nplurals=INTEGER; plural=EXPRESSION;"
-_MACHINE = "# Machine translation"
 _WIDTH = 79
 """Columns of a line as the tools of gettext wrap them."""
 
@@ -205,6 +205,7 @@ class Catalogue(StringFile):
         )
         self._header = next(headers, None)
         self._width = _wrapping(self._entries)
+        self._owners = list[_Entry]()
         has_plurals = any("msgid_plural" in entry.strings for entry in self._entries)
         target = options.languages.target
         self._rule = self._read_rule(name, target) if has_plurals else ENGLISH
@@ -283,6 +284,7 @@ class Catalogue(StringFile):
         ]
         for text, own in texts:
             if own:
+                self._owners.append(entry)
                 write = partial(self._write, entry, own, extra)
                 yield Slot(self._text_of(entry, text), write)
                 extra = set()
@@ -328,13 +330,12 @@ class Catalogue(StringFile):
         extra: Iterable[int],
         translation: TranslatedText,
     ) -> Iterator[Edit]:
-        """Yield the edits of forms with one text; those of the first text of an entry mark it, and
-        leave out the `extra` forms, which are empty.
+        """Yield the edits of forms with one text, and those that leave out the `extra` forms, which
+        are empty.
         """
         if is_blank(translation):
             return
         forms = entry.forms
-        yield from self._marks(entry, translation, 0 in numbers)
         last = forms[max(forms)]
         for number in sorted(numbers):
             keyword = "msgstr" if "msgstr" in entry.strings else f"msgstr[{number}]"
@@ -348,20 +349,29 @@ class Catalogue(StringFile):
             if number - 1 in forms:
                 yield Edit(forms[number - 1].end, forms[number].end, "")
 
-    def _marks(
-        self, entry: _Entry, translation: TranslatedText, is_first: bool
-    ) -> Iterator[Edit]:
+    def edits(self, translations: Sequence[TranslatedText]) -> list[Edit]:
+        """Return the edits of all texts, and those that mark each entry, once for its texts."""
+        edits = super().edits(translations)
+        pairs = zip(self._owners, translations, strict=True)
+        for _, group in groupby(pairs, lambda pair: id(pair[0])):
+            owners, texts = zip(*group, strict=True)
+            lines = [
+                line for text in texts if not is_blank(text) for line in text.lines
+            ]
+            if lines:
+                edits += self._marks(owners[0], TranslatedText("", lines=(*lines,)))
+        return edits
+
+    def _marks(self, entry: _Entry, translation: TranslatedText) -> Iterator[Edit]:
         """Yield the comment on the quality, and the flag of what nobody has read yet."""
         quality = verdict(translation)
-        old = entry.comment(_MACHINE)
-        comment = f"{_MACHINE}: {quality}{self._newline}" if quality else ""
+        old = entry.comment(f"# {MACHINE}")
+        comment = f"# {quality}{self._newline}" if quality else ""
         before = entry.offset_before("#.", "#:", "#,", "#|")
-        if is_first and old:
+        if old:
             yield Edit(old.start, old.end, comment)
         elif comment:
             yield Edit(before, before, comment)
-        if not is_first:
-            return
         flags = entry.comment("#,")
         if flags is None:
             before = entry.offset_before("#|")

@@ -8,6 +8,7 @@ from functools import partial
 
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import (
+    MACHINE,
     DocumentOptions,
     DocumentText,
     Edit,
@@ -30,7 +31,6 @@ _BARE = lazy_pattern(r"(?s)\\.|['\"]")
 _REFERENCE = lazy_pattern(r"\s*[@?][\w+.:]*/?[\w.]+\s*")
 """A string of Android that is the name of another."""
 _QT = Codes(native=frozenset(("byte",)))
-_MACHINE = "Machine translation"
 
 
 class ResxStrings(XmlFile):
@@ -231,7 +231,7 @@ class QtStrings(XmlFile):
         space = self.space_before(target)
         quality = verdict(translation)
         if quality:
-            yield from self._comment(target, f"{_MACHINE}: {quality}")
+            yield from self._comment(target, quality)
         yield from self.set_attributes(target, type="unfinished")
         forms = target.children
         for form in _forms(target):
@@ -250,7 +250,7 @@ class QtStrings(XmlFile):
     def _comment(self, target: Element, text: str) -> Iterator[Edit]:
         """Yield the edit that notes the quality, unless a person has written a comment."""
         old = target.parent and target.parent.child("translatorcomment")
-        if old and self.content(old).startswith(_MACHINE):
+        if old and self.content(old).startswith(MACHINE):
             yield from self.replace_content(old, text)
         elif not old:
             comment = f"<translatorcomment>{text}</translatorcomment>"

@@ -24,6 +24,7 @@ _CODES = {
 }
 """Inline elements by the first figure of the version."""
 _STATE = {"state": "needs-review-translation", "state-qualifier": "mt-suggestion"}
+_BROKEN = {**_STATE, "state": "needs-translation"}
 """Attributes of a new target in version 1.2."""
 _UNTRANSLATED = {"new", "needs-translation", "initial"}
 """States of a target that is there, but is no translation."""
@@ -126,11 +127,12 @@ class XliffFile(XmlFile):
             return
         written = content.write(translation.text, self.writer)
         quality = verdict(translation)
+        states = _BROKEN if translation.broken else _STATE
         target = segment.target
         if target is None:
             space = self.space_before(segment.source)
             tag = segment.source.tag.replace("source", "target")
-            marks = "".join(f' {key}="{_STATE[key]}"' for key in _STATE)
+            marks = "".join(f' {key}="{value}"' for key, value in states.items())
             opening = f"{tag}{marks}" if segment.is_old else tag
             end = segment.text_element.end
             yield Edit(end, end, f"{space}<{opening}>{written}</{tag}>")
@@ -139,13 +141,12 @@ class XliffFile(XmlFile):
         if not segment.is_old:
             state = {"state": "initial" if translation.broken else "translated"}
             if quality:
-                state["subState"] = (
-                    f"regard:{quality.partition(':')[0].replace(' ', '-')}"
-                )
+                result = quality.split(": ")[1].replace(" ", "-")
+                state["subState"] = f"regard:{result}"
             yield from self.set_attributes(segment.parent, **state)
             return
         if target:
-            yield from self.set_attributes(target, **_STATE)
+            yield from self.set_attributes(target, **states)
         if quality:
             yield self._note(segment, quality)
         if "approved" in segment.parent.attributes:

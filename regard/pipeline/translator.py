@@ -215,12 +215,14 @@ class Translator(ABC):
         - `column`: that of a table, by its name, language or number.
         - `code`: that of the target language, if the model needs one.
 
-        The other options are those of `translate`. Raises UsageError for a file of no known format
-        and for the options, and DataError for files that cannot be read or written.
+        The other options are those of `translate`. Raises UsageError for a file of no known
+        format, an output named like one of another, and for the options, and DataError for files
+        that cannot be read or written.
         """
         # Imported late, since plain lines need no documents.
         from regard.documents import Document
         from regard.documents import document_translation as results
+        from regard.documents.formats import check_ending
         from regard.documents.formats import open as open_document
 
         if output is not None:
@@ -233,6 +235,8 @@ class Translator(ABC):
                 column=column,
             )
             document = open_document(document, options=options)
+        if output is not None and document.name:
+            check_ending(FilePath(output), document.name, document.format)
         translations = list[Translation]()
         for start in range(0, len(document.lines), CHUNK):
             check_stop(STOP_EVENT.get())
@@ -288,6 +292,9 @@ class Translator(ABC):
         needs one; `options`: those of `translate`. Raises LineError, with indices within the
         bounds.
         """
+        # Imported late, since plain lines need no documents.
+        from regard.text.full_stops import closed_as
+
         translations = self.begin_document(
             document, constraints, bounds=bounds, code=code, **options
         ).run()
@@ -298,12 +305,13 @@ class Translator(ABC):
             limit = min(limits, default=None)
             if limit is None or len(result.text) <= limit or _UNREAD in result.notes:
                 continue
-            (translations[index - bounds.start],) = self.begin(
+            (shortened,) = self.begin(
                 f"{code} {line}" if code else line,
                 constraints=constraints,
                 max_characters=limit,
                 **{**options, "dialect": text.dialect},
             ).run()
+            translations[index - bounds.start] = closed_as(line, shortened)
         return translations
 
     def begin_document(  # noqa: PLR0913 - those of `translate`

@@ -30,6 +30,8 @@ D = TypeVar("D", bound=DocumentParameters)
 _DETECTED = 10_000
 """Characters of a document by which its language is detected."""
 _MOST_NAME_CHARACTERS = 200
+_UNPACKED = 4
+"""Size of the text of a package, in limits of a document."""
 _SUFFIXES: dict[str, Sequence[str]] = {
     "html": (".html", ".htm", ".xhtml"),
     "po": (".po", ".pot"),
@@ -67,7 +69,9 @@ async def begin_document(
     name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "", name) or "document"
     check_filled(data, name)
     file = DocumentFile(data, name, call.parameters.column)
-    options = DocumentOptions(column=file.column)
+    # A small file may unpack to a large one, which takes time and memory to read.
+    unpacked_bytes = _UNPACKED * server.settings.document_limit
+    options = DocumentOptions(column=file.column, unpacked_bytes=unpacked_bytes)
     document = await server.documents.read(
         partial(read_document, file.data, file.name, options=options)
     )

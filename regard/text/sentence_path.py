@@ -4,18 +4,21 @@ the contract of their code as plain lines do.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from regard.contracts.faults import Fault
 from regard.contracts.recognise import recognise
 from regard.data.spans import KEPT, find_spans, may_have_spans
 from regard.text.aligned_line import AlignedLine
 from regard.text.contracts import AUTO, code_spans, widened
 from regard.text.escapes import read_escapes
+from regard.text.full_stops import closed_as
 from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
 from regard.text.markup.elements import LINE_TAGS
 from regard.text.markup.tagged_sentence import TaggedSentence
-from regard.text.markup.tags import tag_name
+from regard.text.markup.tags import bare_elements, tag_name
 from regard.text.protected_line import CodeSpan, disjoint
 from regard.text.text_path import (
     ALL,
@@ -75,15 +78,24 @@ class _SentenceAttempt:
         return [read_escapes(line)[0] for line in self.document.lines]
 
     def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
-        parts = [
-            read_escapes(line)[1].restore(part)
-            for line, part in zip(self.document.lines, parts, strict=True)
-        ]
+        pairs = zip(self.document.lines, parts, strict=True)
+        parts = [read_escapes(line)[1].restore(part) for line, part in pairs]
+        if not self.needs_links:
+            parts = [*map(closed_as, self.document.lines, parts)]
         lines = [AlignedLine(part.text, part.alignments) for part in parts]
         markup = self.document.render(lines)
         text = self.document.read(markup)
         result = joined_as(text.replace(TAG, ""), parts, self.lines)
         return replace(result, markup=markup), text
+
+    def faults(self, result: Translation) -> Iterator[Fault]:
+        """Yield the elements that held text, and hold none in the translation."""
+        document = self.document
+        source = document.source.text[document.start : document.end]
+        kind = document.source.kind
+        written = Counter(bare_elements(result.markup or "", kind))
+        for tag in written - Counter(bare_elements(source, kind)):
+            yield Fault("lost", tag, "is left without a text", "tag")
 
 
 def _sentence_path(

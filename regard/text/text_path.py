@@ -291,6 +291,9 @@ class Attempt(Protocol):
     def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
         """Return the translation of the line, and the text of it that is judged."""
 
+    def faults(self, result: Translation) -> Iterable[Fault]:
+        """Return the faults of the translation of the line besides those of its text."""
+
 
 @dataclass(frozen=True)
 class _LineAttempt:
@@ -310,6 +313,9 @@ class _LineAttempt:
     def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
         result = parts[0] if self.protected is None else _joined(self.protected, parts)
         return result, result.text
+
+    def faults(self, result: Translation) -> Iterable[Fault]:  # noqa: ARG002
+        return ()
 
 
 class Outcome(NamedTuple):
@@ -429,7 +435,8 @@ def _try(
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
     result, target = attempt.join(parts)
-    return Outcome(result, _breaches(source, target, rules))
+    faults = [*_breaches(source, target, rules), *attempt.faults(result)]
+    return Outcome(result, faults)
 
 
 def with_both_particles(

@@ -158,3 +158,15 @@ def test_the_page_of_documents_translates(
     for code in fenced(DOCS / "documents.md", "python")[:2]:
         exec(compile(code, "documents.md", "exec"), names)
     assert names["written"] == Path("page.en.html").read_bytes()
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_an_output_of_another_ending_is_refused(
+    translator: Translator, page: Path, is_opened: bool
+) -> None:
+    output = page.with_name("out.docx")
+    document = regard.documents.open(page) if is_opened else page
+    with pytest.raises(UsageError, match=r"is HTML, and stays so; .* in \.html"):
+        translator.translate_document(document, output)
+    assert not output.exists()
+    translator.translate_document(document, page.with_name("out"))

@@ -13,6 +13,7 @@ from helpers.hostile_models import MODELS, RULES, Model, translate_document
 
 import regard
 from regard.common.errors import DataError, UsageError
+from regard.data.languages import Languages
 from regard.data.text_kinds import KINDS, LINES
 from regard.documents import FORMATS, Document, DocumentOptions, DocumentText
 from regard.documents.document import Edit, EditedText, Slot, apply_edits, replaced
@@ -279,3 +280,24 @@ def test_pages_run(
     exec(block[1], names)
     written = text.replace("Two", "TWO").replace("dogs", "DOGS")
     assert names["translated"] == written.encode()
+
+
+@pytest.mark.parametrize(
+    ("opening", "expected"),
+    [
+        ('<html lang="en">', '<html lang="de">'),
+        (
+            "<HTML xml:lang='en-GB' LANG=en class=a>",
+            "<HTML xml:lang='de' LANG=de class=a>",
+        ),
+        ('<html lang="fr">', '<html lang="fr">'),
+        ('<html data-lang="en">', '<html data-lang="en">'),
+        ("<html>", "<html>"),
+    ],
+)
+def test_a_page_names_its_language(opening: str, expected: str) -> None:
+    text = f'{opening}<body lang="en"><p>Two dogs</p></body></html>'
+    options = DocumentOptions(Languages(source="en", target="de"))
+    document = read_document(text.encode(), "a.html", options=options)
+    written = document.render([Translation("Zwei Hunde", (), 0.0)]).decode()
+    assert written == text.replace(opening, expected).replace("Two dogs", "Zwei Hunde")

@@ -27,7 +27,7 @@ import regard
 from regard.common.errors import DataError
 from regard.data.languages import Languages
 from regard.data.text_kinds import kind_of
-from regard.documents import Document, DocumentOptions, office
+from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
 from regard.text.translation import Translation
 
@@ -398,6 +398,7 @@ def test_the_language_of_libreoffice_is_set() -> None:
 def test_notes_say_what_stays() -> None:
     (note,) = read("changes.docx").notes
     assert "tracked changes stay as written: 1, such as paragraph 1 of word/" in note
+    assert "document.xml, “A big dog runs" in note
     assert any("comments" in note for note in read("comment.odt").notes)
     members = {
         "word/vbaProject.bin": b"\0",
@@ -419,8 +420,8 @@ def test_damaged_xml_is_refused_with_its_place(text: str) -> None:
         read_document(data, "a.docx")
 
 
-def test_other_bad_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(office, "MAX_UNPACKED", 1 << 20)
+def test_other_bad_files_are_refused() -> None:
+    options = DocumentOptions(unpacked_bytes=1_000_000)
     good = FILES["bold.docx"]
     entity = f'{HEAD}<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'
     bomb = docx("<w:p/>" + " " * (1 << 20))
@@ -436,7 +437,7 @@ def test_other_bad_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for data, message in bad.items():
         with pytest.raises(DataError, match=rf"^a\.docx.*{message}"):
-            read_document(data, "a.docx")
+            read_document(data, "a.docx", options=options)
     with pytest.raises(DataError, match=r"^a\.odt: has a password"):
         read_document(with_password, "a.odt")
 
@@ -503,3 +504,15 @@ def test_the_page_runs(
     names: dict[str, bytes] = {}
     exec(block[1], names)
     assert "RIDING" in read_member(names["translated"])
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.odt", "a.epub.docx", "a.zip", "a"])
+def test_a_file_is_not_named_like_another(name: str) -> None:
+    data = docx(f"<w:p>{t('A dog barks.')}</w:p>")
+    if name in ("a.xlsx", "a.odt"):
+        with pytest.raises(
+            DataError, match=r"is a Word document, and .* name it \.docx"
+        ):
+            read_document(data, name)
+    else:
+        assert read_document(data, name).lines == ("A dog barks.",)

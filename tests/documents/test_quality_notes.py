@@ -38,8 +38,8 @@ GOOD = Translation("Zwei Hunde", (), -0.1, parts=(PART,))
         (
             OLD,
             "a.xlf",
-            '\n<note from="Regard" annotates="target">quality 0.88</note>\n',
-            f'annotates="target">{BROKEN}</note>\n',
+            '\n<note from="Regard" annotates="target">Machine translation: quality 0.88</note>\n',
+            f'annotates="target">Machine translation: {BROKEN}</note>\n',
         ),
         (
             NEW,
@@ -63,3 +63,29 @@ def test_quality_is_noted_once(text: str, name: str, good: str, bad: str) -> Non
     broken = read_document(again, name).render([replace(GOOD, broken=True)]).decode()
     assert bad in broken
     assert good not in broken
+
+
+def test_a_broken_target_needs_a_translation() -> None:
+    written = read_document(OLD.encode(), "a.xlf").render([replace(GOOD, broken=True)])
+    assert '<target state="needs-translation" state-qualifier="mt-suggestion">' in (
+        written.decode()
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_forms_of_a_plural_share_a_mark(number: int) -> None:
+    """The note is that of the worse form, and a form that is filled marks its entry."""
+    head = 'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=n!=1;\\n"\n\n'
+    text = 'msgid "%d dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    document = read_document(f"{head}{text}".encode(), "a.po")
+    texts = [Translation(f"%d {name}", (), 0.0, parts=(PART,)) for name in ("H", "Hs")]
+    bad = replace(texts[number], parts=(PART._replace(quality=0.5),))
+    texts[number] = bad
+    for _ in range(2):
+        assert document.render(texts).decode() == head + (
+            '# Machine translation: quality 0.50\n#, fuzzy\nmsgid "%d dog"\n'
+            'msgid_plural "%d dogs"\nmsgstr[0] "%d H"\nmsgstr[1] "%d Hs"\n'
+        )
+    half = text.replace('[0] ""', '[0] "%d H"')
+    written = read_document(f"{head}{half}".encode(), "a.po").render(texts[1:])
+    assert b"\n#, fuzzy\n" in written

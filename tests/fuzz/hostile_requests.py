@@ -16,6 +16,7 @@ from fuzz.exchanges import Answer, request
 from fuzz.http_cases import Exchange, HttpCase, kind
 from fuzz.inputs import LARGE_SIZES, NUMBERS, SIZES, any_image, any_text, any_value
 from fuzz.served import CAPTIONS, FOLDER, SENTENCES, STEADY, Served
+from helpers.office_files import docx, odt
 from helpers.text_table import items, lines, rows
 
 from regard.serving import deepl, libretranslate, schemas
@@ -512,3 +513,59 @@ def damaged_forms(chance: random.Random) -> HttpCase:
     name = f"form {data[:20]!r} of {len(data)}"
     form = request(path, data, kind=chance.choice(FORMS))
     return _large(name, form, path, is_right=_any_answer)
+
+
+TEXT = SENTENCES[0]
+DOCUMENTS = {
+    "a.txt": TEXT,
+    "a.html": f"<p>{TEXT} <a href='/'>{TEXT}</a></p><!-- x -->",
+    "a.xml": f"<?xml version='1.0'?><a><b>{TEXT}</b></a>",
+    "a.md": f"# {TEXT}\n\n- **{TEXT}** `x`\n",
+    "a.po": f'msgid "{TEXT}"\nmsgstr ""\n\n#, c-format\nmsgid "%d {TEXT}"\nmsgstr ""\n',
+    "a.xlf": f"<xliff version='1.2'><file><body><trans-unit id='1'><source>{TEXT} <x id='1'/>"
+    "</source></trans-unit></body></file></xliff>",
+    "a.json": json.dumps({"a": TEXT, "b": [{"c": f"{TEXT} {{{{n}}}}"}]}),
+    "a.yaml": f"ko:\n  a: {TEXT}\n  b: |\n    {TEXT}\n",
+    "a.properties": f"a={TEXT}\nb={TEXT} {{0}}\n",
+    "a.ftl": f"a = {TEXT}\n",
+    "a.resx": f"<root><data name='a'><value>{TEXT}</value></data></root>",
+    "a.srt": f"1\n00:00:01,000 --> 00:00:02,000\n{TEXT}\n",
+    "a.vtt": f"WEBVTT\n\n00:01.000 --> 00:02.000\n{TEXT}\n",
+    "a.csv": f"text,b\n{TEXT},x\n",
+}
+OFFICE = {
+    "a.docx": docx(f"<w:p><w:r><w:t>{TEXT}</w:t></w:r></w:p>"),
+    "a.odt": odt(f"<text:p>{TEXT}</text:p>"),
+}
+FILES = {name: text.encode() for name, text in DOCUMENTS.items()} | OFFICE
+
+
+@kind(share=6)
+def odd_documents(chance: random.Random) -> HttpCase:
+    """Send documents of all formats, most of them damaged, or under the name of another format."""
+    path = chance.choice(("/translate_file", "/v2/document"))
+    name, data = chance.choice([*FILES.items()])
+    body = bytearray(data)
+    noise = (b"", b"\x00", b"\xff\xfe", b"<", b"&#x110000;", b"{" * 3000, b'"', b"\r")
+    for _ in range(chance.choice((0, 1, 1, 8))):
+        start = chance.randrange(len(body))
+        body[start : start + chance.choice((0, 1, 40))] = chance.choice(noise)
+        body = body or bytearray(b" ")
+    content = bytes(body) * chance.choice((1, 1, 1, 300))
+    if chance.random() < 0.2:
+        name = chance.choice(
+            [*FILES, "a", "../a.html", "a.pdf", "a.html.gz", '"', "x" * 5000]
+        )
+    fields = {"column": "text", "source": "ko", "target": "en"}
+    if path == "/v2/document":
+        fields = {"source_lang": "KO", "target_lang": "EN"}
+    parts = [
+        f"--x\r\nContent-Disposition: form-data; name={field}\r\n\r\n{value}\r\n".encode()
+        for field, value in fields.items()
+    ]
+    head = (
+        f'--x\r\nContent-Disposition: form-data; name=file; filename="{name}"\r\n\r\n'
+    )
+    form = b"".join([*parts, head.encode(), content, b"\r\n--x--\r\n"])
+    sent = request(path, form, kind="multipart/form-data; boundary=x")
+    return _large(f"{name[:20]} of {len(content)}", sent, path, is_right=_any_answer)

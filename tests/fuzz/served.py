@@ -32,7 +32,10 @@ SENTENCES = [
 ]
 MODELS = (STEADY, FOLDER, CAPTIONS, SWAPPED)
 DEADLINE = 8.0
-OPTIONS = f"--port=0 --threads=1 --deadline={DEADLINE:g} --reload-seconds=0.3 --metrics".split()
+OPTIONS = (
+    f"--port=0 --threads=1 --deadline={DEADLINE:g} --reload-seconds=0.3 --metrics "
+    "--document-seconds=2"
+).split()
 NO_ANSWER = "no answer"
 PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
 PAUSE = 0.02  # seconds until a client whose connection was lost asks again

@@ -734,3 +734,31 @@ def test_no_space_comes_between_a_kept_element_and_its_mark(space: str) -> None:
     links = "0-0 1-2 2-3" if space else "0-0 1-2"
     result = f"Drücken Sie <kbd>Enter</kbd>{space}."
     assert translate(text, "Drücken Sie Enter .", links) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "<p>© 2026 Dogs · <a>Dogs</a> | <a>Cats</a></p>",
+            ("© 2026 Dogs", "Dogs", "Cats"),
+        ),
+        ("<p>1. A dog barks.</p>", ("A dog barks.",)),
+        ("<p>(2) A dog</p><p>3.1. A cat</p>", ("A dog", "A cat")),
+        ("<p>• A dog</p><p>- A cat</p>", ("A dog", "A cat")),
+        ("<p>A dog|a cat</p>", ("A dog|a cat",)),
+        ("<p>2 dogs – a cat. 3.5 dogs</p>", ("2 dogs – a cat.", "3.5 dogs")),
+    ],
+)
+def test_signs_between_texts_and_numbers_of_items_are_no_text(
+    text: str, expected: tuple[str, ...]
+) -> None:
+    document = parse_markup(text)
+    assert document.lines == expected
+    upper = [AlignedLine(line.upper(), None) for line in document.lines]
+    written = document.render(upper)
+    assert re.sub("<.*?>", "", written) == re.sub("<.*?>", "", text).upper()
+
+
+def test_a_sign_within_what_is_kept_divides_nothing() -> None:
+    assert lines("<p>A <code>a | b</code> c</p>") == ("A a | b c",)

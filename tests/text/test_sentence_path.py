@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from helpers.hostile_models import MODELS, RULES, Model, decoder, reverse
+from helpers.hostile_models import (
+    MODELS,
+    RULES,
+    Model,
+    decoder,
+    reverse,
+    say_nothing,
+)
 
 from regard.text.markup.document import TAG, parse_markup
 from regard.text.text_format import TextFormat, TranslatedText, texts_path
@@ -315,3 +322,59 @@ def test_a_tag_stands_between_the_characters_beside_it() -> None:
     document = parse_markup("", "html")
     markup = "A <b>7</b>&amp;%<i>s</i>\n <!-- x --> &#37;s"
     assert document.read(markup).replace(TAG, "|") == "A |7|&%|s| | %s"
+
+
+def one_word(words: list[str], draw: random.Random) -> list[str]:
+    return [draw.choice(words)]
+
+
+class Emptied(Tree):
+    """The elements of HTML that have no text."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = [""]
+        self.empty = list[str]()
+        super().__init__(text)
+
+    def handle_starttag(
+        self, tag: str, attrs: Sequence[tuple[str, str | None]]
+    ) -> None:
+        super().handle_starttag(tag, attrs)
+        self.texts.append("")
+
+    def handle_data(self, data: str) -> None:
+        self.texts = [text + data for text in self.texts]
+
+    def handle_endtag(self, tag: str) -> None:
+        super().handle_endtag(tag)
+        if not self.texts.pop().strip():
+            self.empty.append(tag)
+
+
+MANY = [
+    "A <a>dog</a> <b>runs</b> to <i>a small</i> <a>house</a>.",
+    "Small <a>dog</a><b>house</b> <i></i> here.",
+    "<a>The <b>black</b> <i>dog</i></a> <u>runs</u>.",
+    "See <a>page <b>2</b></a> and <a>%s</a> <i>now</i>!",
+]
+
+
+@pytest.mark.parametrize("text", MANY)
+@pytest.mark.parametrize("model", [*MODELS, one_word, say_nothing])
+def test_no_element_that_held_text_is_left_empty(text: str, model: Model) -> None:
+    form = TextFormat("html")
+    for seed in range(20):
+        result = translate(f"<p>{text}</p>", form, model, seed)
+        assert Emptied(result.text).empty == Emptied(text).empty
+        assert (
+            structure(result.text, "html")[0] == structure(f"<p>{text}</p>", "html")[0]
+        )
+
+
+def test_a_text_whose_elements_would_be_empty_stays_with_a_note() -> None:
+    text = "<p>Small <a href='/b'>dog</a> <b>runs</b></p>"
+    result = translate(text, TextFormat("html"), say_nothing)
+    (line,) = result.lines
+    assert result.text == text
+    assert line.broken
+    assert "<a href='/b'> is left without a text" in line.notes[-1]

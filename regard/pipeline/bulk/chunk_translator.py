@@ -157,15 +157,17 @@ def unknown_script(
     return len(unknown), warning
 
 
-def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
+def doubt_note(
+    name: str, doubtful: int, lines: int, is_document: bool = False
+) -> tuple[str, ...]:
     """Return the warning of doubtful translations; empty if none of `lines` lines has any."""
     if not doubtful:
         return ()
     verb = "is" if doubtful == 1 else "are"
+    marks = "" if is_document else "JSON lines (`format=jsonl`) mark them, and "
     return (
         f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
-        "of sentences that the model has not learnt; JSON lines (`format=jsonl`) mark them, and "
-        "`report=True` names the least sure",
+        f"of sentences that the model has not learnt; {marks}`report=True` names the least sure",
     )
 
 

@@ -66,6 +66,8 @@ TAG = "\u2060"
 """Character that stands for a tag, a comment or the like in `MarkupDocument.read`."""
 _UNDIVIDED = MarkupOptions(sentences=False, mark_spans=False)
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
+_ITEM = lazy_pattern(r"(?:\(?\d{1,3}(?:\.\d{1,3})*[.)]|[•·*–—-])(?=\s)")
+_BETWEEN = lazy_pattern(r"(?<=\s)[|·•](?=\s)")
 _MOST_WORDS, _LONGEST = 8, 60
 """Maximum number of words and characters of an element kept whole that is part of the line to
 translate.
@@ -332,6 +334,8 @@ class _Paragraph:
         ends: Iterable[int] = sentence_ends(plain) if options.sentences else ()
         if options.sentences and not self.mark_spans:
             ends = _outside_spans(ends, plain)
+        if options.sentences:
+            ends = sorted({*ends, *_separated(plain)})
         entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
         bounds = _bounds(numbers)
         tags = {
@@ -405,7 +409,7 @@ def _lines(
     breaks = list[tuple[int, int]]()
     if role is Role.LINES:
         breaks += [m.span() for m in NEWLINE.finditer(text, token.start, token.end)]
-    if kind == "xml":
+    if kind == "xml" and "&" in text[token.start : token.end]:
         matches = _ESCAPED_BREAK.finditer(text, token.start, token.end)
         breaks += [match.span() for match in matches]
 
@@ -539,6 +543,16 @@ def _cut(
         cut.append(piece)
         numbers.append(number)
     return cut, numbers
+
+
+def _separated(plain: str) -> Iterator[int]:
+    """Yield the ends of the number or sign of an item, and the bounds of signs between texts."""
+    item = _ITEM.match(plain)
+    if item:
+        yield item.end()
+    for match in _BETWEEN.finditer(plain):
+        yield match.start()
+        yield match.end()
 
 
 def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list[int]:

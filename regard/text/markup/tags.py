@@ -189,3 +189,21 @@ def _declaration_end(text: str, start: int, kind: Kind) -> int:
         match = _SUBSET_END.search(text, subset.end())
         return match.end() if match else len(text)
     return text.find(">", start) + 1 or len(text)
+
+
+def bare_elements(text: str, kind: Kind) -> Iterator[str]:
+    """Yield the start tags of elements in which there is no text, at their ends."""
+    words = 0
+    opened = list[tuple[Token, int]]()
+    for token in tokenize(text, kind):
+        if token.kind == "text":
+            words += not text[token.start : token.end].isspace()
+        elif token.kind == "open":
+            opened.append((token, words))
+        elif token.kind == "close":
+            while opened and opened[-1][0].name != token.name:
+                opened.pop()
+            if opened:
+                start, before = opened.pop()
+                if words == before:
+                    yield text[start.start : start.end]

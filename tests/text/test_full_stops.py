@@ -1,0 +1,90 @@
+"""Translations end with a full stop if their texts do, in all documents and interfaces alike."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.hostile_models import RULES, decoder, translate_document
+
+from regard.documents.formats import read_document
+from regard.text.full_stops import closed_as
+from regard.text.text_path import joint_path, run_path
+from regard.text.translation import TranslatedPart, Translation
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "expected"),
+    [
+        ("Two dogs", "Zwei Hunde.", "Zwei Hunde"),
+        ("Two dogs", "두 마리의 개。", "두 마리의 개"),
+        ("“Two dogs”", "„Zwei Hunde.“", "„Zwei Hunde“"),
+        ("Open {name}", "Öffne {name}.", "Öffne {name}"),
+        ("Sold: 50 %", "Verkauft: 50 %.", "Verkauft: 50 %"),
+        ("Chapter 3", "Kapitel 3.", "Kapitel 3"),
+        ("Two dogs.", "Zwei Hunde", "Zwei Hunde."),
+        ("Two dogs.", "개 두 마리", "개 두 마리."),
+        ("Two dogs:", "Zwei Hunde", "Zwei Hunde:"),
+        ("Dear Anna,", "Liebe Anna", "Liebe Anna,"),
+        ("Two dogs?", "Zwei Hunde", "Zwei Hunde?"),
+    ],
+)
+def test_an_end_is_mended(line: str, text: str, expected: str) -> None:
+    assert closed_as(line, Translation(text, (), 0.0)).text == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("Two dogs", "Zwei Hunde"),
+        ("Two dogs.", "Zwei Hunde."),
+        ("Two dogs!", "Zwei Hunde."),
+        ("Name:", "Der Name."),
+        ("Two dogs", "Zwei Hunde..."),
+        ("Two dogs", "Zwei Hunde?"),
+        ("cats and so on", "Katzen usw."),
+        ("Henry the Eighth", "Heinrich der 8."),
+        ("by Anna M", "von Anna M."),
+        ("by Anna M.", "von Anna M"),
+        ("cats etc.", "Katzen und so weiter"),
+        ("Two dogs.", "犬が二匹"),
+        ("Two dogs.", "Zwei Hunde!"),
+        ("나는 집에 간다", "I go home."),
+        ("", "."),
+    ],
+)
+def test_another_end_stays(line: str, text: str) -> None:
+    assert closed_as(line, Translation(text, (), 0.0)).text == text
+
+
+def test_markup_and_parts_end_alike() -> None:
+    part = TranslatedPart("Two dogs", "Zwei Hunde.", 0.0)
+    marked = Translation(
+        "Zwei Hunde.", (), 0.0, parts=(part,), markup="Zwei <b>Hunde.</b><i/>"
+    )
+    result = closed_as("Two dogs", marked)
+    assert result.markup == "Zwei <b>Hunde</b><i/>"
+    assert result.parts[-1].text == result.text == "Zwei Hunde"
+
+
+FILES = {
+    "a.html": "<h1>Two <b>dogs</b></h1><p>A dog barks.</p><ul><li>Cats</li></ul>",
+    "a.md": "# Two **dogs**\n\nA dog barks.\n\n- Cats\n",
+    "a.po": 'msgid "Two dogs"\nmsgstr ""\n\nmsgid "A dog barks."\nmsgstr ""\n',
+    "a.json": '{"a": "Two dogs", "b": "A dog barks."}',
+    "strings.xml": '<resources><string name="a">Two <b>dogs</b></string></resources>',
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_documents_gain_no_full_stop(name: str) -> None:
+    document = read_document(FILES[name].encode(), name)
+
+    def ended(words: list[str], draw: object) -> list[str]:
+        return [*words[:-1], words[-1].rstrip(".") + "."]
+
+    count = {"a.po": 2, "strings.xml": 0}.get(name, 1)
+    assert translate_document(document, ended).decode().count(".") == count
+    paths = document.paths(RULES)
+    for line, result in zip(
+        document.lines, run_path(joint_path(paths), decoder(ended)), strict=True
+    ):
+        assert result.text.endswith(".") == line.endswith(".")

@@ -8,8 +8,10 @@ import inspect
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
@@ -17,7 +19,7 @@ from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import SENTENCES
 
 import regard
-from regard.attention import SCORES, Score
+from regard.attention import SCORES, Score, attention
 from regard.common import plugins
 from regard.common.checksums import tensor_digest
 from regard.common.errors import ConfigurationError, PluginError
@@ -279,6 +281,25 @@ def test_a_doubtful_normaliser_is_named_once(tmp_path: Path, normaliser: str) ->
     with pytest.warns(UserWarning, match=sentence) as warned:
         check(made)
     assert len(warned) == 1
+
+
+def test_threads_that_find_a_problem_at_once_name_it_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    warned = []
+
+    def warn(problem: str, **_: object) -> None:
+        """Let another thread find the problem while the first has not returned."""
+        warned.append(problem)
+        if len(warned) == 1:
+            other = Thread(target=attention._warn_once, args=("doubtful weights",))
+            other.start()
+            other.join()
+
+    monkeypatch.setattr(warnings, "warn", warn)
+    attention._warn_once("doubtful weights")
+
+    assert warned == ["doubtful weights"]
 
 
 def test_the_example_of_a_gate_multiplies_each_head_by_a_number(tmp_path: Path) -> None:

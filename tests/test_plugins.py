@@ -63,11 +63,12 @@ def model(score: str = "own", **values: object) -> ModelSettings:
     return ModelSettings.parse({"encoder": side, "decoder": side, **values}, "here")
 
 
-def folder(path: Path) -> Path:
-    """Write a model folder whose score is of the plug-in."""
-    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, TokenizerSettings())
+def folder(path: Path, score: str = "own", kind: str = "bpe") -> Path:
+    """Write a model folder whose score, or tokenizer, is of the plug-in."""
+    given = TokenizerSettings.parse({"kind": kind}, "here")
+    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, given)
     settings = FolderSettings(
-        model=model(), tokenizer=TokenizerSettings(), search=SearchSettings()
+        model=model(score), tokenizer=given, search=SearchSettings()
     )
     torch.manual_seed(0)
     sizes = len(tokenizer.source), len(tokenizer.target)
@@ -75,6 +76,23 @@ def folder(path: Path) -> Path:
     save_folder(path, settings, tokenizer, origin=tensor_digest(weights, {}))
     save_weights(path, weights)
     return path
+
+
+def refused(made: Path, name: str) -> list[str]:
+    """Open a folder whose plug-in nobody named; return what Python imports, runs or opens of it."""
+    events = list[str]()
+    is_listening = True
+
+    def listen(event: str, arguments: tuple[object, ...]) -> None:
+        if is_listening and event in ("import", "exec", "compile", "open"):
+            events.append(f"{event} {arguments}")
+
+    sys.addaudithook(listen)
+    cause = rf"{name}==sha256.*`plugin={name}`"
+    with pytest.raises(ConfigurationError, match=cause):
+        regard.load(made)
+    is_listening = False
+    return [event for event in events if name in event]
 
 
 def forget(path: Path) -> None:
@@ -93,18 +111,7 @@ def test_a_folder_opens_only_with_the_plugin_that_it_names(tmp_path: Path) -> No
     config = json.loads((made / "config.json").read_text())
     assert config["model"]["plugins"] == [f"sparse==sha256:{digest}"]
     forget(path)
-    events = list[tuple[str, str]]()
-    is_listening = True
-
-    def listen(event: str, arguments: tuple[object, ...]) -> None:
-        if is_listening and event in ("import", "exec", "compile", "open"):
-            events.append((event, str(arguments)))
-
-    sys.addaudithook(listen)
-    with pytest.raises(ConfigurationError, match=r"sparse==sha256.*`plugin=sparse`"):
-        regard.load(made)
-    is_listening = False
-    assert not [event for event in events if "sparse" in event[1]]
+    assert not refused(made, "sparse")
 
     import_named([str(path)])
     assert regard.load(made).model.decoder.layers[0].cross_attention.score

@@ -311,10 +311,10 @@ def test_threads_that_find_a_problem_at_once_name_it_once(
 
 def test_the_example_of_a_gate_multiplies_each_head_by_a_number(tmp_path: Path) -> None:
     text = inspect.cleandoc(Score.gate.__doc__ or "")
-    code = text[text.index("class Gated") :]
+    code = text[text.index("@regard.register_score") :]
     head = "import torch\nimport regard\nfrom regard.attention import SCORES\n"
     path = tmp_path / "gated.py"
-    path.write_text(f"{head}@regard.register_score('gated')\n{code}\n")
+    path.write_text(f"{head}{code}\n")
     import_named([str(path)])
     torch.manual_seed(0)
     gated = regard.attention.Attention("cross", 8, 8, 8, 2, "gated")

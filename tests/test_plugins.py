@@ -117,6 +117,11 @@ def test_a_folder_opens_only_with_the_plugin_that_it_names(tmp_path: Path) -> No
     assert regard.load(made).model.decoder.layers[0].cross_attention.score
 
 
+def test_what_a_notebook_registered_is_refused_elsewhere() -> None:
+    with pytest.raises(ConfigurationError, match="a notebook or a script registered"):
+        model("own", plugins=["__main__==unknown"])
+
+
 def test_another_version_of_a_plugin_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "sparse.py")
     import_named([str(path)])
@@ -246,6 +251,16 @@ class Narrow(AttentionPositions):
     def bias(self, queries, entries):
         return entries
 
+@regard.register_positions("rotating")
+class Rotating(AttentionPositions):
+    def rotate(self, vectors, positions):
+        return vectors[..., 1:]
+
+@regard.register_score("gated")
+class Gated(ScaledDot):
+    def gate(self, query, context):
+        return context * float("nan")
+
 @regard.register_score("failing")
 class Failing(ScaledDot):
     def as_dot(self, query):
@@ -265,7 +280,9 @@ def with_parts(path: Path, **side: object) -> Model:
     ("side", "cause"),
     [
         ({"positions": "narrow"}, "Narrow: wanted biases of the shape"),
-        ({"score": "failing"}, r"ValueError: no query \(line 2\d of .*parts\.py"),
+        ({"positions": "rotating"}, "Rotating: wanted rotated vectors of the shape"),
+        ({"score": "gated"}, "Gated: some of its gated sums are NaN"),
+        ({"score": "failing"}, r"ValueError: no query \(line 3\d of .*parts\.py"),
     ],
 )
 def test_what_a_part_of_a_model_computes_names_its_plugin(

@@ -197,8 +197,8 @@ class Attention(nn.Module):
         is_self_attention = memory.rows == N and memory.entries == T
         if self.positions is not None:
             positions = entry_positions(memory)
-            q = self.positions.rotate(q, positions[:, memory.entries - T :])
-            keys = self.positions.rotate(memory.keys, positions)
+            q = self._rotated(q, positions[:, memory.entries - T :])
+            keys = self._rotated(memory.keys, positions)
             memory = Memory(keys, memory.values, memory.keep)
         weights = None
         if (
@@ -265,8 +265,18 @@ class Attention(nn.Module):
 
     def _merged(self, q: Tensor, context: Tensor, rows: int) -> Float[Tensor, "N T Dv"]:
         """Gate the weighted sums of folded queries, and put their heads side by side."""
-        contexts = unfold_beams(self.score.gate(q, context), rows)
+        gated = self.score.gate(q, context)
+        self._checked(gated, type(self.score), "gated sums", context.shape)
+        contexts = unfold_beams(gated, rows)
         return merge_heads(without_ablated(self, contexts))
+
+    def _rotated(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        """Transform queries or keys by their positions."""
+        assert self.positions is not None
+        rotated = self.positions.rotate(vectors, positions)
+        return self._checked(
+            rotated, type(self.positions), "rotated vectors", vectors.shape
+        )
 
     @property
     def _is_plain(self) -> bool:

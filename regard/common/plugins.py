@@ -265,6 +265,11 @@ def check_recorded(
         )
     if missing and not is_complete:
         name = missing[0].partition("==")[0]
+        if name == "__main__":
+            raise ValueError(
+                "the model was made with what a notebook or a script registered itself, and this "
+                "process has not; write it into a file, import that, and train again"
+            )
         raise ValueError(
             f"the model was made with {', '.join(missing)}, which nobody named, so it was not "
             f"imported; if you trust it, give `plugin={name}`, or its file (in Python: import it)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,13 @@ def test_the_examples_of_the_reference_run(
 
     query, keys = torch.tensor([[[[1.0, 2.0]]]]), torch.tensor([[[[1.0, 0.0]]]])
     assert left["Distance"](1, 2)(query, keys).item() == -4
-    weights = left["relu"](
+    weights = left["softplus"](
         torch.tensor([[[[3.0, 1.0, 9.0]]]]), torch.tensor([True, True, False])
     )
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, 1, 1))
     assert weights[..., 2] == 0
+    ratio = (math.log1p(math.exp(3)) + 0.01) / (math.log1p(math.exp(1)) + 0.01)
+    assert (weights[..., 0] / weights[..., 1]).item() == pytest.approx(ratio)
     assert not left["report"].failures
     assert [event["update"] for event in left["norms"]] == [1, 2]
     assert all(event["norm"] > 0 for event in left["norms"])

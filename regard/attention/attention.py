@@ -190,7 +190,7 @@ class Attention(nn.Module):
             "causal attention needs a memory row for each query row"
         )
         recorders = active_recorders(self)
-        on_path = _is_on_path(self)
+        on_path = bool(recorders) and _is_on_path(self)
         if on_path:
             memory = _row_for_each(memory, N)
         q = self._folded(query, memory)
@@ -266,7 +266,8 @@ class Attention(nn.Module):
     def _merged(self, q: Tensor, context: Tensor, rows: int) -> Float[Tensor, "N T Dv"]:
         """Gate the weighted sums of folded queries, and put their heads side by side."""
         gated = self.score.gate(q, context)
-        self._checked(gated, type(self.score), "gated sums", context.shape)
+        if self._has_plugin:
+            self._checked(gated, type(self.score), "gated sums", context.shape)
         contexts = unfold_beams(gated, rows)
         return merge_heads(without_ablated(self, contexts))
 
@@ -314,7 +315,8 @@ class Attention(nn.Module):
         on_cpu = q.device.type == "cpu"
         all_bfloat16 = q.dtype == keys.dtype == values.dtype == torch.bfloat16
         if dot is not None:
-            self._checked(dot[0], type(self.score), "queries", q.shape)
+            if self._has_plugin:
+                self._checked(dot[0], type(self.score), "queries", q.shape)
             if on_cpu and all_bfloat16:
                 context = attend_unfused(dot[0], keys, values, keep, dot[1])
                 return context, None, None

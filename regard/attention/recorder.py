@@ -253,4 +253,7 @@ def active_recorders(module: nn.Module) -> tuple[AttentionRecorder, ...]:
 
     There are several if `watch` blocks are nested.
     """
-    return tuple(recorder for recorder in _RECORDERS.get() if recorder.watches(module))
+    recorders = _RECORDERS.get()
+    return recorders and tuple(
+        recorder for recorder in recorders if recorder.watches(module)
+    )

@@ -70,6 +70,9 @@ class Reproduction:
         """True if versions, machine, threads and data are the same, and so the bytes have to be."""
         return all(row.is_equal for row in self.conditions)
 
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
     def lines(self) -> Iterator[str]:
         """Yield the lines of a table of all values, which marks those that differ."""
         rows = [Row("", "run", "again"), *self.conditions, *self.results]

@@ -75,7 +75,7 @@ from regard.model_folder import (
     write_settings,
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
-from regard.pipeline import Captioner, Translation, Translator
+from regard.pipeline import Captioner, FolderTranslator, Translation
 from regard.pipeline.model_loading import Task, load
 from regard.requests.train_request import TrainArguments, TrainRequest, is_iterable
 from regard.runtime.native import processor_fields
@@ -173,7 +173,7 @@ class Run:
     @overload
     def load(
         self, device: str = "cpu", *, task: Literal["translation"]
-    ) -> Translator: ...
+    ) -> FolderTranslator: ...
 
     @overload
     def load(self, device: str = "cpu", *, task: Literal["captions"]) -> Captioner: ...

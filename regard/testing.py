@@ -21,7 +21,7 @@ from regard.common.errors import RegardError, UsageError
 from regard.common.shapes import Int, Tensor
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.model_folder import load_tensors, load_weights, named_weights, save_tensors
-from regard.models import Batch, Model, Source, SourceInput
+from regard.models import Batch, Ensemble, Model, Source, SourceInput
 from regard.search import SearchSettings, SuppressTokens, Task, decode
 
 __all__ = [
@@ -101,13 +101,14 @@ class LawReport:
 
 
 def check(
-    model: Model, sources: Sequence[SourceInput] = (), seed: int = 0
+    model: Model | Ensemble, sources: Sequence[SourceInput] = (), seed: int = 0
 ) -> LawReport:
     """Check the laws on a model, in evaluation mode, and report which hold.
 
     The inputs are drawn with the seed: random tokens, or images if the encoder has no `embedding`.
     `sources`, at least two and the smallest first, take their place. An error that the model raises
-    counts as a failure. The model is left as it was. Raises UsageError for other objects.
+    counts as a failure. The model is left as it was. Raises UsageError for other objects, such as
+    an ensemble, of which each model is to be checked.
     """
     if not isinstance(model, Model):
         raise UsageError(

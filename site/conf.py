@@ -106,6 +106,7 @@ def setup(app: Any) -> None:
     app.connect("source-read", narrow_graphs.add)
     app.connect("html-page-context", narrow_graphs.load_late)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
+    app.connect("autodoc-process-signature", reference.shorten_signature)
     # Before titles are kept.
     app.connect("doctree-read", mathematics.replace, priority=400)
     app.connect("doctree-read", llms.summarise)

@@ -9,10 +9,13 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from regard.common.plugins import Registry
+from regard.common.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
@@ -43,6 +46,7 @@ PACKAGES = [
 MODULES = {
     "regard.attention.positions": ["RotaryPositions", "AlibiPositions"],
     "regard.common.errors": ["UsageError", "DataError", "PluginError", "LineWarning"],
+    "regard.common.settings": ["Settings"],
     "regard.comparison.result": [
         *("System", "SeedScore", "RunResult", "RunScore", "Cost", "Point"),
         *("Alignment", "Breakdown", "Bucket", "TestSet"),
@@ -189,15 +193,16 @@ def public_names() -> Iterator[tuple[str, str, Any]]:
                 seen.add(id(value))
 
 
-def python(package: str) -> str:
-    """Return the public names of a package as directives of autodoc."""
-    head = inspect.cleandoc(importlib.import_module(package).__doc__ or "").partition(
-        "\n"
-    )[0]
-    names = [(name, value) for owner, name, value in public_names() if owner == package]
-    lines = [f"## {package}", "", _plain(head)]
-    for name, value in names:
-        lines += ["", *_directive(f"{package}.{name}", value)]
+def python(package: str, chosen: Sequence[str] = ()) -> str:
+    """Return the public names of a package as directives of autodoc: all below a heading, or those
+    that are chosen.
+    """
+    text = inspect.cleandoc(importlib.import_module(package).__doc__ or "")
+    head = " ".join(text.partition("\n\n")[0].split())
+    lines = [] if chosen else [f"## {package}", "", _plain(head)]
+    values = {name: value for owner, name, value in public_names() if owner == package}
+    for name in chosen or values:
+        lines += ["", *_directive(f"{package}.{name}", values[name])]
     return "\n".join(lines)
 
 
@@ -207,13 +212,13 @@ def _directive(path: str, value: Any) -> list[str]:
         if value.__name__ == "FolderTranslator":
             options.append(":inherited-members: Translator")
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
-    else:
+    elif callable(value) and hasattr(value, "__code__"):
         options = []
-        kind = (
-            "autofunction"
-            if callable(value) and hasattr(value, "__code__")
-            else "autodata"
-        )
+        kind = "autofunction"
+    else:
+        # What a registry or a type consists of is no text to be read.
+        options = [] if isinstance(value, (str, int)) else [":no-value:"]
+        kind = "autodata"
     return [
         "```{eval-rst}",
         f".. {kind}:: {path}",
@@ -268,17 +273,33 @@ def clean_docstring(
     """
     if what == "data":
         lines[:] = data_docs(*name.rpartition(".")[::2])
-    blocks = re.split(r"\n\s*\n", "\n".join(lines))
+        if isinstance(obj, Registry):
+            names = ", ".join(f"`{name}`" for name in obj.names)
+            lines += ["", f"Names in the package: {names}."]
+    blocks: list[str] = []
+    for block in re.split(r"\n\s*\n", "\n".join(lines)):
+        if block.startswith(" ") and blocks and "\n " in blocks[-1]:
+            blocks[-1] += f"\n\n{block}"  # code that has empty lines
+        else:
+            blocks.append(block)
     lines[:] = "\n\n".join(_block(block) for block in blocks).split("\n")
 
 
+def shorten_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, *signature: str
+) -> tuple[str, str] | None:
+    """Leave the many settings of a class out of its signature, as its members follow."""
+    is_settings = inspect.isclass(obj) and issubclass(obj, Settings)
+    return ("(**values)", "") if is_settings else None
+
+
 def _block(block: str) -> str:
-    """Return a paragraph as it is, or as code if lines of it are indented or it is a dialogue of
-    Python.
+    """Return a paragraph or a list as it is, or as code if lines of it are indented or it is a
+    dialogue of Python.
     """
     if block.startswith(">>>"):
         return block
-    if re.search(r"^\s+\S", block, re.MULTILINE):
+    if re.search(r"^\s+\S", block, re.MULTILINE) and not block.startswith("- "):
         return "::\n\n" + "\n".join(f"    {line}" for line in block.split("\n"))
     parts = re.split(r"(`[^`]*`)", block)
     return "".join(
@@ -395,9 +416,12 @@ def fill(app: Any, docname: str, source: list[str]) -> None:
     """
     text = OUTSIDE.sub(r"{download}`\1 <\2>`", source[0])
     source[0] = re.sub(
-        r"<!-- made: (\w+) ?([\w.]*) -->", lambda mark: _made(mark[1], mark[2]), text
+        r"<!-- made: (\w+) ?([\w. ]*) -->", lambda mark: _made(mark[1], mark[2]), text
     )
 
 
-def _made(name: str, package: str) -> str:
-    return python(package) if name == "python" else MAKERS[name]()
+def _made(name: str, words: str) -> str:
+    if name != "python":
+        return MAKERS[name]()
+    package, *chosen = words.split()
+    return python(package, chosen)

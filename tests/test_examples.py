@@ -21,14 +21,9 @@ from laws.models import fitted, make, sources, targets
 from laws.searching import beam
 from test_plugins import _without_plugins  # noqa: F401 (a fixture)
 
-import regard
 from regard.attention import NORMALISERS, SCORES, Attention, watch
-from regard.common.errors import ExportError, LineWarning, UsageError
 from regard.common.plugins import import_named
 from regard.data.batch import Example, collate
-from regard.evaluation.speed import measure_speed
-from regard.interchange.runtime import export as export_runtime
-from regard.learn.samples import korean_english
 from regard.models import ENCODERS, ModelSettings
 from regard.models.interface import Batch
 from regard.pipeline import load_translator
@@ -254,58 +249,6 @@ def _loop(gates: torch.Tensor) -> torch.Tensor:
     return torch.stack(states)
 
 
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        ("sparsemax", {"model.decoder.normaliser": "sparsemax"}),
-        ("coverage", {"model.decoder.score": "coverage"}),
-        ("mingru", {"model.encoder": {**MINGRU, "dropout": 0.3}}),
-    ],
-)
-def test_a_model_trains_resumes_and_decodes(
-    name: str,
-    setting: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    events: list[str] = []  # as a notebook shows them
-    monkeypatch.setattr(
-        "regard.run.progress_bar", lambda: lambda event, _: events.append(event)
-    )
-    source, target = tmp_path / "train.ko", tmp_path / "train.en"
-    source.write_text("".join(f"{line}\n" for line in SENTENCES[:2] * 20))
-    target.write_text("".join(f"{line}\n" for line in SENTENCES[2:4] * 20))
-    out = tmp_path / "run"
-    sizes = {
-        "model.decoder.size": 16,
-        "model.decoder.embedding": 16,
-        "model.decoder.attention_size": 16,
-        "training.updates": 1,
-    }
-    run = regard.train(
-        source=source,
-        target=target,
-        preset="rnn-bahdanau",
-        settings={**sizes, **setting},
-        out=out,
-        threads=1,
-    )
-    run = regard.train(out=out, resume=True, settings={"training.updates": 2})
-
-    assert run.recipe.model.plugins[0].startswith(f"{name}==sha256:")
-    assert events.count("end") == 2
-    assert repr(run).startswith(f"Run({str(out)!r}, 2 updates")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LineWarning)
-        assert run.load().translate([SENTENCES[0]], beam=3)
-    with pytest.raises(ExportError, match=r"no program|only PyTorch"):
-        export_runtime(out, tmp_path / "file.regard")
-    measured, causes = measure_speed({"run": out}, SENTENCES, "cpu", {})
-    assert not causes
-    assert measured
-
-
 def test_the_auxiliary_loss_is_the_cross_entropy_of_the_links() -> None:
     supervised = sys.modules[str(EXAMPLES / "supervised_attention.py")]
     settings = settings_of(TRANSFORMER, TRANSFORMER)
@@ -342,43 +285,9 @@ def test_the_auxiliary_loss_is_the_cross_entropy_of_the_links() -> None:
 
 
 @pytest.mark.system
-def test_the_auxiliary_loss_trains_resumes_and_is_reproduced(tmp_path: Path) -> None:
-    supervised = sys.modules[str(EXAMPLES / "supervised_attention.py")]
-    sizes = {"train": 60, "valid": 4, "test": 0, "recombination": 0, "length": 0}
-    korean_english(sizes=sizes, short=1.0).write(tmp_path, "ko", "en")
-    out = tmp_path / "run"
-    settings = {
-        "model.decoder.size": 16,
-        "model.decoder.attention_size": 16,
-        "training.updates": 2,
-        "training.log_every": 1,
-    }
-    given = {"objective": supervised.SupervisedAttention()}
-    run = regard.train(
-        source=tmp_path / "train.ko",
-        target=tmp_path / "train.en",
-        alignments=tmp_path / "train.align",
-        preset="rnn-bahdanau",
-        settings=settings,
-        out=out,
-        threads=1,
-        **given,
-    )
-    assert all(
-        event["guided"] > 0 for event in run.journal if event["event"] == "train"
-    )
-    recorded = str(run.recipe.training.objective)
-    assert recorded.startswith("supervised_attention:SupervisedAttention==sha256:")
-    assert not (out / "alignment.json").exists()
-    with pytest.raises(UsageError, match="`objective=`: the recipe has supervised_att"):
-        regard.train(out=out, resume=True, settings={"training.updates": 3})
-    assert regard.reproduce(out, **given).is_identical
-    again = supervised.resume(out)
-    assert again.outcome.progress.update == 2
-
-
-@pytest.mark.system
-def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
+def test_the_table_of_heads_has_the_scores_without_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     example = runpy.run_path(str(EXAMPLES / "head_ablation.py"))
     translator = load_translator(folder(tmp_path / "run", end=-2.0))
     inputs = SENTENCES[:2], SENTENCES[2:4]
@@ -410,7 +319,14 @@ def test_the_table_of_heads_has_the_scores_without_each(tmp_path: Path) -> None:
     by_edits = example["ablation_table"](translator, *inputs, "TER")
     edits = example["score"](translator, *inputs, warnings.catch_warnings(), "TER")
     assert all(row["loss"] == row["TER"] - edits for row in by_edits)
-    table = example["markdown"](rows).splitlines()
+    paths = [tmp_path / "test.ko", tmp_path / "test.en"]
+    for path, lines in zip(paths, inputs, strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    arguments = map(str, ["head_ablation.py", tmp_path / "run", *paths])
+    monkeypatch.setattr(sys, "argv", [*arguments])
+    runpy.run_path(str(EXAMPLES / "head_ablation.py"), run_name="__main__")
+    table = capsys.readouterr().out.splitlines()
+    assert table == example["markdown"](rows).splitlines()
     assert len(table) == len(rows) + 2
     assert table[2].startswith(f"| {rows[0]['layer']} | {rows[0]['head'] + 1} | ")
 

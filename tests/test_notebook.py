@@ -11,12 +11,13 @@ from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from comparison.sample import make_comparison
 from helpers.small_models import captioner_folder, folder
 
 import regard
 from regard.common.errors import UsageError
-from regard.common.notebook import progress_bar
+from regard.common.notebook import html_table, progress_bar
 from regard.run import Run
 from regard.training import Outcome, Progress
 
@@ -63,11 +64,31 @@ def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
         assert row[:3] == [result.system, result.name, str(result.seed)]
         for score in result.scores:
             assert row[head.index(score.name)] == f"{score.value:.2f}"
-    assert cells(ElementTree.tostring(systems, "unicode"))[0][:3] == [
-        "system",
-        "seeds",
-        "BLEU mean",
-    ]
+    head, first, _ = cells(ElementTree.tostring(systems, "unicode"))
+    assert head[:4] == ["system", "seeds", "BLEU mean", "BLEU Student interval"]
+    score = comparison.systems[0].scores[0]
+    assert first[3] == f"{score.low:.2f} – {score.high:.2f}"
+
+
+def test_systems_with_one_run_each_have_one_table() -> None:
+    comparison = make_comparison(sentences=4, systems=2, seeds=1)
+    (systems,) = ElementTree.fromstring(comparison._repr_html_())
+    assert len(cells(ElementTree.tostring(systems, "unicode"))) == 3
+
+
+def test_a_small_number_is_not_shown_as_zero() -> None:
+    numbers = {"p": 0.000999, "least": 0.0, "mean": 12.345}
+    assert cells(html_table("", [numbers]))[1] == ["0.001", "0.00", "12.35"]
+
+
+def test_results_print_in_a_line_or_a_line_for_each_layer() -> None:
+    translation = regard.Translation("one two", ("▁one", "▁two"), -1.25)
+    assert repr([translation]) == "[Translation('one two', score=-1.250)]"
+    model = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.zeros(3, 4, 8)
+    with regard.watch(model) as weights:
+        model(x, x, x)
+    assert repr(weights) == f"{next(iter(weights))} (3, 2, 4, 4)"
 
 
 @pytest.mark.parametrize(("seeds", "kind"), [(1, "bootstrap"), (3, "Student")])

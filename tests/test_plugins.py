@@ -8,8 +8,10 @@ import inspect
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
@@ -17,7 +19,7 @@ from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import SENTENCES
 
 import regard
-from regard.attention import SCORES, Score
+from regard.attention import SCORES, Score, attention
 from regard.common import plugins
 from regard.common.checksums import tensor_digest
 from regard.common.errors import ConfigurationError, PluginError
@@ -61,11 +63,12 @@ def model(score: str = "own", **values: object) -> ModelSettings:
     return ModelSettings.parse({"encoder": side, "decoder": side, **values}, "here")
 
 
-def folder(path: Path) -> Path:
-    """Write a model folder whose score is of the plug-in."""
-    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, TokenizerSettings())
+def folder(path: Path, score: str = "own", kind: str = "bpe") -> Path:
+    """Write a model folder whose score, or tokenizer, is of the plug-in."""
+    given = TokenizerSettings.parse({"kind": kind}, "here")
+    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, given)
     settings = FolderSettings(
-        model=model(), tokenizer=TokenizerSettings(), search=SearchSettings()
+        model=model(score), tokenizer=given, search=SearchSettings()
     )
     torch.manual_seed(0)
     sizes = len(tokenizer.source), len(tokenizer.target)
@@ -73,6 +76,23 @@ def folder(path: Path) -> Path:
     save_folder(path, settings, tokenizer, origin=tensor_digest(weights, {}))
     save_weights(path, weights)
     return path
+
+
+def refused(made: Path, name: str) -> list[str]:
+    """Open a folder whose plug-in nobody named; return what Python imports, runs or opens of it."""
+    events = list[str]()
+    is_listening = True
+
+    def listen(event: str, arguments: tuple[object, ...]) -> None:
+        if is_listening and event in ("import", "exec", "compile", "open"):
+            events.append(f"{event} {arguments}")
+
+    sys.addaudithook(listen)
+    cause = rf"{name}==sha256.*`plugin={name}`"
+    with pytest.raises(ConfigurationError, match=cause):
+        regard.load(made)
+    is_listening = False
+    return [event for event in events if name in event]
 
 
 def forget(path: Path) -> None:
@@ -91,21 +111,15 @@ def test_a_folder_opens_only_with_the_plugin_that_it_names(tmp_path: Path) -> No
     config = json.loads((made / "config.json").read_text())
     assert config["model"]["plugins"] == [f"sparse==sha256:{digest}"]
     forget(path)
-    events = list[tuple[str, str]]()
-    is_listening = True
-
-    def listen(event: str, arguments: tuple[object, ...]) -> None:
-        if is_listening and event in ("import", "exec", "compile", "open"):
-            events.append((event, str(arguments)))
-
-    sys.addaudithook(listen)
-    with pytest.raises(ConfigurationError, match=r"sparse==sha256.*`plugin=sparse`"):
-        regard.load(made)
-    is_listening = False
-    assert not [event for event in events if "sparse" in event[1]]
+    assert not refused(made, "sparse")
 
     import_named([str(path)])
     assert regard.load(made).model.decoder.layers[0].cross_attention.score
+
+
+def test_what_a_notebook_registered_is_refused_elsewhere() -> None:
+    with pytest.raises(ConfigurationError, match="a notebook or a script registered"):
+        model("own", plugins=["__main__==unknown"])
 
 
 def test_another_version_of_a_plugin_is_refused(tmp_path: Path) -> None:
@@ -237,6 +251,16 @@ class Narrow(AttentionPositions):
     def bias(self, queries, entries):
         return entries
 
+@regard.register_positions("rotating")
+class Rotating(AttentionPositions):
+    def rotate(self, vectors, positions):
+        return vectors[..., 1:]
+
+@regard.register_score("gated")
+class Gated(ScaledDot):
+    def gate(self, query, context):
+        return context * float("nan")
+
 @regard.register_score("failing")
 class Failing(ScaledDot):
     def as_dot(self, query):
@@ -256,7 +280,9 @@ def with_parts(path: Path, **side: object) -> Model:
     ("side", "cause"),
     [
         ({"positions": "narrow"}, "Narrow: wanted biases of the shape"),
-        ({"score": "failing"}, r"ValueError: no query \(line 2\d of .*parts\.py"),
+        ({"positions": "rotating"}, "Rotating: wanted rotated vectors of the shape"),
+        ({"score": "gated"}, "Gated: some of its gated sums are NaN"),
+        ({"score": "failing"}, r"ValueError: no query \(line 3\d of .*parts\.py"),
     ],
 )
 def test_what_a_part_of_a_model_computes_names_its_plugin(
@@ -281,12 +307,31 @@ def test_a_doubtful_normaliser_is_named_once(tmp_path: Path, normaliser: str) ->
     assert len(warned) == 1
 
 
+def test_threads_that_find_a_problem_at_once_name_it_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    warned = []
+
+    def warn(problem: str, **_: object) -> None:
+        """Let another thread find the problem while the first has not returned."""
+        warned.append(problem)
+        if len(warned) == 1:
+            other = Thread(target=attention._warn_once, args=("doubtful weights",))
+            other.start()
+            other.join()
+
+    monkeypatch.setattr(warnings, "warn", warn)
+    attention._warn_once("doubtful weights")
+
+    assert warned == ["doubtful weights"]
+
+
 def test_the_example_of_a_gate_multiplies_each_head_by_a_number(tmp_path: Path) -> None:
     text = inspect.cleandoc(Score.gate.__doc__ or "")
-    code = text[text.index("class Gated") :]
+    code = text[text.index("@regard.register_score") :]
     head = "import torch\nimport regard\nfrom regard.attention import SCORES\n"
     path = tmp_path / "gated.py"
-    path.write_text(f"{head}@regard.register_score('gated')\n{code}\n")
+    path.write_text(f"{head}{code}\n")
     import_named([str(path)])
     torch.manual_seed(0)
     gated = regard.attention.Attention("cross", 8, 8, 8, 2, "gated")

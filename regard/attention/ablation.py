@@ -57,7 +57,8 @@ def without_ablated(
     attention: nn.Module, contexts: Float[Tensor, "N H T E"]
 ) -> Float[Tensor, "N H T E"]:
     """Set the outputs of the ablated heads of an attention to zero."""
-    heads = [head for module, head in _ABLATED.get() if module is attention]
+    ablated = _ABLATED.get()
+    heads = ablated and [head for module, head in ablated if module is attention]
     if not heads:
         return contexts
     return contexts.index_fill(1, torch.tensor(heads, device=contexts.device), 0)

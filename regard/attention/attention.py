@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
-from functools import cache
 from typing import Any
 
 import torch
@@ -38,6 +37,8 @@ from regard.common.shapes import Bool, Float, Tensor
 
 TOLERANCE = 0.01
 """Difference of a sum of weights from one that counts as rounding."""
+_WARNED: dict[str, object] = {}
+"""Problems that a warning has named."""
 # cuDNN's kernel is left out: it compiles for each new shape, which takes longer than the training
 # itself if batches have many lengths.
 GPU_KERNELS = [
@@ -98,6 +99,9 @@ class Attention(nn.Module):
             normaliser,
         )
         self.positions = None if positions is None else positions(heads, size // heads)
+        parts = (type(self.score), self.score.normaliser, positions)
+        # Known once, so that a step without plug-ins checks nothing.
+        self._has_plugin = any(part and plugin_of(part) for part in parts)
         self.query = _projection(project_keys, query_size, size, bias=not linear)
         self.key = _projection(project_keys, entry_size, size, bias=not linear)
         self.value = _projection(project_values, entry_size, size)
@@ -186,15 +190,15 @@ class Attention(nn.Module):
             "causal attention needs a memory row for each query row"
         )
         recorders = active_recorders(self)
-        on_path = _is_on_path(self)
+        on_path = bool(recorders) and _is_on_path(self)
         if on_path:
             memory = _row_for_each(memory, N)
         q = self._folded(query, memory)
         is_self_attention = memory.rows == N and memory.entries == T
         if self.positions is not None:
             positions = entry_positions(memory)
-            q = self.positions.rotate(q, positions[:, memory.entries - T :])
-            keys = self.positions.rotate(memory.keys, positions)
+            q = self._rotated(q, positions[:, memory.entries - T :])
+            keys = self._rotated(memory.keys, positions)
             memory = Memory(keys, memory.values, memory.keep)
         weights = None
         if (
@@ -261,8 +265,19 @@ class Attention(nn.Module):
 
     def _merged(self, q: Tensor, context: Tensor, rows: int) -> Float[Tensor, "N T Dv"]:
         """Gate the weighted sums of folded queries, and put their heads side by side."""
-        contexts = unfold_beams(self.score.gate(q, context), rows)
+        gated = self.score.gate(q, context)
+        if self._has_plugin:
+            self._checked(gated, type(self.score), "gated sums", context.shape)
+        contexts = unfold_beams(gated, rows)
         return merge_heads(without_ablated(self, contexts))
+
+    def _rotated(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        """Transform queries or keys by their positions."""
+        assert self.positions is not None
+        rotated = self.positions.rotate(vectors, positions)
+        return self._checked(
+            rotated, type(self.positions), "rotated vectors", vectors.shape
+        )
 
     @property
     def _is_plain(self) -> bool:
@@ -300,7 +315,8 @@ class Attention(nn.Module):
         on_cpu = q.device.type == "cpu"
         all_bfloat16 = q.dtype == keys.dtype == values.dtype == torch.bfloat16
         if dot is not None:
-            _check_plugin(dot[0], type(self.score), "queries", q.shape)
+            if self._has_plugin:
+                self._checked(dot[0], type(self.score), "queries", q.shape)
             if on_cpu and all_bfloat16:
                 context = attend_unfused(dot[0], keys, values, keep, dot[1])
                 return context, None, None
@@ -333,7 +349,7 @@ class Attention(nn.Module):
         """Score queries against keys, with all that score and positions may know."""
         shape = (*q.shape[:3], keys.shape[2])
         if self._is_plain:
-            return _check_plugin(self.score(q, keys), type(self.score), "scores", shape)
+            return self._checked(self.score(q, keys), type(self.score), "scores", shape)
         entries = entry_positions(memory)
         is_cross = self.role == "cross"
         queries = entries[:, memory.entries - q.shape[2] :]
@@ -341,19 +357,21 @@ class Attention(nn.Module):
             self.role, entries, None if is_cross else queries, coverage
         )
         scores = self.score.in_context(q, keys, context)
-        _check_plugin(scores, type(self.score), "scores", shape)
+        self._checked(scores, type(self.score), "scores", shape)
         if self.positions is None or not self.positions.has_bias:
             return scores
         biases = self.positions.bias(queries, entries)
         shapes = {shape, (1, *shape[1:])}
-        return scores + _check_plugin(biases, type(self.positions), "biases", *shapes)
+        return scores + self._checked(biases, type(self.positions), "biases", *shapes)
 
     def _normalised(self, scores: Tensor, keep: Tensor | None) -> Tensor:
         """Turn scores into weights, and check those of a plug-in."""
         weights = self.score.normalise(scores, keep)
+        if not self._has_plugin:
+            return weights
         is_own = type(self.score).normalise is not Score.normalise
         maker = type(self.score) if is_own else self.score.normaliser
-        _check_plugin(weights, maker, "weights", scores.shape)
+        self._checked(weights, maker, "weights", scores.shape)
         if plugin_of(maker) is not None and not weights.is_meta:
             visible = torch.ones_like(weights) if keep is None else keep.float()
             sums = (weights * visible).sum(-1)
@@ -365,6 +383,27 @@ class Attention(nn.Module):
                     )
                 )
         return weights
+
+    def _checked(
+        self, values: Any, maker: object, what: str, *shapes: tuple[int, ...]
+    ) -> Tensor:
+        """Return what a score, normaliser or class of positions computed.
+
+        Raises PluginError if it is a plug-in's, and is no tensor of one of the shapes, or has NaN.
+        """
+        checked: Tensor = values
+        if not self._has_plugin or plugin_of(maker) is None:
+            return checked
+        shape = tuple(values.shape) if isinstance(values, Tensor) else repr(values)[:80]
+        problem = ""
+        if shape not in shapes:
+            wanted = " or ".join(map(str, map(tuple, shapes)))
+            problem = f"wanted {what} of the shape {wanted}, got {shape}"
+        elif not values.is_meta and bool(values.isnan().any()):
+            problem = f"some of its {what} are NaN"
+        if problem:
+            raise PluginError(plugin_problem(maker, problem))
+        return checked
 
 
 def _is_on_path(attention: Attention) -> bool:
@@ -382,30 +421,11 @@ def _without_hidden(scores: Tensor, keep: Tensor | None, value: float) -> Tensor
     return scores if keep is None else scores.masked_fill(~keep, value)
 
 
-def _check_plugin(
-    values: Any, maker: object, what: str, *shapes: tuple[int, ...]
-) -> Tensor:
-    """Return what a score, normaliser or class of positions computed.
-
-    Raises PluginError if it is a plug-in's, and is no tensor of one of the shapes, or has NaN.
-    """
-    plugin = plugin_of(maker)
-    shape = tuple(values.shape) if isinstance(values, Tensor) else repr(values)[:80]
-    problem = ""
-    if plugin is not None and shape not in shapes:
-        wanted = " or ".join(map(str, map(tuple, shapes)))
-        problem = f"wanted {what} of the shape {wanted}, got {shape}"
-    elif plugin is not None and not values.is_meta and bool(values.isnan().any()):
-        problem = f"some of its {what} are NaN"
-    if problem:
-        raise PluginError(plugin_problem(maker, problem))
-    checked: Tensor = values
-    return checked
-
-
-@cache
 def _warn_once(problem: str) -> None:
-    warnings.warn(problem, stacklevel=2)
+    # In one operation, as threads compute shares of a batch.
+    first = object()
+    if _WARNED.setdefault(problem, first) is first:
+        warnings.warn(problem, stacklevel=2)
 
 
 def _projection(

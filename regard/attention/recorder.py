@@ -66,6 +66,9 @@ class AttentionRecorder(Mapping[str, Tensor]):
             recorded = recorded.detach()
         self._recorded.setdefault(self._names[module], []).append(recorded)
 
+    def __repr__(self) -> str:
+        return "\n".join(f"{name} {tuple(self[name].shape)}" for name in self)
+
     def __getitem__(self, name: str) -> Tensor:
         value = -torch.inf if self._scores else 0.0
         return self._joined(name, self._recorded[name], value)
@@ -250,4 +253,7 @@ def active_recorders(module: nn.Module) -> tuple[AttentionRecorder, ...]:
 
     There are several if `watch` blocks are nested.
     """
-    return tuple(recorder for recorder in _RECORDERS.get() if recorder.watches(module))
+    recorders = _RECORDERS.get()
+    return recorders and tuple(
+        recorder for recorder in recorders if recorder.watches(module)
+    )

@@ -134,6 +134,7 @@ class Score(nn.Module):
         the beams of a sentence. The sums are projected to the output after this. A gate for each
         head:
 
+        @regard.register_score("gated")
         class Gated(SCORES["scaled_dot"]):
             def __init__(self, heads, size, query_size=None):
                 super().__init__(heads, size, query_size)

@@ -12,21 +12,28 @@ from regard.common.arguments import Report
 from regard.common.counting import format_duration
 from regard.common.errors import UsageError
 
+_CAPTION = "text-align: left; white-space: nowrap"  # a narrow table would wrap it
+
 
 def html_table(caption: str, rows: Sequence[Mapping[str, object]]) -> str:
     """Return rows as an HTML table, with a column for each name in any of them."""
     names = dict.fromkeys(name for row in rows for name in row)
-    lines = [names, *([_shown(row.get(name)) for name in names] for row in rows)]
-    cells = (
-        "".join(f"<td>{escape(str(value))}</td>" for value in line) for line in lines
-    )
-    body = "".join(f"<tr>{line}</tr>" for line in cells)
-    return f"<table><caption>{escape(caption)}</caption>{body}</table>"
+    lines = ([_shown(row.get(name)) for name in names] for row in rows)
+    head = _html_row("th", names)
+    body = "".join(_html_row("td", line) for line in lines)
+    title = f'<caption style="{_CAPTION}">{escape(caption)}</caption>'
+    return f"<table>{title}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(kind: str, values: Iterable[object]) -> str:
+    cells = "".join(f"<{kind}>{escape(str(value))}</{kind}>" for value in values)
+    return f"<tr>{cells}</tr>"
 
 
 def _shown(value: object) -> object:
     if isinstance(value, float):
-        return f"{value:.2f}"
+        # A p-value of 0.001 is not 0.00.
+        return f"{value:.1g}" if 0 < abs(value) < 0.01 else f"{value:.2f}"
     return "" if value is None else value
 
 

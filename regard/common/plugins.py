@@ -11,15 +11,14 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, wraps
 from hashlib import sha256
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic_core import CoreSchema, core_schema
 
@@ -28,6 +27,7 @@ from regard.common.errors import ConfigurationError, PluginError, RegardError
 K = TypeVar("K")
 V = TypeVar("V")
 C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 
 VARIABLE = "REGARD_PLUGINS"
 """Environment variable that names plug-ins, as PYTHONPATH names folders; child processes have it,
@@ -204,21 +204,26 @@ def plugin_failure(problem: BaseException) -> str:
     )
 
 
-@contextmanager
-def naming_plugins() -> Iterator[None]:
-    """Raise PluginError in place of an exception that code of a plug-in raises in the block.
+def naming_plugins(function: F) -> F:
+    """Raise PluginError in place of an exception that code of a plug-in raises in a function.
 
     Want of memory, and what the operating system refuses, is not the fault of the code.
     """
-    try:
-        yield
-    except (RegardError, OSError, MemoryError):
-        raise
-    except Exception as problem:
-        failure = _raised_by_plugin(problem)
-        if failure and "memory" not in str(problem):
-            raise PluginError(failure) from problem
-        raise
+
+    @wraps(function)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        # Not a context manager, as search calls this for each step of a model.
+        try:
+            return function(*args, **kwargs)
+        except (RegardError, OSError, MemoryError):
+            raise
+        except Exception as problem:
+            failure = _raised_by_plugin(problem)
+            if failure and "memory" not in str(problem):
+                raise PluginError(failure) from problem
+            raise
+
+    return cast(F, named)
 
 
 def _raised_by_plugin(problem: BaseException) -> str:
@@ -260,6 +265,11 @@ def check_recorded(
         )
     if missing and not is_complete:
         name = missing[0].partition("==")[0]
+        if name == "__main__":
+            raise ValueError(
+                "the model was made with what a notebook or a script registered itself, and this "
+                "process has not; write it into a file, import that, and train again"
+            )
         raise ValueError(
             f"the model was made with {', '.join(missing)}, which nobody named, so it was not "
             f"imported; if you trust it, give `plugin={name}`, or its file (in Python: import it)"

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.common.atomic import file_sha256
 from regard.common.checksums import json_digest
 from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.data.text import nfc, read_lines
 from regard.model_folder import FolderSettings, load_settings
+from regard.run import WRITTEN
 from regard.training.journal import JournalEvent, last_update, read
 from regard.training.recipe import read_run_recipe
 from regard.training.run_lock import is_locked
@@ -73,23 +75,30 @@ def _open_run(name: str, path: Path) -> Entry:
     if recipe_file.is_file():
         values = read_run_recipe(recipe_file)
         seed = values.get("training", {}).get("seed")
-        recipe = _digest_without_seed(values)
+        recipe = _digest_without_seed(values, path)
     return Entry(
         name, name, seed, path, recipe=recipe, languages=languages, settings=settings
     )
 
 
-def _digest_without_seed(values: Mapping[str, Any]) -> str:
+def _digest_without_seed(values: Mapping[str, Any], folder: Path) -> str:
     """Return a digest of a recipe that depends neither on the seed nor on the settings that end
     training.
+
+    Pairs of an iterable, which every run has in a file of its own, are the same if their bytes are.
     """
+    files = {name: folder / file for name, file in WRITTEN.items()}
+    written = {
+        name: file_sha256(file) for name, file in files.items() if file.is_file()
+    }
+    data = {**values.get("data", {}), **written}
     ends = {"seed", "updates", "minutes", "patience"}
     training = {
         name: value
         for name, value in values.get("training", {}).items()
         if name not in ends
     }
-    return json_digest({**values, "training": training})
+    return json_digest({**values, "data": data, "training": training})
 
 
 def _named(entries: list[Entry]) -> list[Entry]:

@@ -267,8 +267,11 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        systems = html_table(repr(self), self._system_rows())
-        return f"<div>{systems}{html_table('Runs', self._rows())}</div>"
+        rows = [_with_intervals(row) for row in self._system_rows()]
+        tables = [html_table(repr(self), rows)]
+        if len(self.runs) > len(self.systems):
+            tables.append(html_table("Runs", [*map(_with_intervals, self._rows())]))
+        return f"<div>{''.join(tables)}</div>"
 
     def _system_rows(self) -> list[dict[str, object]]:
         """Return name, number of seeds and scores of each system."""
@@ -313,3 +316,15 @@ class Comparison:
         write_text(
             path, json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n"
         )
+
+
+def _with_intervals(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row of a table in which each interval has one cell, not two."""
+    merged = dict[str, object]()
+    for name, value in row.items():
+        score, _, end = name.rpartition(" ")
+        if end == "low":
+            merged[f"{score} interval"] = f"{value:.2f} – {row[f'{score} high']:.2f}"
+        elif end != "high":
+            merged[name] = value
+    return merged

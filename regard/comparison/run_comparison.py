@@ -89,7 +89,8 @@ def compare(request: CompareRequest) -> Comparison:
     """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV
     into `out`.
 
-    - `runs`: run or model folders; as a mapping, by name. Runs that differ in the seed alone are
+    - `runs`: run or model folders; as a mapping, or as pairs of a name and a folder, by name. Runs
+      of one name are one system; without names, those whose recipes differ in the seed alone are
       one system.
     - `hypotheses`: files of outputs of other systems by name, a line for each sentence.
     - `presets`: presets or recipe files (.toml) to train, with `settings` on top, each with so many

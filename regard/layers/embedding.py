@@ -22,6 +22,7 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocabulary, size).div_(math.sqrt(size)))
 
     def forward(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        """Return the vector of each token."""
         vectors = F.embedding(tokens, self.weight)
         return vectors * self.scale if self.scale != 1 else vectors
 
@@ -36,4 +37,5 @@ class OutputProjection(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
     def forward(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
+        """Return the logits of each position."""
         return F.linear(features, self.weight, self.bias)

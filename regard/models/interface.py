@@ -300,19 +300,19 @@ class Model(nn.Module):
         """Longest target in tokens, or None if there is no limit."""
         return self.decoder.max_target
 
+    @naming_plugins
     def encode(self, batch: Batch) -> Source:
         """Encode a batch and prepare it for decoding."""
-        with naming_plugins():
-            return self.decoder.prepare(self.encoder(batch))
+        return self.decoder.prepare(self.encoder(batch))
 
     def begin(self, source: Source) -> State:
         return self.decoder.begin(source)
 
+    @naming_plugins
     def step(
         self, tokens: Int[Tensor, "N T"], state: State, source: Source
     ) -> tuple[Float[Tensor, "N T D"], State]:
-        with naming_plugins():
-            return self.decoder.step(tokens, state, source)
+        return self.decoder.step(tokens, state, source)
 
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
         return self.decoder.project(features)
@@ -327,6 +327,7 @@ class Model(nn.Module):
         """
         return top_tokens(self.project(features[:, -1:])[:, 0], k, suppressed)
 
+    @naming_plugins
     def forward(
         self, batch: Batch, target_in: Int[Tensor, "N T"]
     ) -> Float[Tensor, "N T D"]:
@@ -335,18 +336,17 @@ class Model(nn.Module):
         With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
         # Not by `encode` and `step`, after which sharded weights are let go.
-        with naming_plugins():
-            source = self.decoder.prepare(self.encoder(batch))
-            state = self.decoder.begin(source)
-            B = len(batch.data)
-            N = len(target_in)
-            assert N % B == 0, (
-                f"expected the same number of targets for each of {B} sources, got {N} in all"
-            )
-            if N > B:
-                sources = torch.arange(B, device=target_in.device)
-                state = state.select(sources.repeat_interleave(N // B))
-            features, _ = self.decoder.step(target_in, state, source)
+        source = self.decoder.prepare(self.encoder(batch))
+        state = self.decoder.begin(source)
+        B = len(batch.data)
+        N = len(target_in)
+        assert N % B == 0, (
+            f"expected the same number of targets for each of {B} sources, got {N} in all"
+        )
+        if N > B:
+            sources = torch.arange(B, device=target_in.device)
+            state = state.select(sources.repeat_interleave(N // B))
+        features, _ = self.decoder.step(target_in, state, source)
         return features
 
 

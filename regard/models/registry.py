@@ -120,6 +120,7 @@ def _plugins_of(part: Settings) -> Iterator[str]:
             yield plugin
 
 
+@naming_plugins
 def build(
     settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool
 ) -> Model:
@@ -131,9 +132,8 @@ def build(
     settings.check(joint)
     encoder_class = ENCODERS[type(settings.encoder)]
     decoder_class = DECODERS[type(settings.decoder)]
-    with naming_plugins():
-        encoder = encoder_class(settings.encoder, source_vocabulary)
-        decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
+    encoder = encoder_class(settings.encoder, source_vocabulary)
+    decoder = decoder_class(settings.decoder, target_vocabulary, encoder.sizes)
     tie_weights(encoder, decoder, settings.resolved_share(joint))
     return Model(encoder, decoder)
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,11 +70,11 @@ class Caption:
     text: str
     tokens: tuple[str, ...]
     score: float
-    readings: Readings | None = field(default=None, repr=False)
+    readings: Readings | None = None
     nbest: tuple[Caption, ...] = ()
     repetition: tuple[str, int] | None = None
-    chosen: AlignmentChoice | None = field(default=None, repr=False)
-    ids: tuple[int, ...] = field(default=(), repr=False)
+    chosen: AlignmentChoice | None = None
+    ids: tuple[int, ...] = ()
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
@@ -92,6 +92,9 @@ class Caption:
             )
             regions.append(_region(weights, readings.cell_centre, readings.cell_extent))
         return tuple(regions)
+
+    def __repr__(self) -> str:
+        return f"Caption({self.text!r}, score={self.score:.3f})"
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)

@@ -103,6 +103,10 @@ class Translator(ABC):
     `regard.models.Model`, and `tokenizer`.
     """
 
+    def __repr__(self) -> str:
+        languages = " → ".join(filter(None, self.language_pair))
+        return f"{type(self).__name__}({languages})"
+
     def translate(  # noqa: PLR0913 - all by keyword
         self,
         texts: str | Sequence[str],

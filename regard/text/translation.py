@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.attention.alignment_choice import DEFAULT_SYMMETRY
@@ -71,7 +71,7 @@ class Translation:
     tokens: tuple[str, ...]
     score: float
     alignments: tuple[Link, ...] | None = None
-    readings: Readings | None = field(default=None, repr=False)
+    readings: Readings | None = None
     nbest: tuple[Translation, ...] = ()
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
@@ -79,11 +79,11 @@ class Translation:
     # All required terms are present, and the model has placed the copy tokens itself.
     is_complete: bool = True
     notes: tuple[str, ...] = ()
-    ids: tuple[int, ...] = field(default=(), repr=False)
-    log_probs: tuple[float, ...] = field(default=(), repr=False)
-    source_tokens: tuple[str, ...] = field(default=(), repr=False)
+    ids: tuple[int, ...] = ()
+    log_probs: tuple[float, ...] = ()
+    source_tokens: tuple[str, ...] = ()
     broken: bool = False
-    markup: str | None = field(default=None, repr=False)
+    markup: str | None = None
 
     @property
     def quality(self) -> float | None:
@@ -111,6 +111,9 @@ class Translation:
         return replace(
             self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts)
         )
+
+    def __repr__(self) -> str:
+        return f"Translation({self.text!r}, score={self.score:.3f})"
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)

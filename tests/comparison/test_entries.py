@@ -32,11 +32,12 @@ def _run(
     source: str = "train.ko",
     target: str = "train.en",
     rate: float = 1e-3,
+    pairs: str = "",
 ) -> Path:
     """Write a model folder with a recipe, as if it had been trained."""
     folder(path, languages=CorpusSettings(source=source, target=target).languages.pair)
     changes = {
-        "data": {"source": source, "target": target},
+        "data": {"pairs": pairs} if pairs else {"source": source, "target": target},
         "training": {"seed": seed, "updates": 10 + seed},
         "schedule": {"peak": rate},
     }
@@ -69,6 +70,17 @@ def test_runs_are_named_after_their_folders_and_seeds(tmp_path: Path) -> None:
     paths = [folder(tmp_path / parent / "run") for parent in ("first", "second")]
     entries = open_runs([("", path) for path in paths])
     assert [e.name for e in entries] == ["first/run", "second/run"]
+
+
+def test_pairs_of_an_iterable_are_compared_by_their_bytes(tmp_path: Path) -> None:
+    runs = []
+    for seed, text in enumerate(("same\n", "same\n", "other\n")):
+        file = tmp_path / f"own{seed}" / "pairs.jsonl"
+        runs.append(("", _run(file.parent, seed, pairs=str(file))))
+        file.write_text(text)
+    first, second, third = open_runs(runs)
+
+    assert first.system == second.system != third.system
 
 
 def test_a_path_with_an_equals_sign_is_a_path(tmp_path: Path) -> None:

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from data.test_tokenizer import GERMAN, KOREAN, TEXTS
 from helpers.forgotten_plugins import forgotten_plugins
-from test_plugins import _without_plugins  # noqa: F401 (a fixture)
+from test_plugins import (
+    _without_plugins,  # noqa: F401 (a fixture)
+    folder,
+    refused,
+)
 
 import regard
 from regard.common.errors import (
@@ -130,6 +134,14 @@ def test_a_wrong_tokenizer_is_a_sentence_with_its_name(
     start = r"plug-in own==sha256:\w+: tokenizer 'own', "
     with pytest.raises(PluginError, match=f"^{start}.*{cause}.*; mend it there$"):
         trained("own").source.encode_all(KOREAN)
+
+
+def test_a_folder_imports_no_tokenizer_that_nobody_named(tmp_path: Path) -> None:
+    with forgotten_plugins():
+        (tmp_path / "spelling.py").write_text(OWN, "utf-8")
+        import_named([str(tmp_path / "spelling.py")])
+        made = folder(tmp_path / "made", score="dot", kind="own")
+    assert not refused(made, "spelling")
 
 
 def test_a_recorded_tokenizer_is_refused_without_its_plugin(tmp_path: Path) -> None:

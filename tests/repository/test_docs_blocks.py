@@ -33,6 +33,7 @@ RUN_AS_A_WHOLE = {
     "tutorials": "tests/cli/test_tutorials.py",
     "visualisation.md": "tests/repository/test_docs_visualisation.py",
     "insides.md": "tests/test_insides_page.py",
+    "python-research.md": "tests/test_research_page.py",
 }
 """Folders and pages whose blocks are all run by one test."""
 KNOWN = re.compile(

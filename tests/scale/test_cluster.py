@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_plugins
 from helpers import small_models
+from helpers.forgotten_plugins import forgotten_plugins
 from helpers.system_marks import linux
 from helpers.time_limits import wait_until
 
 import regard as regard_package
+from regard.common.plugins import import_named
 from regard.common.processes import module_command
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
@@ -121,6 +124,22 @@ def test_a_command_that_was_ended_is_gone_on_with(  # noqa: PLR0913 - fixtures
     assert 400 < _lines_done(output) < COUNT
     assert "continuing after line" in regard(*options, "--resume")
     assert output.read_bytes() == expected
+
+
+def test_machines_import_the_plugins_that_the_command_names(
+    regard: Run, one_machine: str, tmp_path: Path
+) -> None:
+    plugin = test_plugins.write(tmp_path / "own.py")
+    with forgotten_plugins():
+        import_named([str(plugin)])
+        made = test_plugins.folder(tmp_path / "made")
+    lines = tmp_path / "lines.ko"
+    lines.write_text("".join(f"{line}\n" for line in small_models.SENTENCES))
+    words = ("translate", made, lines, "--plugin", plugin, "--output")
+    regard(*words, tmp_path / "here")
+    regard(*words, tmp_path / "there", "--cluster", one_machine)
+
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
 def test_workers_import_nothing_from_the_current_folder(

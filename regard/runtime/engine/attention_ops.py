@@ -18,6 +18,7 @@ from regard.attention.scores import (
     General,
     ScaledDot,
 )
+from regard.common.counting import counted
 from regard.common.shapes import Array
 from regard.layers.input_embedding import InputEmbedding
 from regard.runtime.engine.program import Builder
@@ -38,7 +39,7 @@ def why_not_emitted(attention: Attention) -> str | None:
         kind is Additive and attention.role == "cross" and attention.heads == 1
     ):
         return None
-    return f"attends with {attention.heads} heads by {kind.__name__}"
+    return f"attends with {counted(attention.heads, 'head')} by {kind.__name__}"
 
 
 def emit_embedding(builder: Builder, inputs: InputEmbedding) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from regard.common.errors import UsageError, WorkerError
 from regard.common.lazy import needs_extra
+from regard.common.plugins import VARIABLE
 
 LOCAL = "local"
 _CONNECT_SECONDS = 10  # timeout of a machine that does not answer
@@ -45,7 +46,9 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
         # These warnings are meant for authors of Ray programs.
         warnings.filterwarnings("ignore", module=r"ray\.")
         # Without an empty folder, workers would import modules of the current one.
-        options["runtime_env"] = {"working_dir": empty}
+        # Those of another cluster have the environment of whoever started it.
+        plugins = {VARIABLE: os.environ.get(VARIABLE, "")}
+        options["runtime_env"] = {"working_dir": empty, "env_vars": plugins}
         try:
             _connect(ray, address, options)
             if address != LOCAL:

@@ -79,18 +79,24 @@ def _example(length: int) -> dict[str, str]:
 
 def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
     """Draw how both models write a word of a sentence, one above the other, with all that they
-    write.
+    write; with `model` the model that the figure opens with alone, with `step` a token that is
+    read.
     """
+    sides = {state["model"]: SIDES[state["model"]]} if "model" in state else SIDES
     text = data["examples"][int(state.get("example", 0))]["text"]
     with figures_in(language):
         groups = []
         top = MARGIN
-        for side, recipe in SIDES.items():
+        for side, recipe in sides.items():
             folder = trainings.trained(recipe, trainings.SEEDS[0])
             explained = explain(regard.load(folder), text, beam=1, attributions=False)
             shown = in_page(explained.data, side, text)
             diagram = Diagram(shown, NUMBERS, is_still=True)
-            marks = diagram.marks(shown.encoding_steps - 1, STEP, WORD)
+            marks = (
+                diagram.marks(int(state["step"]), None)
+                if "step" in state
+                else diagram.marks(shown.encoding_steps - 1, STEP, WORD)
+            )
             output = f"{explained.translation.text} {words('(end)')}"
             title = f"{NAMES[side].by(language)}: {output}"
             lines = []

@@ -12,6 +12,7 @@ window.texts = {};
   const isOther = (page) => page.startsWith("ko/") !== korean;
   const isHangul = (text) => /[가-힣]/.test(text);
   const [SECTION, NEXT, MOST, NEAR] = [12, 8, 3, 300]; // what a section with all groups adds, what each further one of a page costs, how many a page has, characters
+  const LISTED = /^(ko\/)?notes\//; // pages that begin with a list of their headings
   const [FEW, LONG] = [5, 3]; // below so many pages a query of so many words also gets pages that lack one of them
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const joined = (text) => text.replace(/(?<=\p{N}),(?=\p{N}{3})/gu, ""); // 3,000 as 3000
@@ -137,7 +138,7 @@ window.texts = {};
     const places = matching.map((group) => group.flatMap(({ word }) => [...content.matchAll(new RegExp(escaped(withoutParticle(word)), "gu"))].map(({ index }) => index)));
     const score = matching.reduce((sum, group, i) => sum + (group.some((one) => holds(section.terms.heading, one)) ? 3 : 1) + places[i].length / (places[i].length + 2), 0);
     return { anchor, heading, count: matching.length, score: score + (places.length > 1 ? 3 * Math.max(0, 1 - span(places) / NEAR) : 0) };
-  }).sort((a, b) => b.count - a.count || b.score - a.score);
+  }).filter(({ anchor }) => anchor || !LISTED.test(page)).sort((a, b) => b.count - a.count || b.score - a.score);
   /** The fewest characters that hold one of each list of places. */
   const span = (lists) => {
     const all = lists.flatMap((places, list) => places.map((place) => [place, list])).sort((a, b) => a[0] - b[0]), last = Array(lists.length).fill(-Infinity);
@@ -167,7 +168,7 @@ window.texts = {};
       if (matches.every(({ place }) => place === "title")) return [result({ anchor: "" }, score)];
       const sections = sectionsOf(name, groups), whole = sections.filter(({ anchor, count }) => anchor && count === groups.length).slice(0, MOST);
       if (whole.length && groups.length > 1) return whole.map((section, i) => result(section, score + SECTION + section.score - NEXT * i));
-      if (sections.length) return [result(sections.find(({ anchor, count }) => anchor && count) ?? sections[0], score)];
+      if (sections.length) return [result(sections[0].count ? sections[0] : { anchor: "" }, score)];
       const [heading] = outlineOf(page).headings.map((one) => ({ ...one, heading: one.title, count: matches.filter(({ headings }) => headings.some(({ anchor }) => anchor === one.anchor)).length })).filter(({ count }) => count).sort((a, b) => b.count - a.count);
       return [result(heading ?? { anchor: "" }, score)];
     });
@@ -220,9 +221,9 @@ window.texts = {};
   };
   /** Lead a link to a page to the section that answers best, and return its anchor. */
   const toSection = (link, name) => {
-    const { title } = outlineOf(Search._index.docnames.indexOf(name)), best = sectionsOf(name, asked).find(({ anchor, count }) => anchor && count);
-    if (!best || asked.every((group) => group.some((one) => holds(title, one)))) return "";
-    link.href += `#${best.anchor}`;
+    const { title } = outlineOf(Search._index.docnames.indexOf(name)), [best] = sectionsOf(name, asked);
+    if (!best?.anchor || !best.count || asked.every((group) => group.some((one) => holds(title, one)))) return "";
+    link.setAttribute("href", `${link.getAttribute("href")}#${best.anchor}`);
     link.append(` > ${best.heading}`);
     return `#${best.anchor}`;
   };

@@ -346,7 +346,7 @@ def test_a_result_on_a_long_page_leads_to_its_section_and_shows_its_text(
     first = page.locator("#search-results li").first
     first.locator("mark", has_text="루트").wait_for()
     assert first.locator("a").get_attribute("href").endswith("#ko-n003-scale")
-    assert "분산은 10으로" in first.locator(".summary").inner_text()
+    assert "분산=100" in first.locator(".summary").inner_text()
 
     page.goto(f"{(site / 'search-ko.html').as_uri()}?q=Dice 계수")
     page.locator("#search-results a[href^='ko/training.html#']").wait_for()

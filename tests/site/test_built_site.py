@@ -182,6 +182,25 @@ def test_no_link_and_no_anchor_is_dead_and_pages_are_small(
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", text), style
 
 
+@pytest.mark.parametrize("name", ["000", "001", "002", "003", "004", "questions"])
+def test_pages_of_the_notes_are_small_with_what_their_figures_load(
+    site: Path, pages: dict[str, _Page], name: str
+) -> None:
+    page = f"ko/notes/{name}.html"
+    text = (site / page).read_text(encoding="utf-8")
+    figures = set(re.findall(r'data-figure="([\w-]+)"', text))
+    scripts = [f"_static/figures/{figure}.ko.js.gz" for figure in figures]
+    files = {_target(site, page, resource)[0] for resource in pages[page].resources}
+    files |= {site / path for path in [page, "_static/hangul.woff", *scripts]}
+    if "two-models" in figures:
+        files |= set(site.glob("_static/figures/two-models.*.gz"))
+        files |= set(site.glob("_static/translator/regard.*.gz"))
+    english = {file for file in files if ".en.js" in file.name}
+    size = sum(file.stat().st_size for file in files - english)
+
+    assert size < LARGEST, f"{size:,} bytes"
+
+
 def test_every_page_says_its_language_and_leads_to_the_other(
     site: Path, pages: dict[str, _Page]
 ) -> None:

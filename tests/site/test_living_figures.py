@@ -324,6 +324,16 @@ def assert_apart(page: Any) -> None:
     assert sum(box["width"] for box in boxes) <= page.viewport_size["width"]
 
 
+def test_two_models_open_where_a_page_says(open_figure: Open) -> None:
+    """With the model without attention, which has read two words."""
+    state = "model=without step=1"
+    page = open_figure("two-models", state=state, reduced_motion="reduce")
+
+    assert page.locator(".pair[data-shown=without]").count() == 1
+    assert page.get_by_role("slider", name="Step").input_value() == "1"
+    page.close()
+
+
 def test_two_models_say_where_bars_of_scores_begin(open_figure: Open) -> None:
     """The number at their foot is 6.9 below that of the highest bar."""
     page = open_figure("two-models", state="example=1")

@@ -31,6 +31,7 @@ from regard.visualisation.figure import (
     Text,
 )
 from regard.visualisation.fonts import measure, wrap
+from regard.visualisation.screen import screen_width
 
 Scale = Literal["linear", "log"]
 
@@ -172,9 +173,11 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     """Lay out the panels of a chart in rows, with a legend below if a line has a label other than
     its name.
 
-    `narrow`: the width of a small screen, or 0. On a small screen panels form one column, and names
+    `narrow`: the width of a small screen, by default that of the context, or 0. On a small screen
+    panels form one column, and names
     stand only in the legend.
     """
+    narrow = narrow or screen_width()
     if narrow:
         chart = replace(chart, columns=1)
     columns = min(chart.columns, len(chart.panels))

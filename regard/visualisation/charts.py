@@ -174,8 +174,7 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     its name.
 
     `narrow`: the width of a small screen, by default that of the context, or 0. On a small screen
-    panels form one column, and names
-    stand only in the legend.
+    panels form one column, and names stand only in the legend.
     """
     narrow = narrow or screen_width()
     if narrow:

@@ -26,13 +26,14 @@ LEFT = MARGIN + 80  # left edge of the source columns
 ROOM = 400.0  # pixels for all source columns
 OWN = 170.0  # pixels: width of the decoder
 NARROW_LEFT = 6.0  # left edge of the source columns on a small screen
-NARROW_OWN = 116.0  # pixels: width of the decoder on a small screen
+NARROW_OWN = 122.0  # pixels: width of the decoder on a small screen
 NARROW_EDGE = 14.0  # pixels right of the decoder on a small screen
-BESIDE = 44.0  # pixels between columns and decoder on a small screen, for the names of the rows
+BESIDE = 42.0  # pixels between columns and decoder on a small screen, for the names of the rows
 COLUMNS = 6  # largest number of source columns
 WIDEST = 92.0  # pixels of the widest column
 SIZE = 13.0  # text size
-SMALL = 11.5  # text size; on a small screen also that of words
+SMALL = 11.5  # text size
+WORD_SIZE = 10.5  # text size of words on a small screen
 NUMBERS = 32  # numbers of a state vector that are drawn
 STATE = 14.0  # pixels: height of a state
 STEP = 18.0  # pixels: height of the row of a state
@@ -162,7 +163,7 @@ class Diagram:
         if hidden > 0:
             name += f" (+{hidden})"
         yield Text(beside, 16, name, SMALL, "muted")
-        size = SMALL if self.is_narrow else SIZE
+        size = WORD_SIZE if self.is_narrow else SIZE
         for x, column in placed:
             text = elide(column.text, size, width - 2 * (1 + (not self.is_narrow)))
             yield Text(x, 16, text, size, "ink", "middle")
@@ -477,7 +478,7 @@ class Diagram:
 
     def _candidates(self, t: int, width: float) -> Iterator[Mark]:
         """Draw the candidates for the next token of step t, with their probabilities as bars."""
-        room = 44.0 if self.is_narrow else 58.0
+        room = 54.0 if self.is_narrow else 58.0
         size = SMALL if self.is_narrow else SIZE
         for number, candidate in enumerate(self.data.steps[t].candidates):
             token, probability, is_chosen = candidate

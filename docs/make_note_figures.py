@@ -435,7 +435,7 @@ class Reading:
             ]
             marks.append(Line(MARGIN, MARGIN + 6, title, 14.0))
             group = Group("encoder", tuple(marks))
-            width = diagram.right
+            width = max(diagram.right, 2 * MARGIN + measure(title, 14.0))
             height = HEADING + foot + MARGIN
             figure = make_figure(width, height, [group], title, title)
             return without_hints(draw_svg(figure))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from regard.visualisation.colours import level, signed_paint
 from regard.visualisation.explanation_data import ExplanationData, token_label
 from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, arrow, curve
-from regard.visualisation.fonts import elide, wrap
+from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.language import words
 from regard.visualisation.screen import screen_width
 
@@ -39,6 +39,7 @@ STATE = 14.0  # pixels: height of a state
 STEP = 18.0  # pixels: height of the row of a state
 BAR = 28.0  # pixels: width of a bar
 HIGH = 34.0  # pixels: greatest height of a bar
+RAISED, SLANTED = 30.0, 56.0  # pixels: height and length of slanted words
 SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum,
 state and word.
@@ -95,7 +96,8 @@ class Diagram:
             self.has_attention and states is not None and states.order == "bahdanau"
         )
 
-        self.state = 32.0 if states else 66.0
+        self.raised = RAISED * self._is_slanted()
+        self.state = (32.0 if states else 66.0) + self.raised
         bottom = self.state + STEP * (states.directions if states else 1)
         self.score = bottom + 40
         self.softmax = self.score + 58 if self.shows_scores else bottom + 36
@@ -111,6 +113,13 @@ class Diagram:
         most_candidates = max(len(step.candidates) for step in data.steps)
         self.next = self.output + 30 + 20 * most_candidates
         self.height = self.next + 28
+
+    def _is_slanted(self) -> bool:
+        """Whether words are slanted: on a small screen, if one is wider than its column."""
+        count = min(COLUMNS, len(self.data.source) + 1)
+        room = min(WIDEST, self.room / count) - 2
+        widest = max(measure(word, WORD_SIZE) for word in self.data.source)
+        return self.is_narrow and widest > room
 
     def _read_weights(self) -> None:
         """Set the weights (P, S + 1) of the shown head, the logarithms of its softmax sums, and the
@@ -162,11 +171,15 @@ class Diagram:
         )
         if hidden > 0:
             name += f" (+{hidden})"
-        yield Text(beside, 16, name, SMALL, "muted")
+        yield Text(beside, 16 + self.raised, name, SMALL, "muted")
         size = WORD_SIZE if self.is_narrow else SIZE
         for x, column in placed:
-            text = elide(column.text, size, width - 2 * (1 + (not self.is_narrow)))
-            yield Text(x, 16, text, size, "ink", "middle")
+            if self.raised:
+                text = elide(column.text, size, SLANTED)
+                yield Text(x - 3, 16 + self.raised, text, size, turn=45.0)
+            else:
+                text = elide(column.text, size, width - (2 if self.is_narrow else 4))
+                yield Text(x, 16, text, size, "ink", "middle")
 
         if states is None:
             yield from self._encoder(placed, end)
@@ -227,12 +240,17 @@ class Diagram:
         else:
             name = words("encoder")
         middle = (self.left + end) / 2
-        yield Box(self.left, 30, end - self.left, 22, "s0", outline=1.0)
+        yield Box(self.left, 30 + self.raised, end - self.left, 22, "s0", outline=1.0)
         yield Text(
-            middle, 45, elide(name, SIZE, end - self.left), SIZE, "ink", "middle"
+            middle,
+            45 + self.raised,
+            elide(name, SIZE, end - self.left),
+            SIZE,
+            "ink",
+            "middle",
         )
         for x, _ in placed:
-            yield from arrow((x, 52), (x, self.state), "muted")
+            yield from arrow((x, 52 + self.raised), (x, self.state), "muted")
             yield Box(x - 16, self.state, 32, STATE + 2, "s0", outline=1.0)
 
     def _states(

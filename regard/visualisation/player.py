@@ -215,11 +215,11 @@ def _wrapped(texts: Sequence[str], continues_word: Sequence[bool]) -> list[Slot]
     return slots
 
 
-def moved_down(mark: Mark, by: float) -> Mark:
-    """Return a mark further down by so many pixels."""
+def moved_down(mark: Mark, by: float, right: float = 0.0) -> Mark:
+    """Return a mark further down, and perhaps further to the right, by so many pixels."""
     if isinstance(mark, Polyline):
-        return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
-    return replace(mark, y=mark.y + by)
+        return replace(mark, points=tuple((x + right, y + by) for x, y in mark.points))
+    return replace(mark, x=mark.x + right, y=mark.y + by)
 
 
 def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:

@@ -82,7 +82,8 @@ export function missingWords(reference, output) {
   });
 }
 
-export async function draw(root, data, language, { example: opening = 0, model = "with", step: first } = {}) {
+/** Draw the figure. It opens with an example, on a narrow screen with the diagram of a `model`, in a step of the encoder (`read`) or else of the decoder (`word`). */
+export async function draw(root, data, language, { example: opening = 0, model = "with", read, word = 2 } = {}) {
   const words = WORDS[language];
   const message = element("p", { role: "status", class: "note" }, words.loading);
   const id = newId("sentence"), input = element("input", { type: "text", id, lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
@@ -105,7 +106,7 @@ export async function draw(root, data, language, { example: opening = 0, model =
   await Promise.all(sides.map(async (side, number) => { side.translator = await window.regard.load({ model: files[number], wasm }); }));
   input.value = data.examples[opening].text;
   translate();
-  go(first ? Number(first) : readSteps() + 2);
+  go(read === undefined ? readSteps() + Number(word) : Number(read));
   new ResizeObserver(() => go(current)).observe(pair);
 
   function typed() {

@@ -24,8 +24,9 @@ from regard.visualisation.figure import MARGIN, Figure, Group, make_figure
 from regard.visualisation.figure import Text as Label
 from regard.visualisation.fonts import wrap
 from regard.visualisation.language import figures_in, words
-from regard.visualisation.mechanism import WIDTH, WORD, Diagram
+from regard.visualisation.mechanism import WORD, Diagram, diagram_width
 from regard.visualisation.player import moved_down
+from regard.visualisation.screen import screen_width
 from regard.visualisation.translation_json import step_json
 
 SIDES = {"without": "without-attention", "with": "with-attention"}
@@ -83,38 +84,42 @@ def _example(length: int) -> dict[str, str]:
 
 
 def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
-    """Draw how both models write a word of a sentence, one above the other, with all that they
-    write; with `model` the model that the figure opens with alone, with `step` a token that is
-    read.
+    """Draw how both models read or write a word of a sentence, one above the other, with all that
+    they write; on a small screen, the diagram of one of them.
     """
-    sides = {state["model"]: SIDES[state["model"]]} if "model" in state else SIDES
     text = data["examples"][int(state.get("example", 0))]["text"]
     with figures_in(language):
         groups = []
         top = MARGIN
-        for side, recipe in sides.items():
+        for side, recipe in SIDES.items():
             folder = trainings.trained(recipe, trainings.SEEDS[0])
             explained = explain(regard.load(folder), text, beam=1, attributions=False)
             shown = in_page(explained.data, side, text)
             diagram = Diagram(shown, NUMBERS, is_still=True)
-            marks = (
-                diagram.marks(int(state["step"]), None)
-                if "step" in state
-                else diagram.marks(shown.encoding_steps - 1, STEP, WORD)
-            )
+            marks = diagram.marks(*moment(shown, state))
+            if screen_width() and side != state.get("model", "with"):
+                marks = iter(())
             output = f"{explained.translation.text} {words('(end)')}"
             title = f"{NAMES[side].by(language)}: {output}"
             lines = []
-            for line in wrap(title, SIZE, WIDTH - 2 * MARGIN):
+            for line in wrap(title, SIZE, diagram_width() - 2 * MARGIN):
                 top += LINE
                 lines.append(Label(MARGIN, top, line, SIZE))
             top += LINE / 2
-            groups.append(
-                Group(side, (*lines, *(moved_down(mark, top) for mark in marks)))
-            )
-            top += diagram.height + MARGIN
+            drawn = tuple(moved_down(mark, top) for mark in marks)
+            groups.append(Group(side, (*lines, *drawn)))
+            top += diagram.height * bool(drawn) + MARGIN
     title = TITLE.by(language)
-    return make_figure(WIDTH, top, groups, title, title)
+    return make_figure(diagram_width(), top, groups, title, title)
+
+
+def moment(data: ExplanationData, state: dict[str, str]) -> tuple[int, int | None, int]:
+    """Return the step of the encoder, that of the decoder, if it has begun, and the stage at which
+    the figure opens.
+    """
+    if "read" in state:
+        return int(state["read"]), None, WORD
+    return data.encoding_steps - 1, int(state.get("word", STEP)), WORD
 
 
 def in_page(data: ExplanationData, side: str, text: str) -> ExplanationData:

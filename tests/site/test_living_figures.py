@@ -326,7 +326,7 @@ def assert_apart(page: Any) -> None:
 
 def test_two_models_open_where_a_page_says(open_figure: Open) -> None:
     """With the model without attention, which has read two words."""
-    state = "model=without step=1"
+    state = "model=without read=1"
     page = open_figure("two-models", state=state, reduced_motion="reduce")
 
     assert page.locator(".pair[data-shown=without]").count() == 1

@@ -148,7 +148,7 @@ def test_columns_stay_the_same_while_words_are_written(explanation: Explain) -> 
     rows = []
     for frame in layout_frames(explained)[1:]:
         texts = texts_of(frame, "mechanism")
-        (y,) = (text.y for text in texts if text.text == "words (+6)")
+        (y,) = (text.y for text in texts if text.text == "words (+7)")
         row = [text.text for text in texts if text.y == y and text.anchor == "middle"]
         rows.append(row[:-1])
 

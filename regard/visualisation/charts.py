@@ -499,7 +499,7 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
 
 
 def _names_differ(chart: Chart) -> bool:
-    """Whether panels name different series, so that one legend would mix them up."""
+    """Return True if panels name different series, which one legend would mix up."""
     names = [
         tuple(series.name for series in panel.series if panel.end_label(series))
         for panel in chart.panels

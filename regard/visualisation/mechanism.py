@@ -115,7 +115,7 @@ class Diagram:
         self.height = self.next + 28
 
     def _is_slanted(self) -> bool:
-        """Whether words are slanted: on a small screen, if one is wider than its column."""
+        """Return True on a small screen if a word is wider than its column."""
         count = min(COLUMNS, len(self.data.source) + 1)
         room = min(WIDEST, self.room / count) - 2
         widest = max(measure(word, WORD_SIZE) for word in self.data.source)

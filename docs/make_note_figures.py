@@ -259,7 +259,7 @@ def _typeset(line: Line) -> Iterator[Line]:
     x = line.x
     for number, part in enumerate(re.split(r"(?<=\b[Wb])([QKVO12])\b", line.text)):
         lower = 3.0 if number % 2 else 0.0
-        size = line.size - lower
+        size = max(10.0, line.size - lower)
         yield replace(line, x=x, y=line.y + lower, text=part, size=size)
         x += measure(part, size)
 

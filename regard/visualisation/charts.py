@@ -499,9 +499,12 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
 
 
 def _names_differ(chart: Chart) -> bool:
-    """Whether panels have different series, so that a legend for all would be wrong."""
-    names = {tuple(series.name for series in panel.series) for panel in chart.panels}
-    return len(names) > 1
+    """Return True if panels name different series, which one legend would mix up."""
+    names = [
+        tuple(series.name for series in panel.series if panel.end_label(series))
+        for panel in chart.panels
+    ]
+    return len({*filter(None, names)}) > 1
 
 
 def _panel_legends(

@@ -33,7 +33,7 @@ COLUMNS = 6  # largest number of source columns
 WIDEST = 92.0  # pixels of the widest column
 SIZE = 13.0  # text size
 SMALL = 11.5  # text size
-WORD_SIZE = 10.5  # text size of words on a small screen
+WORD_SIZE = 10.5  # text size of words and names on a small screen
 NUMBERS = 32  # numbers of a state vector that are drawn
 STATE = 14.0  # pixels: height of a state
 STEP = 18.0  # pixels: height of the row of a state
@@ -115,7 +115,7 @@ class Diagram:
         self.height = self.next + 28
 
     def _is_slanted(self) -> bool:
-        """Whether words are slanted: on a small screen, if one is wider than its column."""
+        """Return True on a small screen if a word is wider than its column."""
         count = min(COLUMNS, len(self.data.source) + 1)
         room = min(WIDEST, self.room / count) - 2
         widest = max(measure(word, WORD_SIZE) for word in self.data.source)
@@ -451,7 +451,7 @@ class Diagram:
         """
         if self.is_narrow:
             x = self.right + self.own / 2 + 5
-            return Text(x, baselines[1], name, SMALL, paint)
+            return Text(x, baselines[1], name, WORD_SIZE, paint)
         return Text(self.right - 8, baselines[0], name, SMALL, paint, "end")
 
     def _decoder_arrows(self, t: int | None, has_word: bool) -> Iterator[Mark]:

@@ -1,5 +1,5 @@
 """Write docs/images/ko: figures of the documentation with Korean labels and the data of the English
-ones.
+ones; and the caption in two columns, for narrow screens, in both languages.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ TEXTS: dict[str, dict[str, str]] = {
             r"\2행 \3열의 칸으로 나눈 이미지에 대한 단어 \1개의 어텐션. 가장 강한 곳: \4"
         ),
         r"layer (\d+), head (\d+)": r"\1층, \2번 헤드",
-        "no weight": "주목하지 않은 곳",
-        "largest weight": "가장 많이 주목한 곳",
+        "no weight": "가중치 없음",
+        "largest weight": "가장 큰 가중치",
         "cell with the largest weight, which is given beside the word": "가장 강한 칸. 가중치는 "
         "단어 옆에 있습니다",
     },
@@ -67,7 +67,56 @@ def relabel(name: str) -> str:
     return FACE.sub(lambda _: face("".join(sorted(letters))), svg)
 
 
+PANEL = re.compile(r'<g class="(?:image|word-(\d+))".*?</g>', re.DOTALL)
+LEGEND = re.compile(
+    r'(<g class="legend"[^>]*>.*?)(<rect class="link-line"[^>]*/>)(.*)(<text .*?</text>)\s*</g>',
+    re.DOTALL,
+)
+EXTENT = re.compile(r'width="678" height="648" viewBox="0 0 678 648"')
+PANEL_WIDTH, PANEL_HEIGHT = 164.0, 182.9  # pixels from one panel to the next
+COLUMNS, NARROW_COLUMNS = 4, 2
+LINE = 22.0  # pixels that the legend's second line is below its first
+
+
+def narrowed(svg: str) -> str:
+    """Return the caption's SVG with its panels in two columns and its legend in two lines."""
+
+    def moved(panel: re.Match[str]) -> str:
+        number = int(panel[1] or 0)
+        row, column = divmod(number, COLUMNS)
+        new_row, new_column = divmod(number, NARROW_COLUMNS)
+        right = (new_column - column) * PANEL_WIDTH
+        return shifted(panel[0], right, (new_row - row) * PANEL_HEIGHT)
+
+    panels = len(PANEL.findall(svg))
+    further = (panels / NARROW_COLUMNS - panels / COLUMNS) * PANEL_HEIGHT
+    first = re.search(r'<rect class="link-line" x="([\d.]+)"[^/]*/>\s*<text', svg)
+    assert first is not None, "the legend has an outline"
+    left = 18 - float(first[1])
+    svg = PANEL.sub(moved, svg)
+    svg = LEGEND.sub(
+        lambda legend: (
+            shifted(f"{legend[1]}{legend[3]}</g>", 0, further)
+            + shifted(f"<g>{legend[2]}{legend[4]}</g>", left, further + LINE)
+        ),
+        svg,
+    )
+    size = f"350 {648 + further + LINE:g}"
+    width, height = size.split()
+    svg = EXTENT.sub(f'width="{width}" height="{height}" viewBox="0 0 {size}"', svg)
+    svg = svg.replace('width="678" height="648"', f'width="{width}" height="{height}"')
+    return svg.replace('font-size="16"', 'font-size="12.5"')
+
+
+def shifted(part: str, right: float, down: float) -> str:
+    """Return a part of an SVG further to the right and further down."""
+    return f'<g transform="translate({right:g} {down:g})">{part}</g>'
+
+
 if __name__ == "__main__":
     (IMAGES / "ko").mkdir(exist_ok=True)
     for name in TEXTS:
         (IMAGES / "ko" / f"{name}.svg").write_text(relabel(name), encoding="utf-8")
+    for folder in (IMAGES, IMAGES / "ko"):
+        svg = narrowed((folder / "caption.svg").read_text(encoding="utf-8"))
+        (folder / "caption-narrow.svg").write_text(svg, encoding="utf-8")

@@ -1,5 +1,5 @@
 """Draw the still figures of the notes' pages: docs/images/notes/NAME.svg, and docs/images/ko/notes
-with Korean labels; NAME-narrow.svg for narrow screens, where equations of more than one line do.
+with Korean labels; NAME-narrow.svg for narrow screens, if they are drawn otherwise there.
 
 `python docs/make_note_figures.py [NAME…]`. The sample and the small models that figures show are
 made in build/notes first, unless they are there; that takes half an hour on two cores.
@@ -27,30 +27,49 @@ from regard.learn import SoftDictionary, walkthrough_block
 from regard.models import select_device
 from regard.pipeline import load
 from regard.visualisation.colours import level
-from regard.visualisation.figure import MARGIN, Box, Group, Mark, make_figure
+from regard.visualisation.encoding import encoding_heading
+from regard.visualisation.figure import MARGIN, Box, Group, Mark, Polyline, make_figure
 from regard.visualisation.figure import Text as Line
 from regard.visualisation.fonts import measure
 from regard.visualisation.language import figures_in
+from regard.visualisation.mechanism import STEP, Diagram
 from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equations
-from regard.visualisation.player import layout_frames
+from regard.visualisation.player import layout_frames, moved_down
 from regard.visualisation.rendering import draw_svg, without_hints
+from regard.visualisation.screen import figures_within, screen_width
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "notes"
 ENGLISH = "I go home"
 
-NUMBERED = Text("Step {number}", "{number}단계")
-"""Not a number alone, which would look like that of a section."""
+NUMBERED = Text("Step {number}: ", "{number}단계: ")
+"""Not a number alone, which would look like that of a section. It is that of `regard walkthrough`
+with ENGLISH; steps of other walkthroughs have other numbers, and get none.
+"""
 
-# Sizes in pixels.
-SIZE = 13.0
-CELL = 46.0  # width of a number
-WORD = 58.0  # width of a token
-ROW = 22.0
-GAP = 16.0
-WIDTH = 750.0  # an equation that is wider goes on below
-NARROW = 350.0  # the same on a narrow screen
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes in pixels; an equation that is wider than the room goes on below."""
+
+    room: float = 750.0
+    margin: float = MARGIN
+    text: float = 13.0
+    number: float = 12.0
+    cell: float = 46.0  # width of a number
+    word: float = 58.0  # width of a token
+    row: float = 22.0
+    gap: float = 16.0
+
+
+WIDE = Sizes()
+NARROW = Sizes(366.0, 6.0, 12.0, 10.0, 36.5, 50.0, 20.0, 7.0)
+"""Sizes on a phone: text is still ten pixels high."""
+
+
+def _sizes() -> Sizes:
+    return NARROW if screen_width() else WIDE
 
 
 @dataclass(frozen=True)
@@ -62,29 +81,32 @@ class Steps:
     settings: tuple[tuple[str, Any], ...] = ()
     heads: int = 1
 
-    def draw(self, language: Language, room: float = WIDTH) -> str:
-        """Return the steps as SVG, one below the other, within a width if each matrix fits."""
+    def draw(self, language: Language) -> str:
+        """Return the steps as SVG, one below the other."""
+        sizes = _sizes()
         block = walkthrough_block(*self.texts, **dict(self.settings))
         steps = {step.key: step for step in block.steps}
         numbers = {key: number for number, key in enumerate(steps, 1)}
+        is_numbered = self.texts == (ENGLISH,) and not self.settings
         marks = list[Mark]()
         width = 0.0
-        y = MARGIN
+        y = sizes.margin
         for key in self.keys:
             words = re.sub(": W[O12]$", "", steps[key].title.by(language))
             number = NUMBERED.fill(number=numbers[key]).by(language)
-            title = f"{number}: {words}"
-            marks.append(Line(MARGIN, y + SIZE, title, 15.0))
+            title = number * is_numbered + words
+            marks.append(Line(sizes.margin, y + sizes.text, title, sizes.text + 2))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
-                part, right, y = _draw_equation(sides, (y, room), language)
+                part, right, y = _draw_equation(sides, y, language)
                 marks += part
                 width = max(width, right)
         title = ", ".join(steps[key].title.by(language) for key in self.keys)
-        width = max(width, *(MARGIN + measure(m.text, m.size) for m in _lines(marks)))
+        lines = (sizes.margin + measure(m.text, m.size) for m in _lines(marks))
+        width = max(width, *lines)
         texts = " → ".join(self.texts)
         figure = make_figure(
-            width + MARGIN, y, [Group("steps", tuple(marks))], title, texts
+            width + sizes.margin, y, [Group("steps", tuple(marks))], title, texts
         )
         return draw_svg(figure)
 
@@ -98,33 +120,45 @@ class Results:
     parts: tuple[tuple[str, Text, tuple[tuple[int, int], ...]], ...]
     joint: str = ""
 
-    def draw(self, language: Language, room: float = WIDTH) -> str:
+    def draw(self, language: Language) -> str:
         """Return the matrices as SVG, below one another if the width is too small."""
+        sizes = _sizes()
         steps = {step.key: step for step in walkthrough_block(ENGLISH).steps}
         marks = list[Mark]()
-        x = right = MARGIN
+        x = right = sizes.margin
         bottom = top = 0.0
         for key, title, cells in self.parts:
             *_, equation = equations(steps[key].terms)
             term, matrix = equation.sides[-1]
             matrix = replace(matrix, marked=frozenset(cells))
             width, height = _extent(term, matrix, language)
-            width = max(width, measure(title.by(language), 15.0))
-            joint = measure(self.joint, SIZE) + GAP
-            if marks and x + joint + width > room:
-                x = MARGIN
+            width = max(width, measure(title.by(language), sizes.text + 2))
+            joint = measure(self.joint, sizes.text) + sizes.gap
+            if marks and x + joint + width > sizes.room:
+                x = sizes.margin
                 top = bottom
             if marks:
-                marks.append(Line(x, top + MARGIN + 30 + height / 2, self.joint, SIZE))
+                marks.append(
+                    Line(
+                        x, top + sizes.margin + 30 + height / 2, self.joint, sizes.text
+                    )
+                )
                 x += joint
-            marks.append(Line(x, top + MARGIN + SIZE, title.by(language), 15.0))
-            marks += _draw_matrix(term, matrix, (x, top + MARGIN + 30), language)
-            x += width + GAP
+            marks.append(
+                Line(
+                    x,
+                    top + sizes.margin + sizes.text,
+                    title.by(language),
+                    sizes.text + 2,
+                )
+            )
+            marks += _draw_matrix(term, matrix, (x, top + sizes.margin + 30), language)
+            x += width + sizes.gap
             right = max(right, x)
-            bottom = max(bottom, top + MARGIN + 30 + height)
+            bottom = max(bottom, top + sizes.margin + 30 + height)
         title = ", ".join(part[1].by(language) for part in self.parts)
         figure = make_figure(
-            right + MARGIN, bottom, [Group("results", tuple(marks))], title, title
+            right + sizes.margin, bottom, [Group("results", tuple(marks))], title, title
         )
         return draw_svg(figure)
 
@@ -137,19 +171,20 @@ class Equations:
     terms: tuple[Term, ...]
     shaped: bool = False
 
-    def draw(self, language: Language, room: float = WIDTH) -> str:
+    def draw(self, language: Language) -> str:
         """Return the equations as SVG, one below the other."""
+        sizes = _sizes()
         terms = [_with_shape(term) if self.shaped else term for term in self.terms]
         marks = list[Mark]()
         width = 0.0
-        y = MARGIN
+        y = sizes.margin
         for equation in equations(terms):
-            part, right, y = _draw_equation(equation.sides, (y, room), language)
+            part, right, y = _draw_equation(equation.sides, y, language)
             marks += part
             width = max(width, right)
         title = self.title.by(language)
         group = Group("equations", tuple(marks))
-        return draw_svg(make_figure(width + MARGIN, y, [group], title, title))
+        return draw_svg(make_figure(width + sizes.margin, y, [group], title, title))
 
 
 def _with_shape(term: Term) -> Term:
@@ -224,13 +259,13 @@ def _typeset(line: Line) -> Iterator[Line]:
     x = line.x
     for number, part in enumerate(re.split(r"(?<=\b[Wb])([QKVO12])\b", line.text)):
         lower = 3.0 if number % 2 else 0.0
-        size = line.size - lower
+        size = max(10.0, line.size - lower)
         yield replace(line, x=x, y=line.y + lower, text=part, size=size)
         x += measure(part, size)
 
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
-    return (m for m in marks if isinstance(m, Line) and m.x == MARGIN)
+    return (m for m in marks if isinstance(m, Line) and m.x == _sizes().margin)
 
 
 def _equations(step: Step, heads: int) -> Iterator[Sides]:
@@ -243,28 +278,28 @@ def _equations(step: Step, heads: int) -> Iterator[Sides]:
 
 
 def _draw_equation(
-    sides: Sides, place: tuple[float, float], language: Language
+    sides: Sides, y: float, language: Language
 ) -> tuple[list[Mark], float, float]:
-    """Draw matrices beside one another, from a top on and within a width; return also the right
+    """Draw matrices beside one another, from a top on and within the room; return also the right
     edge and the top of what follows.
     """
+    sizes = _sizes()
     marks = list[Mark]()
-    x = MARGIN
-    y, limit = place
+    x = sizes.margin
     right = x
     height = 0.0
     for term, matrix in sides:
         joint = term.operator
-        room = measure(joint, SIZE) + GAP if joint else 0.0
+        room = measure(joint, sizes.text) + sizes.gap if joint else 0.0
         width, tall = _extent(term, matrix, language)
-        if x > MARGIN and x + room + width > limit:
-            x = MARGIN
+        if x > sizes.margin and x + room + width > sizes.room:
+            x = sizes.margin
             y += height
             height = 0.0
-        middle = y + 2 * ROW + ROW * len(matrix.cells) / 2
-        marks.append(Line(x, middle + 4, joint, SIZE, "muted"))
+        middle = y + 2 * sizes.row + sizes.row * len(matrix.cells) / 2
+        marks.append(Line(x, middle + 4, joint, sizes.text, "muted"))
         marks += _draw_matrix(term, matrix, (x + room, y), language)
-        x += room + width + GAP
+        x += room + width + sizes.gap
         right = max(right, x)
         height = max(height, tall)
     return marks, right, y + height
@@ -273,36 +308,43 @@ def _draw_equation(
 def _extent(
     term: Term, matrix: NumberMatrix, language: Language
 ) -> tuple[float, float]:
-    cell = WORD if term.kind == "tokens" else CELL
+    sizes = _sizes()
+    cell = sizes.word if term.kind == "tokens" else sizes.cell
     left = _label_width(matrix, language)
-    return left + cell * len(matrix.cells[0]), ROW * (len(matrix.cells) + 2) + GAP
+    height = sizes.row * (len(matrix.cells) + 2) + sizes.gap
+    return left + cell * len(matrix.cells[0]), height
 
 
 def _label_width(matrix: NumberMatrix, language: Language) -> float:
     names = [words_by(name, language) for name in matrix.rows]
-    return max((measure(name, SIZE) + 8 for name in names), default=0.0)
+    return max((measure(name, _sizes().text) + 8 for name in names), default=0.0)
 
 
 def _draw_matrix(
     term: Term, matrix: NumberMatrix, corner: tuple[float, float], language: Language
 ) -> Iterator[Mark]:
     """Draw the name of a matrix, the labels of its columns and rows, and its numbers."""
+    sizes = _sizes()
     x, y = corner
-    cell = WORD if term.kind == "tokens" else CELL
+    cell = sizes.word if term.kind == "tokens" else sizes.cell
     left = x + _label_width(matrix, language)
     name = words_by(term.name, language)
     label = matrix.label.by(language)
     yield from _typeset(
-        Line(left, y + 14, f"{name} ({label})" if label else name, SIZE)
+        Line(left, y + 14, f"{name} ({label})" if label else name, sizes.text)
     )
     for column, words in enumerate(matrix.columns):
         text = words_by(words, language)
-        yield Line(left + cell * (column + 0.5), y + 34, text, 11.5, "muted", "middle")
+        yield Line(
+            left + cell * (column + 0.5), y + 34, text, sizes.number, "muted", "middle"
+        )
     for row, cells in enumerate(matrix.cells):
-        top = y + ROW * (row + 1.8)
+        top = y + sizes.row * (row + 1.8)
         if row < len(matrix.rows):
             text = words_by(matrix.rows[row], language)
-            yield Line(left - 6, top + 15, text, SIZE, "muted", "end")
+            yield Line(
+                left - 6, top + sizes.row * 15 / 22, text, sizes.text, "muted", "end"
+            )
         for column, number in enumerate(cells):
             shade = "grid"
             ink = "ink"
@@ -311,10 +353,17 @@ def _draw_matrix(
                 shade = f"w{depth}"
                 ink = f"v{depth}"
             edge = left + cell * column
-            yield Box(edge + 1, top + 1, cell - 2, ROW - 2, shade)
+            yield Box(edge + 1, top + 1, cell - 2, sizes.row - 2, shade)
             if (row, column) in matrix.marked:
-                yield Box(edge, top, cell, ROW, "link", outline=2.0)
-            yield Line(edge + cell / 2, top + 15, number, 12.0, ink, "middle")
+                yield Box(edge, top, cell, sizes.row, "link", outline=2.0)
+            yield Line(
+                edge + cell / 2,
+                top + sizes.row * 15 / 22,
+                number,
+                sizes.number,
+                ink,
+                "middle",
+            )
 
 
 @dataclass(frozen=True)
@@ -340,10 +389,10 @@ class Sinusoids:
     size: int
     position: int | None = None
 
-    def draw(self, language: Language, room: float = WIDTH) -> str:
+    def draw(self, language: Language) -> str:
         """Return the waves and the matrix as SVG."""
         with figures_in(language):
-            return draw_svg(draw_sinusoids(self.size, self.position, room))
+            return draw_svg(draw_sinusoids(self.size, self.position, _sizes().room))
 
 
 @dataclass(frozen=True)
@@ -361,6 +410,51 @@ class Frame:
             data = explain(translator, NAMES["TEXT"], attributions=False).data
             frames = layout_frames(data)[data.encoding_steps :]
             return without_hints(draw_svg(frames[self.number]))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Encoder of `run` at a step of its reading."""
+
+    run: str
+    step: int
+
+    def draw(self, language: Language) -> str:
+        """Return the words and the states so far as SVG."""
+        _prepare(self.run)
+        translator = load(Path(self.run), select_device("cpu"))
+        with figures_in(language):
+            data = explain(translator, NAMES["TEXT"], attributions=False).data
+            diagram = Diagram(data)
+            title = encoding_heading(data, self.step)
+            foot = diagram.state + 2 * STEP + 4
+            marks = [
+                moved_down(mark, HEADING)
+                for mark in diagram.marks(self.step, None)
+                if _bottom(mark) <= foot and _left(mark) < diagram.right - 10
+            ]
+            marks.append(Line(MARGIN, MARGIN + 6, title, 14.0))
+            group = Group("encoder", tuple(marks))
+            width = max(diagram.right, 2 * MARGIN + measure(title, 14.0))
+            height = HEADING + foot + MARGIN
+            figure = make_figure(width, height, [group], title, title)
+            return without_hints(draw_svg(figure))
+
+
+def _bottom(mark: Mark) -> float:
+    if isinstance(mark, Polyline):
+        return max(y for _, y in mark.points)
+    return mark.y
+
+
+def _left(mark: Mark) -> float:
+    if isinstance(mark, Polyline):
+        return min(x for x, _ in mark.points)
+    return mark.x
+
+
+HEADING = 40.0
+"""Pixels above a diagram, for a line."""
 
 
 def _prepare(*words: str) -> None:
@@ -416,7 +510,9 @@ GRID = (
     'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
     "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
 )
-FIGURES: dict[str, Command | Frame | Sinusoids | Steps | Results | Equations | Bars] = {
+FIGURES: dict[
+    str, Command | Frame | Reading | Sinusoids | Steps | Results | Equations | Bars
+] = {
     "rnn": Command(f"{MODEL} rnn"),
     "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
@@ -492,6 +588,7 @@ FIGURES: dict[str, Command | Frame | Sinusoids | Steps | Results | Equations | B
     "value-width": _value_width(),
     "lstm-step": _lstm_step(),
     "rnn-steps": Frame("runs/rnn", 0),
+    "rnn-reading": Reading("runs/rnn", 1),
     "luong-steps": Frame("runs/luong", -1),
     "bahdanau-steps": Frame("runs/bahdanau", 2),
     "luong-heat-map": Command("show runs/luong TEXT"),
@@ -518,17 +615,19 @@ def main(names: Sequence[str]) -> None:
 
 
 def drawings(name: str) -> dict[Path, str]:
-    """Return the drawings of a figure by path: Korean ones, and narrow ones of wide ones."""
+    """Return the drawings of a figure by path: Korean ones, and narrow ones if they differ."""
     figure = FIGURES[name]
-    result = {IMAGES / "notes" / f"{name}.svg": figure.draw("en")}
-    if not isinstance(figure, Bars):
-        result[IMAGES / "ko" / "notes" / f"{name}.svg"] = figure.draw("ko")
-    if isinstance(figure, Sinusoids | Steps | Results | Equations):
-        for path, wide in list(result.items()):
-            language: Language = "ko" if "ko" in path.parts else "en"
-            narrow = figure.draw(language, NARROW)
-            if narrow != wide:
-                result[path.with_name(f"{name}-narrow.svg")] = narrow
+    folders: dict[Language, Path] = {"en": IMAGES, "ko": IMAGES / "ko"}
+    if isinstance(figure, Bars):
+        folders = {"en": IMAGES}
+    result = {}
+    for language, folder in folders.items():
+        wide = figure.draw(language)
+        result[folder / "notes" / f"{name}.svg"] = wide
+        with figures_within(NARROW.room):
+            narrow = figure.draw(language)
+        if narrow != wide:
+            result[folder / "notes" / f"{name}-narrow.svg"] = narrow
     return result
 
 

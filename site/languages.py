@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import search_data
 import sphinx
 from sphinx import addnodes
 from sphinx.environment.adapters.toctree import TocTree
@@ -59,6 +60,8 @@ def set_language(
         other if other in pages else "index" if korean else "ko/index"
     )
     context["language"] = "ko" if korean else "en"
+    if pagename in ("search", SEARCH):
+        context["texts"] = search_data.preloaded(app.env.found_docs, korean)
     context["own_start"], context["own_search"] = (
         ("ko/index", SEARCH) if korean else ("index", "search")
     )

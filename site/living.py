@@ -92,10 +92,17 @@ def opening_of(
     """Return the HTML of a figure up to its sentence; `prefix` leads to the start of the site."""
     still = make_figures.still_name(name, state, language)
     extent = narrow_graphs.extent(FIGURES / "stills" / still)
+    path = (FIGURES / "stills" / still).with_suffix(".narrow.svg")
+    narrow = ""
+    if path.is_file():
+        narrow = (
+            f'<source media="(max-width: 40rem)" {narrow_graphs.extent(path)}'
+            f'srcset="{prefix}_static/figures/{path.name}">'
+        )
     return (
         f'<figure class="living" data-figure="{name}" data-state="{escape(state)}">'
-        f'<img class="still" {extent}'
-        f'src="{prefix}_static/figures/{still}" alt="{escape(sentence)}">'
+        f'<picture>{narrow}<img class="still" {extent}'
+        f'src="{prefix}_static/figures/{still}" alt="{escape(sentence)}"></picture>'
         f'<noscript><p class="note">{WITHOUT_SCRIPTS[language]}</p></noscript>'
         "<figcaption>"
     )

@@ -3,8 +3,9 @@
 For each module `figures/NAME.py` (with _ for -): `make()` returns the data, which are written to
 `figures/data/NAME.json`; `still(data, language, state)`, if there is one, returns the drawing, a
 `Figure` or SVG, which is written to `figures/stills/NAME.LANGUAGE.svg`, and for each state in which
-a page opens the figure to `figures/stills/NAME.STATE.LANGUAGE.svg`. `files()`, if there is one,
-returns further files by name, packed by gzip, which the figure loads: `figures/data/NAME.FILE.gz`.
+a page opens the figure to `figures/stills/NAME.STATE.LANGUAGE.svg`; what is drawn otherwise on a
+phone also to `….narrow.svg`. `files()`, if there is one, returns further files by name, packed by
+gzip, which the figure loads: `figures/data/NAME.FILE.gz`.
 `python site/make_figures.py --stills [NAME…]` draws anew from the data that are there.
 """
 
@@ -20,11 +21,14 @@ from typing import Any
 from regard.common.bilingual import Language
 from regard.visualisation.figure import Figure
 from regard.visualisation.rendering import draw_svg, without_hints
+from regard.visualisation.screen import figures_within
 
 FIGURES = Path(__file__).parent / "figures"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LANGUAGES: tuple[Language, ...] = ("en", "ko")
 DIRECTIVE = re.compile(r"^`{3,}\{living\} *(\S+)\n(?::state: *(.+)\n)?", re.MULTILINE)
+NARROW = 366.0
+"""Pixels that a drawing has on a phone of 400."""
 ONLY_STILLS = "--stills"
 
 
@@ -53,8 +57,13 @@ def write_stills(name: str, data: Any, folder: Path = FIGURES) -> None:
         return
     for state in states(name):
         for language in LANGUAGES:
-            drawing = _svg(maker.still(data, language, values_of(state)))
-            _write(folder / "stills" / still_name(name, state, language), drawing)
+            path = folder / "stills" / still_name(name, state, language)
+            wide = _svg(maker.still(data, language, values_of(state)))
+            with figures_within(NARROW):
+                narrow = _svg(maker.still(data, language, values_of(state)))
+            _write(path, wide)
+            if narrow != wide:
+                _write(path.with_suffix(".narrow.svg"), narrow)
 
 
 def states(name: str) -> list[str]:

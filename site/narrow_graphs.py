@@ -14,7 +14,7 @@ WIDTH = re.compile(r'<svg[^>]* width="([\d.]+)')
 EXTENT = re.compile(r'<svg[^>]* width="(\d+)[^"]*" height="(\d+)')
 IMAGE = re.compile(r'<img (alt="[^"]*"[^>]* src="([^"]*)")')
 TYPE = re.compile(r'font-size[=:]\s*"?([\d.]+)')
-PHONE, COLUMN = 350, 736
+PHONE, COLUMN = 368, 736
 """Pixels that a drawing has on a phone of 400, and on a wide screen."""
 SCROLLS = re.compile(r'<p>(?=<img [^>]*class="(?:wide-drawing|[^"]*\bwider-drawing))')
 """Begins a paragraph whose drawing is wider than a phone, or than the column."""

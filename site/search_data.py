@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ LANGUAGE = SearchBothLanguages({})
 IN_PARTS = re.compile(r"[^\w'-]|^-")
 """Sign or space within a word of a search, of which the index has parts alone, or nothing."""
 NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![.,]?\d)")
+IN_SECTIONS = ("notes/", "lessons/", "tutorials/")
+"""The folders whose pages a search divides into sections."""
 BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
 
 
@@ -77,10 +80,11 @@ def answers(headings: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
     return entries
 
 
-def sections(doctree: nodes.document) -> list[tuple[str, str]]:
-    """Return the anchor and the text of each section of a page, without the texts of those inside
-    it.
+def sections(doctree: nodes.document) -> list[tuple[str, str, str]]:
+    """Return the anchor, the heading and the text of each section of a page, without the texts of
+    those inside it.
     """
+    headings: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     for block in doctree.findall(lambda node: isinstance(node, BLOCKS)):
         parent = block.parent
@@ -88,10 +92,27 @@ def sections(doctree: nodes.document) -> list[tuple[str, str]]:
             parent = parent.parent
         if isinstance(parent, BLOCKS):
             continue  # its text is that of the block around it
-        is_page = parent is None or not isinstance(parent.parent, nodes.section)
-        anchor = "" if parent is None or is_page else parent["ids"][0]
+        anchor = ""
+        if parent is not None and isinstance(parent.parent, nodes.section):
+            anchor = parent["ids"][0]
+            headings[anchor] = plain(parent.next_node(nodes.title))
         texts.setdefault(anchor, []).append(plain(block))
-    return [(anchor, " ".join(parts)) for anchor, parts in texts.items()]
+    return [
+        (anchor, headings.get(anchor, ""), " ".join(parts))
+        for anchor, parts in texts.items()
+    ]
+
+
+def preloaded(pages: Iterable[str], korean: bool) -> list[str]:
+    """Return the pages of a language whose sections a search orders, for which it needs their
+    texts.
+    """
+    return sorted(
+        page
+        for page in pages
+        if page.removeprefix("ko/").startswith(IN_SECTIONS)
+        and page.startswith("ko/") == korean
+    )
 
 
 def keep(app: Any, doctree: nodes.document) -> None:
@@ -142,7 +163,7 @@ def write(app: Any, exception: Exception | None) -> None:
         path = static / "texts" / f"{page}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
         texts = app.env.metadata[page]["sections"]
-        whole[page] = " ".join(text for _, text in texts)
+        whole[page] = " ".join(text for *_, text in texts)
         often[page] = frequent(whole[page])
         # Their numbers are measurements.
         if not page.startswith(("log", "reference", "experiments", "ko/experiments")):

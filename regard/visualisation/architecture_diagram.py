@@ -1,7 +1,8 @@
 """Diagram of a model's architecture with its numbers of weights: the encoder at the left, the
 decoder at the right, both from the input upwards.
 
-The diagram fits a slide, and the column of a page. An attention layer is drawn opened: below its
+The diagram fits a slide, and the column of a page; on a small screen the decoder stands below the
+encoder. An attention layer is drawn opened: below its
 own box stand boxes for its values, keys and queries, and for its heads, which its own box joins.
 """
 
@@ -26,6 +27,7 @@ from regard.visualisation.figure import (
 )
 from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.language import words
+from regard.visualisation.screen import screen_width
 
 Role = Literal["input", "norm", "attention", "sublayer", "output"]
 SHADES: dict[Role, str] = {
@@ -47,6 +49,10 @@ FRAME = 12.0  # pixels between a repeated stack and its frame
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 34.0  # left edge of the table
 ROW = 60.0  # pixels: greatest height of a part
 GAP = 8.0  # pixels between two parts
+RAIL = 15.0  # pixels left of the parts of a small screen: the way from the encoder to the decoder
+NARROW_LEFT = 40.0  # left edge of the parts on a small screen
+NARROW_ROW = 30.0  # pixels: height of a part on a small screen
+BAND = 26.0  # pixels below a part with input from the encoder on a small screen, for its label
 SIZE = 14.5
 SMALL = 12.5
 SHRINK = 0.9  # of the texts of a part, if its detail has no room otherwise
@@ -185,29 +191,50 @@ def _recurrence(side: str, number: int, parts: Sequence[Part]) -> Connection:
     return Connection(Place(side, number), end, "before")
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """Arrangement of a diagram: its size, left edge and foot of each side, height of a part, room
+    below parts with input from the encoder, and left edge and top of the table of weights.
+    """
+
+    width: float
+    height: float
+    lefts: dict[str, float]
+    feet: dict[str, float]
+    row: float
+    band: float
+    table: tuple[float, float]
+
+    @property
+    def is_narrow(self) -> bool:
+        return bool(self.band)
+
+
 def layout_architecture(architecture: Architecture) -> Figure:
-    """Lay out encoder and decoder on one slide, with the table of weights at the right."""
+    """Lay out encoder and decoder on one slide, with the table of weights at the right; below one
+    another on a small screen.
+    """
     sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
-    lefts = {
-        "encoder": MARGIN + FRAME,
-        "decoder": MARGIN + 2 * FRAME + COLUMN + BETWEEN,
-    }
-    row_heights = [
-        (HEIGHT - TOP - FOOT) / _row_count(stacks) - GAP for stacks in sides.values()
-    ]
-    row_height = min(ROW, *row_heights)
-    size = max(10.0, _fitting(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN))
-    title = elide(architecture.title, size, WIDTH - 2 * MARGIN + 1)
+    sheet = _narrow_sheet(architecture) if screen_width() else _slide(architecture)
+    size = max(10.0, _fitting(architecture.title, TITLE_SIZE, sheet.width - 2 * MARGIN))
+    title = elide(architecture.title, size, sheet.width - 2 * MARGIN + 1)
 
     boxes = dict[Place, Box]()
     groups = [Group("header", (Text(MARGIN, MARGIN + 14, title, size),))]
     for side, stacks in sides.items():
-        left = lefts[side]
-        placed = _place(side, stacks, left, row_height)
+        placed = _place(side, stacks, sheet)
         boxes.update(placed)
         parts = _parts(stacks)
+        top = min(box.y for box in placed.values()) - FRAME * 2
+        name = words(side.capitalize())
         marks: list[Mark] = [
-            Text(left, TOP - 14, words(side.capitalize()), SIZE, "muted"),
+            Text(
+                sheet.lefts[side],
+                top if sheet.is_narrow else TOP - 14,
+                name,
+                SIZE,
+                "muted",
+            ),
             *_frames(side, stacks, placed),
         ]
         for place, box in placed.items():
@@ -220,11 +247,57 @@ def layout_architecture(architecture: Architecture) -> Figure:
     decoder = _parts(architecture.decoder)
     arrows = list[Mark]()
     for connection in connections(architecture):
-        arrows += _connection(connection, boxes, decoder)
+        arrows += _connection(connection, boxes, decoder, sheet)
     groups.append(Group("arrows", tuple(arrows)))
-    groups.append(Group("weights", tuple(_table(architecture))))
+    groups.append(Group("weights", tuple(_table(architecture, sheet))))
     return drawing.make_figure(
-        WIDTH, HEIGHT, groups, architecture.title, _description(architecture)
+        sheet.width,
+        sheet.height,
+        groups,
+        architecture.title,
+        _description(architecture),
+    )
+
+
+def _slide(architecture: Architecture) -> Sheet:
+    """Return the arrangement of a slide, whose parts are as high as there is room."""
+    row_heights = [
+        (HEIGHT - TOP - FOOT) / _row_count(stacks) - GAP
+        for stacks in (architecture.encoder, architecture.decoder)
+    ]
+    return Sheet(
+        WIDTH,
+        HEIGHT,
+        {
+            "encoder": MARGIN + FRAME,
+            "decoder": MARGIN + 2 * FRAME + COLUMN + BETWEEN,
+        },
+        dict.fromkeys(("encoder", "decoder"), HEIGHT - FOOT),
+        min(ROW, *row_heights),
+        0.0,
+        (TABLE, TOP),
+    )
+
+
+def _narrow_sheet(architecture: Architecture) -> Sheet:
+    """Return the arrangement of a small screen, which is as high as its parts and texts need."""
+    y = TOP
+    feet = {}
+    for side, stacks in (
+        ("encoder", architecture.encoder),
+        ("decoder", architecture.decoder),
+    ):
+        sources = sum(bool(part.source) for stack in stacks for part in stack.parts)
+        y += _row_count(stacks) * (NARROW_ROW + GAP) + sources * BAND + FRAME
+        feet[side] = y
+        y += FOOT + 2 * FRAME
+    room = screen_width() - 2 * MARGIN
+    notes = sum(len(wrap(note, SMALL, room)) for note in architecture.notes)
+    table = 34 * len(architecture.kinds) + 44
+    height = y + table + 15 * notes + 5 * len(architecture.notes) + MARGIN
+    lefts = dict.fromkeys(feet, NARROW_LEFT)
+    return Sheet(
+        screen_width(), height, lefts, feet, NARROW_ROW, BAND, (MARGIN, y + MARGIN)
     )
 
 
@@ -246,17 +319,18 @@ def _row_count(stacks: tuple[Stack, ...]) -> float:
     return rows + 0.9 * sum(stack.times > 1 for stack in stacks)
 
 
-def _place(
-    side: str, stacks: tuple[Stack, ...], left: float, row_height: float
-) -> dict[Place, Box]:
+def _place(side: str, stacks: tuple[Stack, ...], sheet: Sheet) -> dict[Place, Box]:
     """Place all boxes of a side from the foot upwards."""
     placed = dict[Place, Box]()
-    y = HEIGHT - FOOT
+    left = sheet.lefts[side]
+    row_height = sheet.row
+    y = sheet.feet[side]
     number = 0
     for stack in stacks:
         y -= FRAME * (stack.times > 1)
         for part in stack.parts:
             y -= 0.3 * (row_height + GAP) * bool(part.opens)
+            y -= sheet.band * bool(part.source)
             for row, names in [*enumerate(part.opens), (-1, ("",))]:
                 y -= row_height
                 width = (COLUMN - GAP * (len(names) - 1)) / len(names)
@@ -353,7 +427,10 @@ def _frames(
 
 
 def _connection(
-    connection: Connection, boxes: dict[Place, Box], decoder: Sequence[Part]
+    connection: Connection,
+    boxes: dict[Place, Box],
+    decoder: Sequence[Part],
+    sheet: Sheet,
 ) -> Iterator[Mark]:
     """Draw an arrow, with its label if it comes from the encoder or the previous time step."""
     start, end, kind = connection
@@ -380,12 +457,17 @@ def _connection(
     else:
         paint = "link"
         is_opened = end.row >= 0
-        path = _path_from_encoder(start_box, end_box, is_opened)
-        if not end.column:
-            name = words(decoder[end.part].source)
+        name = words(decoder[end.part].source)
+        if sheet.is_narrow:
+            path = _path_at_rail(start_box, end_box, is_opened)
+            label = Text(NARROW_LEFT + 2, path[2][1] + 15, name, SMALL, "s1")
+        else:
+            path = _path_from_encoder(start_box, end_box, is_opened)
             x, high = path[2]
             size = _fitting(name, SMALL, BETWEEN - 10)
-            yield Text(x + 4, high - 6, name, size, "s1")
+            label = Text(x + 4, high - 6, name, size, "s1")
+        if not end.column:
+            yield label
 
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:
@@ -467,27 +549,37 @@ def _path_from_encoder(start: Box, end: Box, is_opened: bool) -> Path:
     ]
 
 
-def _table(architecture: Architecture) -> Iterator[Mark]:
+def _path_at_rail(start: Box, end: Box, is_opened: bool) -> Path:
+    """Return the path from the encoder down to the decoder below it, to the foot of a box."""
+    high = start.y + 0.12 * start.height
+    foot = end.y + end.height
+    low = foot + GAP + 2
+    x = end.x + (end.width / 2 if is_opened else 16)
+    return [(start.x, high), (RAIL, high), (RAIL, low), (x, low), (x, foot)]
+
+
+def _table(architecture: Architecture, sheet: Sheet) -> Iterator[Mark]:
     """Write the numbers of weights by kind with their shares, and the notes below."""
-    right = WIDTH - MARGIN
-    y = TOP + 4
+    left, top = sheet.table
+    right = sheet.width - MARGIN
+    y = top + 4
     total = sum(count for _, count in architecture.kinds)
-    yield Text(TABLE, TOP - 14, words("Weights by kind"), SIZE, "muted")
+    yield Text(left, top - 14, words("Weights by kind"), SIZE, "muted")
     for kind, count in architecture.kinds:
         share = count / max(1, total)
-        width = max(1.0, (right - TABLE) * share)
-        yield Text(TABLE, y + SIZE, words(kind), SIZE)
+        width = max(1.0, (right - left) * share)
+        yield Text(left, y + SIZE, words(kind), SIZE)
         yield Text(right, y + SIZE, f"{count:,}", SIZE, "ink", "end")
-        yield Box(TABLE, y + SIZE + 6, width, 5.0, "w70", f"{share:.1%}")
+        yield Box(left, y + SIZE + 6, width, 5.0, "w70", f"{share:.1%}")
         y += 34
 
-    yield Box(TABLE, y + 2, right - TABLE, 1.0, "rule")
-    yield Text(TABLE, y + 10 + SIZE, words("all"), SIZE)
+    yield Box(left, y + 2, right - left, 1.0, "rule")
+    yield Text(left, y + 10 + SIZE, words("all"), SIZE)
     yield Text(right, y + 10 + SIZE, f"{total:,}", SIZE, "ink", "end")
     y += 44
     for note in architecture.notes:
-        for line in wrap(note, SMALL, right - TABLE):
-            yield Text(TABLE, y, line, SMALL, "muted")
+        for line in wrap(note, SMALL, right - left):
+            yield Text(left, y, line, SMALL, "muted")
             y += 15
         y += 5
 

@@ -31,6 +31,7 @@ from regard.visualisation.figure import (
     Text,
 )
 from regard.visualisation.fonts import measure, wrap
+from regard.visualisation.screen import screen_width
 
 Scale = Literal["linear", "log"]
 
@@ -172,9 +173,10 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     """Lay out the panels of a chart in rows, with a legend below if a line has a label other than
     its name.
 
-    `narrow`: the width of a small screen, or 0. On a small screen panels form one column, and names
-    stand only in the legend.
+    `narrow`: the width of a small screen, by default that of the context, or 0. On a small screen
+    panels form one column, and names stand only in the legend.
     """
+    narrow = narrow or screen_width()
     if narrow:
         chart = replace(chart, columns=1)
     columns = min(chart.columns, len(chart.panels))
@@ -208,7 +210,9 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
 
     height = top + -(-len(chart.panels) // columns) * row_height
     has_labels = any(series.label for panel in chart.panels for series in panel.series)
-    if narrow or has_labels:
+    if narrow and _names_differ(chart):
+        groups += _panel_legends(chart, top + ABOVE, row_height, width)
+    elif narrow or has_labels:
         legend, height = _legend(chart, height + 14, width)
         groups.append(Group("legend", legend))
     return drawing.make_figure(
@@ -492,6 +496,35 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
         marks.append(Polyline(_marker(paint, x + MARKER, y), f"s{paint}"))
         marks.append(Text(x + 3 * MARKER, y + MIDLINE * SIZE, label, SIZE, f"s{paint}"))
     return tuple(marks)
+
+
+def _names_differ(chart: Chart) -> bool:
+    """Return True if panels name different series, which one legend would mix up."""
+    names = [
+        tuple(series.name for series in panel.series if panel.end_label(series))
+        for panel in chart.panels
+    ]
+    return len({*filter(None, names)}) > 1
+
+
+def _panel_legends(
+    chart: Chart, top: float, step: float, width: float
+) -> Iterator[Group]:
+    """Write the names of the series of each panel on the line of its title, from the right edge, if
+    they have room.
+    """
+    for number, panel in enumerate(chart.panels):
+        y = top + number * step - 10
+        x = width - MARGIN
+        marks: list[Mark] = []
+        lines = zip(panel.series, panel.paints(), strict=True)
+        for series, paint in reversed(list(lines)):
+            if panel.end_label(series):
+                x -= measure(series.name, SIZE) + 22
+                marker = _marker(paint, x + 6, y - MIDLINE * SIZE)
+                marks.append(Polyline(marker, f"s{paint}"))
+                marks.append(Text(x + 16, y, series.name, SIZE))
+        yield Group(f"legend-{number}", tuple(marks))
 
 
 def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], float]:

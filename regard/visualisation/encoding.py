@@ -16,11 +16,13 @@ from regard.visualisation.explanation_data import (
 from regard.visualisation.figure import MARGIN, MIDLINE, Mark, Polyline, Text, curve
 from regard.visualisation.fonts import elide
 from regard.visualisation.language import words
+from regard.visualisation.screen import screen_width
 
 ROW = 30.0  # pixels: height of a word's row
 STRIP = 18.0  # pixels: height of the word in its row
 SIZE = 16.0  # text size of a word
 LABEL = 130.0  # pixels of the widest word
+NARROW_LABEL = 90.0  # the same on a small screen
 NAMES = 24.0  # pixels above the rows for the names of the columns
 NAME_SIZE = 12.0  # text size of these names
 ROWS = 14  # largest number of words
@@ -59,8 +61,10 @@ def reading_marks(source: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
     """Join each word (left) to the words that it attends to (right), by the mean of the heads."""
     rows = range(min(len(source), ROWS))
     weights = layer.weights.mean(0)
-    left = MARGIN + LABEL + 8
-    right = left + ARCS
+    narrow = screen_width()
+    label = NARROW_LABEL if narrow else LABEL
+    left = MARGIN + label + 8
+    right = narrow - left if narrow else left + ARCS
     yield Text(left - 8, NAME_SIZE, words("attends"), NAME_SIZE, "muted", "end")
     yield Text(right + 8, NAME_SIZE, words("is attended to"), NAME_SIZE, "muted")
     largest = max(float(weights.max()), 1e-9)
@@ -74,12 +78,12 @@ def reading_marks(source: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
                 yield Polyline(points, paint, 0.8 + 4 * share, hint)
     for row in rows:
         y = _middle(row) + MIDLINE * SIZE
-        yield Text(left - 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink", "end")
-        yield Text(right + 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink")
+        yield Text(left - 8, y, elide(source[row], SIZE, label), SIZE, "ink", "end")
+        yield Text(right + 8, y, elide(source[row], SIZE, label), SIZE, "ink")
     if len(source) > len(rows):
         text = words("… {count} more", count=len(source) - len(rows))
         y = _middle(ROWS - 1) + MIDLINE * SIZE
-        yield Text(right + LABEL + 16, y, text, NAME_SIZE, "muted")
+        yield Text(right + label + 16, y, text, NAME_SIZE, "muted")
 
 
 def _middle(row: int) -> float:

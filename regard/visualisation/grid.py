@@ -19,6 +19,7 @@ GAP = 8.0  # pixels between a label and the grid
 TARGET_SIDE = 720.0  # pixels of the whole grid, unless cells reach their bounds
 MIN_CELL = 13.0  # pixels
 MAX_CELL = 44.0  # pixels
+NUMBERS_FROM = 40  # pixels: cells at least this high show their weight in digits
 MAX_FLAT_CELL = 80.0  # pixels of the widest column that fits a horizontal label
 # Ems of the widest label, forty Hangul syllables; a longer word is elided, and its hint has it all.
 MAX_LABEL = 46.0
@@ -99,7 +100,8 @@ def _widest(words: Sequence[str], font: float) -> float:
 def _end_column(
     right: float, height: float, font: float, is_flat: bool
 ) -> tuple[float, float]:
-    width = max(8.0, float(round(0.45 * height)))
+    has_number = height >= NUMBERS_FROM
+    width = height if has_number else max(8.0, float(round(0.45 * height)))
     overhang = math.ceil((measure(words(END), font) - width) / 2) if is_flat else 0
     return right + max(round(0.4 * height), overhang + 2), width
 

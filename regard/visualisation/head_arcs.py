@@ -27,6 +27,7 @@ from regard.visualisation.figure import (
 )
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
+from regard.visualisation.screen import screen_width
 
 ROW = 30.0  # pixels: height of a word's row
 SIZE = 16.0  # text size of a word
@@ -34,6 +35,7 @@ SQUARE = 13.0  # pixels: side of a square
 LEGEND = 26.0  # pixels: height of the legend
 MAX_WORD = 170.0  # pixels of the widest word
 BETWEEN = 330.0  # pixels between the two columns
+LEAST_BETWEEN = 80.0  # the same on a small screen, at least
 LEAST = 0.02  # smaller weights have no arc
 MAX_WORDS = 60  # largest number of words in a column
 
@@ -82,9 +84,14 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     """
     query_widths = [min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries]
     left = MARGIN + max(query_widths) + 14
-    right = left + BETWEEN
-    key_left = right + 12 + (len(arcs.heads) * SQUARE + 10)
-    width = drawing.right_edge(_words(arcs, left, key_left, [0.0, 0.0])) + MARGIN
+    squares = 12 + len(arcs.heads) * SQUARE + 10
+    beside = drawing.right_edge(_words(arcs, left, 0.0, [0.0, 0.0])) + MARGIN
+    between = BETWEEN
+    if screen_width():
+        between = max(LEAST_BETWEEN, screen_width() - left - squares - beside)
+    right = left + between
+    key_left = right + squares
+    width = key_left + beside
     caption = words(
         "a line and a square are as strong as the weight of their head; its largest is written out"
     )

@@ -30,6 +30,7 @@ from regard.visualisation.grid import (
     AXES,
     AXES_SIZE,
     GAP,
+    NUMBERS_FROM,
     Grid,
     column_labels,
     place_grid,
@@ -39,7 +40,6 @@ from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
 LEGEND_SIZE = 11.0  # text size of the legend
-NUMBERS_FROM = 40  # pixels: cells at least this high show their weight in digits
 MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
 RULE_EVERY = 5  # words between two stronger grid lines
 RULES_FROM = 20  # stronger grid lines are drawn if there are so many words
@@ -53,7 +53,7 @@ class Alignment:
 
     - `source`, `target`: S and T words.
     - `weights` (T, S): each row sums to one, or to less if special tokens have weight.
-    - `special_weights` (T,): weights on the end of the sentence, drawn as a narrow column.
+    - `special_weights` (T,): weights on the end of the sentence, drawn as a column apart.
     - `links`: (source, target) pairs, drawn as outlined cells.
 
     Raises UsageError if a sentence is empty, a shape does not fit, a weight is negative or not
@@ -248,8 +248,16 @@ def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
     """
     if grid.cell_height < NUMBERS_FROM:
         return
-    for (t, s), weight in np.ndenumerate(alignment.weights):
-        x, y, width, height = grid.cell(t, s)
+    cells = [
+        (grid.cell(t, s), weight)
+        for (t, s), weight in np.ndenumerate(alignment.weights)
+    ]
+    if alignment.special_weights is not None:
+        cells += [
+            (grid.end_cell(t), weight)
+            for t, weight in enumerate(alignment.special_weights)
+        ]
+    for (x, y, width, height), weight in cells:
         digits = f"{weight:.2f}" if weight >= 0.005 else ""
         paint = f"v{level(weight, ceiling)}"
         baseline = y + height / 2 + MIDLINE * 12.0

@@ -22,6 +22,7 @@ from regard.visualisation.figure import (
 )
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
+from regard.visualisation.screen import screen_width
 
 SIDE = 400.0  # pixels of a plane's side
 BETWEEN = 64.0  # pixels between the two planes
@@ -30,10 +31,10 @@ LINES = 4  # grid lines on each side of the middle
 DOT = 4.0  # pixels: half the side of a point
 LABEL = 90.0  # pixels of the widest label
 CAPTION = (
-    "Left: the encoder's states h, in a plane of their space. Right: where W ({sizes} weights) "
-    "puts them, and the decoder's states as arrows. The further a point lies along an arrow, the "
-    "higher its score. The right plane holds {share} of the differences between scores; W maps the "
-    "left plane onto it."
+    "Plane h: the encoder's states, in a plane of their space. Plane W · h: where W ({sizes} "
+    "weights) puts them, and the decoder's states as arrows. The further a point lies along an "
+    "arrow, the higher its score. The plane W · h holds {share} of the differences between scores; "
+    "W maps the plane h onto it."
 )
 TURNED = (
     "The rest can turn the order round: for {turned} of {count} arrows the highest score of the "
@@ -77,23 +78,32 @@ def layout_linear_map(
     order = TURNED if turned else NOT_TURNED
     caption += " " + words(order, turned=turned, count=len(queries))
 
-    width = 2 * MARGIN + 2 * SIDE + BETWEEN
+    narrow = screen_width()
+    side = narrow - 2 * MARGIN if narrow else SIDE
+    width = narrow or 2 * MARGIN + 2 * SIDE + BETWEEN
     header, header_height = drawing.header_lines(title, caption, width - 2 * MARGIN)
     top = MARGIN + header_height + 34
-    right_edge = MARGIN + SIDE + BETWEEN
+    first = (MARGIN, top)
+    second = (MARGIN + SIDE + BETWEEN, top)
+    tail = (MARGIN + SIDE + 8, top + SIDE / 2)
+    tip = (MARGIN + SIDE + BETWEEN - 8, top + SIDE / 2)
+    name = Text(MARGIN + SIDE + BETWEEN / 2, tail[1] - 12, "W", 18.0, "s1", "middle")
+    if narrow:
+        second = (MARGIN, top + side + BETWEEN)
+        tail = (narrow / 2, top + side + 8)
+        tip = (narrow / 2, top + side + BETWEEN - 8)
+        name = Text(tail[0] + 16, tail[1] + 30, "W", 18.0, "s1")
     steps = np.eye(2) * np.abs(points).max(initial=1e-9) / LINES
-    left_marks = _plane(points, arrows[:0], steps, names, (MARGIN, top))
+    left_marks = _plane(points, arrows[:0], steps, names, (*first, side))
     right_marks = _plane(
-        mapped_points, arrows, steps @ plane_map, names, (right_edge, top)
+        mapped_points, arrows, steps @ plane_map, names, (*second, side)
     )
 
-    x = MARGIN + SIDE + BETWEEN / 2
-    y = top + SIDE / 2
     map_marks: tuple[Mark, ...] = (
-        Text(MARGIN, top - 10, "h", SIZE, "muted"),
-        Text(right_edge, top - 10, "W · h", SIZE, "muted"),
-        Text(x, y - 12, "W", 18.0, "s1", "middle"),
-        *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0),
+        Text(first[0], first[1] - 10, "h", SIZE, "muted"),
+        Text(second[0], second[1] - 10, "W · h", SIZE, "muted"),
+        name,
+        *drawing.arrow(tail, tip, "link", 2.0),
     )
     groups = [
         Group("header", header),
@@ -101,7 +111,8 @@ def layout_linear_map(
         Group("plane-2", tuple(right_marks)),
         Group("map", map_marks),
     ]
-    return drawing.make_figure(width, top + SIDE + MARGIN, groups, title, caption)
+    height = second[1] + side + MARGIN
+    return drawing.make_figure(width, height, groups, title, caption)
 
 
 def _plane(
@@ -109,35 +120,36 @@ def _plane(
     arrows: np.ndarray,
     steps: np.ndarray,
     names: tuple[Sequence[str], ...],
-    corner: tuple[float, float],
+    square: tuple[float, float, float],
 ) -> Iterator[Mark]:
-    """Draw a square plane: points, arrows, and the grid that two `steps` span from the middle.
+    """Draw a plane in a square, given by its corner and its side: points, arrows, and the grid that
+    two `steps` span from the middle.
 
     Points and grid share one scale; arrows have another, so that the longest one fits.
     """
-    left, top = corner
+    left, top, side = square
     grid_corners = np.array([(1, 1), (1, -1)]) @ steps * LINES
     extent = max(
         float(np.abs(points).max(initial=1e-9)),
         float(np.abs(grid_corners).max(initial=1e-9)),
     )
-    scale = 0.46 * SIDE / extent
+    scale = 0.46 * side / extent
 
     def at(vector: np.ndarray) -> tuple[float, float]:
-        x = left + SIDE / 2 + scale * float(vector[0])
-        y = top + SIDE / 2 - scale * float(vector[1])
+        x = left + side / 2 + scale * float(vector[0])
+        y = top + side / 2 - scale * float(vector[1])
         return x, y
 
-    yield Box(left, top, SIDE, SIDE, "rule", outline=1.0)
+    yield Box(left, top, side, side, "rule", outline=1.0)
     for n in range(-LINES, LINES + 1):
         for across, along in (steps, steps[::-1]):
             line = at(n * across - LINES * along), at(n * across + LINES * along)
             yield Polyline(line, "grid" if n else "rule", 1.0)
 
-    longest = float(np.abs(arrows).max(initial=1e-9)) / (0.4 * SIDE / scale)
+    longest = float(np.abs(arrows).max(initial=1e-9)) / (0.4 * side / scale)
     tips = [at(arrow / longest) for arrow in arrows]
     spots = [at(point) for point in points]
-    labels = _labels(names, spots, tips, left)
+    labels = _labels(names, spots, tips, (left, left + side))
 
     # The labels lie on paper, which covers the grid but no arrow and no point.
     for label in labels:
@@ -154,17 +166,18 @@ def _labels(
     names: tuple[Sequence[str], ...],
     spots: Sequence[tuple[float, float]],
     tips: Sequence[tuple[float, float]],
-    left: float,
+    edges: tuple[float, float],
 ) -> list[Text]:
     """Label points and tips of arrows at their right, or at their left if there is more room."""
+    left, right = edges
     labels = list[Text]()
     gap = DOT + 4
     for paint, texts, anchors in (("s0", names[0], spots), ("s1", names[1], tips)):
         for name, (x, y) in zip(texts, anchors, strict=False):
             text = elide(name, SIZE, LABEL)
             width = gap + measure(text, SIZE)
-            leaves_plane = x + width > left + SIDE
-            points_left = left < x - width < left + SIDE / 2 - width
+            leaves_plane = x + width > right
+            points_left = left < x - width < (left + right) / 2 - width
             label = Text(x + gap, y + MIDLINE * SIZE, text, SIZE, paint)
             if leaves_plane or (paint == "s1" and points_left):
                 label = replace(label, x=x - gap, anchor="end")

@@ -17,22 +17,29 @@ import numpy.typing as npt
 from regard.visualisation.colours import level, signed_paint
 from regard.visualisation.explanation_data import ExplanationData, token_label
 from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, arrow, curve
-from regard.visualisation.fonts import elide
+from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.language import words
+from regard.visualisation.screen import screen_width
 
 WIDTH = 760.0
 LEFT = MARGIN + 80  # left edge of the source columns
 ROOM = 400.0  # pixels for all source columns
-RIGHT = WIDTH - MARGIN - 170.0  # left edge of the decoder
+OWN = 170.0  # pixels: width of the decoder
+NARROW_LEFT = 6.0  # left edge of the source columns on a small screen
+NARROW_OWN = 122.0  # pixels: width of the decoder on a small screen
+NARROW_EDGE = 14.0  # pixels right of the decoder on a small screen
+BESIDE = 42.0  # pixels between columns and decoder on a small screen, for the names of the rows
 COLUMNS = 6  # largest number of source columns
 WIDEST = 92.0  # pixels of the widest column
 SIZE = 13.0  # text size
 SMALL = 11.5  # text size
+WORD_SIZE = 10.5  # text size of words and names on a small screen
 NUMBERS = 32  # numbers of a state vector that are drawn
 STATE = 14.0  # pixels: height of a state
 STEP = 18.0  # pixels: height of the row of a state
 BAR = 28.0  # pixels: width of a bar
 HIGH = 34.0  # pixels: greatest height of a bar
+RAISED, SLANTED = 30.0, 56.0  # pixels: height and length of slanted words
 SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum,
 state and word.
@@ -52,6 +59,11 @@ class Column(NamedTuple):
     tokens: tuple[int, ...]
 
 
+def diagram_width() -> float:
+    """Return the width of the diagram: that of a small screen, if figures are drawn for one."""
+    return screen_width() or WIDTH
+
+
 class Diagram:
     """Layout of the diagram, the same in every frame: y-coordinates of its rows, in pixels.
 
@@ -65,6 +77,12 @@ class Diagram:
     def __init__(
         self, data: ExplanationData, numbers: int = NUMBERS, is_still: bool = False
     ) -> None:
+        self.is_narrow = bool(screen_width())
+        self.own = NARROW_OWN if self.is_narrow else OWN
+        self.edge = diagram_width() - (NARROW_EDGE if self.is_narrow else MARGIN)
+        self.right = self.edge - self.own
+        self.left = NARROW_LEFT if self.is_narrow else LEFT
+        self.room = self.right - BESIDE - self.left if self.is_narrow else ROOM
         self.data = data
         self.numbers = numbers
         self.is_still = is_still
@@ -78,7 +96,8 @@ class Diagram:
             self.has_attention and states is not None and states.order == "bahdanau"
         )
 
-        self.state = 32.0 if states else 66.0
+        self.raised = RAISED * self._is_slanted()
+        self.state = (32.0 if states else 66.0) + self.raised
         bottom = self.state + STEP * (states.directions if states else 1)
         self.score = bottom + 40
         self.softmax = self.score + 58 if self.shows_scores else bottom + 36
@@ -94,6 +113,13 @@ class Diagram:
         most_candidates = max(len(step.candidates) for step in data.steps)
         self.next = self.output + 30 + 20 * most_candidates
         self.height = self.next + 28
+
+    def _is_slanted(self) -> bool:
+        """Return True on a small screen if a word is wider than its column."""
+        count = min(COLUMNS, len(self.data.source) + 1)
+        room = min(WIDEST, self.room / count) - 2
+        widest = max(measure(word, WORD_SIZE) for word in self.data.source)
+        return self.is_narrow and widest > room
 
     def _read_weights(self) -> None:
         """Set the weights (P, S + 1) of the shown head, the logarithms of its softmax sums, and the
@@ -130,22 +156,30 @@ class Diagram:
         states = self.data.states
         weights = self.weights[t] if self.has_attention and t is not None else None
         columns = self._columns(weights, read)
-        width = min(WIDEST, ROOM / len(columns))
-        end = LEFT + min(ROOM, WIDEST * len(columns))
+        width = min(WIDEST, self.room / len(columns))
+        end = self.left + min(self.room, WIDEST * len(columns))
         placed = [
-            (LEFT + (number + 0.5) * width, column)
+            (self.left + (number + 0.5) * width, column)
             for number, column in enumerate(columns)
         ]
 
-        yield Text(MARGIN, self.state + 11, words("states h"), SMALL, "muted")
-        name = words("cells" if self.data.image else "words")
-        hidden = len(self.data.source) - len(placed)
+        beside = self._beside(end)
+        yield Text(beside, self.state + 11, words("states h"), SMALL, "muted")
+        name = "" if self.is_narrow else words("cells" if self.data.image else "words")
+        hidden = len(self.data.source) - sum(
+            c.text in self.data.source for c in columns
+        )
         if hidden > 0:
             name += f" (+{hidden})"
-        yield Text(MARGIN, 16, name, SMALL, "muted")
+        yield Text(beside, 16 + self.raised, name, SMALL, "muted")
+        size = WORD_SIZE if self.is_narrow else SIZE
         for x, column in placed:
-            text = elide(column.text, SIZE, width - 4)
-            yield Text(x, 16, text, SIZE, "ink", "middle")
+            if self.raised:
+                text = elide(column.text, size, SLANTED)
+                yield Text(x - 3, 16 + self.raised, text, size, turn=45.0)
+            else:
+                text = elide(column.text, size, width - (2 if self.is_narrow else 4))
+                yield Text(x, 16, text, size, "ink", "middle")
 
         if states is None:
             yield from self._encoder(placed, end)
@@ -154,6 +188,10 @@ class Diagram:
         if self.has_attention:
             yield from self._attention(placed, end, t, stage)
         yield from self._decoder(t, stage)
+
+    def _beside(self, end: float) -> float:
+        """Return the left edge of the names of rows, whose columns reach to `end`."""
+        return end + 7 if self.is_narrow else MARGIN
 
     def _columns(
         self, weights: npt.NDArray[np.float32] | None, read: int
@@ -201,11 +239,18 @@ class Diagram:
             name = words("encoder: {count} layers of self-attention", count=layers)
         else:
             name = words("encoder")
-        middle = (LEFT + end) / 2
-        yield Box(LEFT, 30, end - LEFT, 22, "s0", outline=1.0)
-        yield Text(middle, 45, elide(name, SIZE, end - LEFT), SIZE, "ink", "middle")
+        middle = (self.left + end) / 2
+        yield Box(self.left, 30 + self.raised, end - self.left, 22, "s0", outline=1.0)
+        yield Text(
+            middle,
+            45 + self.raised,
+            elide(name, SIZE, end - self.left),
+            SIZE,
+            "ink",
+            "middle",
+        )
         for x, _ in placed:
-            yield from arrow((x, 52), (x, self.state), "muted")
+            yield from arrow((x, 52 + self.raised), (x, self.state), "muted")
             yield Box(x - 16, self.state, 32, STATE + 2, "s0", outline=1.0)
 
     def _states(
@@ -249,7 +294,7 @@ class Diagram:
                 frame = "link" if lit else "grid"
                 yield Box(left, y - 2, width - 6, STATE + 4, frame, outline=2.0)
                 yield Polyline(((x, y + STATE + 2), (x, self.sum)), hue, 1.2)
-                yield from arrow((x, self.sum), (RIGHT, self.sum), hue)
+                yield from arrow((x, self.sum), (self.right, self.sum), hue)
 
         if not self.has_attention:
             if states.directions == 1:
@@ -257,7 +302,11 @@ class Diagram:
             else:
                 handed_over = "the last state of each direction"
             text = words(f"{handed_over}: all that the decoder gets of the source")
-            yield Text(LEFT, self.sum + 24, text, SMALL, _pale("muted", lit))
+            room = self.right - self.left - 4
+            lines = wrap(text, SMALL, room) if self.is_narrow else [text]
+            for number, line in enumerate(lines):
+                y = self.sum + 24 + 15 * number
+                yield Text(self.left, y, line, SMALL, _pale("muted", lit))
 
     def _attention(
         self,
@@ -276,13 +325,16 @@ class Diagram:
         if self.shows_scores:
             rows.append(("scores e", self.score + 20, has_scores))
         rows.append(("weights α", self.weight + 24, has_weights))
-        rows.append(("context c", self.sum + 4, has_context))
+        if not self.is_narrow:
+            rows.append(("context c", self.sum + 4, has_context))
         for name, y, is_lit in rows:
-            yield Text(MARGIN, y, words(name), SMALL, _pale("muted", is_lit))
+            yield Text(self._beside(end), y, words(name), SMALL, _pale("muted", is_lit))
 
         query = self.decoder + 12
-        query_end = LEFT if self.shows_scores else end
-        yield from arrow((RIGHT, query), (query_end, query), _pale("s1", has_scores))
+        query_end = self.left if self.shows_scores else end
+        yield from arrow(
+            (self.right, query), (query_end, query), _pale("s1", has_scores)
+        )
         ink = _pale("ink", has_scores)
         yield Text(end + 10, self.decoder + 7, words("query"), SMALL, ink)
 
@@ -307,22 +359,22 @@ class Diagram:
                     yield Polyline(points, shade, 0.6 + 5 * weight)
 
         if self.is_still and t is not None:
-            yield from self._other_weights(placed, t)
+            yield from self._other_weights(placed, t, self._beside(end))
         yield from self._softmax(end, has_weights)
         ink = _pale("ink", has_context)
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
-        context = (end + 32, self.sum), (RIGHT + 85, self.sum)
+        context = (end + 32, self.sum), (self.right + self.own / 2, self.sum)
         yield from arrow(*context, _pale("s2", has_context))
 
     def _other_weights(
-        self, placed: Sequence[tuple[float, Column]], t: int
+        self, placed: Sequence[tuple[float, Column]], t: int, x: float
     ) -> Iterator[Mark]:
         """Write the sum of the weights that have no column."""
         others = float(self.weights[t].sum()) - sum(c.weight for _, c in placed)
         if others >= 0.005:
             text = words("others {weight}", weight=f"{others:.2f}")
-            yield Text(MARGIN, self.weight + HIGH + 14, text, SMALL, "muted")
+            yield Text(x, self.weight + HIGH + 14, text, SMALL, "muted")
 
     def _score(self, x: float, t: int, weight: float) -> Iterator[Mark]:
         """Draw the score of a column as a bar from zero, with its number."""
@@ -345,10 +397,10 @@ class Diagram:
         if not self.shows_scores:
             text = "{count} heads: scores and softmax, their mean"
             name = words(text, count=self.heads)
-        width = end - LEFT
-        x = (LEFT + end) / 2
+        width = end - self.left
+        x = (self.left + end) / 2
         text = elide(name, SIZE, width)
-        yield Box(LEFT, self.softmax, width, 20, _pale("s3", lit), outline=1.0)
+        yield Box(self.left, self.softmax, width, 20, _pale("s3", lit), outline=1.0)
         yield Text(x, self.softmax + 14, text, SIZE, _pale("ink", lit), "middle")
 
     def _decoder(self, t: int | None, stage: int) -> Iterator[Mark]:
@@ -359,8 +411,8 @@ class Diagram:
         has_word = t is not None and stage == WORD
         yield from self._decoder_arrows(t, has_word)
 
-        middle = RIGHT + 85
-        width = WIDTH - MARGIN - RIGHT
+        middle = self.right + self.own / 2
+        width = self.own
         layers = sum(layer.role == "decoder" for layer in self.data.layers)
         if layers:
             name = words("decoder: {count} layers", count=layers)
@@ -381,19 +433,30 @@ class Diagram:
             outline = 2.0 if y == self.next else 1.0
             paint = _pale("s1", is_lit)
             label = elide(text, SIZE, width - 10)
-            yield Box(RIGHT, y, width, 24, paint, outline=outline)
+            yield Box(self.right, y, width, 24, paint, outline=outline)
             yield Text(middle, y + 16, label, SIZE, _pale("ink", is_lit), "middle")
 
         muted = _pale("muted", lit)
         state = words("state before" if self.attends_first else "state")
-        yield Text(RIGHT - 8, 16, words("word before"), SMALL, muted, "end")
-        yield Text(RIGHT - 8, self.decoder + 26, state, SMALL, muted, "end")
+        yield self._decoder_name(words("word before"), (16, 38), muted)
+        yield self._decoder_name(state, (self.decoder + 26, self.decoder - 4), muted)
         if t is not None and has_word:
             yield from self._candidates(t, width)
 
+    def _decoder_name(
+        self, name: str, baselines: tuple[float, float], paint: str
+    ) -> Text:
+        """Write the name of a box of the decoder at its left; on a small screen, at the second of
+        two baselines, beside its arrow.
+        """
+        if self.is_narrow:
+            x = self.right + self.own / 2 + 5
+            return Text(x, baselines[1], name, WORD_SIZE, paint)
+        return Text(self.right - 8, baselines[0], name, SMALL, paint, "end")
+
     def _decoder_arrows(self, t: int | None, has_word: bool) -> Iterator[Mark]:
         """Draw the path from the previous word through the decoder's state to the output layer."""
-        middle = RIGHT + 85
+        middle = self.right + self.own / 2
         muted = _pale("muted", t is not None)
         output_paint = _pale("muted", has_word)
         if not self.attends_first:
@@ -407,8 +470,8 @@ class Diagram:
             yield from self._previous_state(t)
         if self.attends_first:
             # The previous word enters the new state, not the state that attends.
-            right = WIDTH - MARGIN
-            beside = WIDTH - 10
+            right = self.edge
+            beside = right + 8
             y = self.output - 24
             path = ((right, 12.0), (beside, 12.0), (beside, y))
             yield Polyline(path, output_paint, 1.0)
@@ -422,26 +485,30 @@ class Diagram:
         lit = t is not None
         muted = _pale("muted", lit)
         top = self.decoder - 33
-        width = (WIDTH - MARGIN - RIGHT) / 2 - 10
-        label = words("state before")
-        yield Text(RIGHT - 8, self.decoder - 22, label, SMALL, muted, "end")
+        width = self.own / 2 - 10
+        baseline = self.decoder - 22
+        yield self._decoder_name(words("state before"), (baseline, baseline), muted)
         yield from self._decoder_state(None if t is None else t - 1, top, STATE, width)
-        yield Box(RIGHT, top, width, STATE, _pale("s1", lit), outline=1.0)
-        yield from arrow((RIGHT + 35, top + STATE), (RIGHT + 35, self.decoder), muted)
+        yield Box(self.right, top, width, STATE, _pale("s1", lit), outline=1.0)
+        yield from arrow(
+            (self.right + 35, top + STATE), (self.right + 35, self.decoder), muted
+        )
 
     def _candidates(self, t: int, width: float) -> Iterator[Mark]:
         """Draw the candidates for the next token of step t, with their probabilities as bars."""
+        room = 54.0 if self.is_narrow else 58.0
+        size = SMALL if self.is_narrow else SIZE
         for number, candidate in enumerate(self.data.steps[t].candidates):
             token, probability, is_chosen = candidate
             y = self.output + 30 + 20 * number
-            text = elide(token_label(token), SIZE, 58.0)
+            text = elide(token_label(token), size, room)
             ink = "ink" if is_chosen else "muted"
-            bar = max(1.0, probability * (width - 116))
+            bar = max(1.0, probability * (width - room - 58 + 8 * self.is_narrow))
             shade = "w70" if is_chosen else "w30"
             percent = f"{100 * probability:.1f} %"
-            yield Text(RIGHT + 60, y + 12, text, SIZE, ink, "end")
-            yield Box(RIGHT + 66, y, bar, 14.0, shade)
-            yield Text(RIGHT + width, y + 12, percent, SMALL, "muted", "end")
+            yield Text(self.right + room + 2, y + 12, text, size, ink, "end")
+            yield Box(self.right + room + 8, y, bar, 14.0, shade)
+            yield Text(self.right + width, y + 12, percent, SMALL, "muted", "end")
 
     def _previous_word(self, t: int | None) -> str:
         """Return the word that the token before step t belongs to, as far as it is written."""
@@ -454,7 +521,7 @@ class Diagram:
         return token_label("".join(tokens)) if tokens else words("(start)")
 
     def _decoder_state(
-        self, t: int | None, y: float, height: float = 24.0, width: float = 170.0
+        self, t: int | None, y: float, height: float = 24.0, width: float = 0.0
     ) -> Iterator[Mark]:
         """Draw a recurrent decoder's state at step t; its initial state if t is −1 and that was
         recorded; nothing if t is None.
@@ -470,7 +537,7 @@ class Diagram:
             return
         vector = vector[: 2 * self.numbers]
         largest = float(np.abs(vector).max(initial=1e-9))
-        yield from _strip(vector, RIGHT, y, width, height, largest)
+        yield from _strip(vector, self.right, y, width or self.own, height, largest)
 
 
 def _pale(paint: str, lit: bool) -> str:

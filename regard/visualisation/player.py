@@ -33,10 +33,17 @@ from regard.visualisation.figure import (
     Raster,
     Text,
 )
-from regard.visualisation.fonts import elide, measure
+from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.language import words
-from regard.visualisation.mechanism import SCORES, WEIGHTS, WIDTH, WORD, Diagram
+from regard.visualisation.mechanism import (
+    SCORES,
+    WEIGHTS,
+    WORD,
+    Diagram,
+    diagram_width,
+)
 from regard.visualisation.overlay import veiled
+from regard.visualisation.screen import screen_width
 
 SIZE = 15.0  # text size of the output
 NODE_SIZE = 12.0  # text size in the search tree
@@ -47,6 +54,7 @@ APART = 12.0  # pixels between words
 CLOSE = 5.0  # pixels between the tokens of a word
 COLUMN = 90.0  # pixels: width of a step of the search tree
 COLUMNS = 8  # steps of the search tree in view
+NARROW_COLUMN, NARROW_COLUMNS = 66.0, 5  # the same on a small screen
 IMAGE = 230.0  # pixels of the longer side of an image
 HEADINGS = {
     "image": "Attention to the image",
@@ -115,9 +123,13 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
             moved_down(mark, below)
             for mark in reading_marks(data.source, data.encoder_layers[step])
         ]
-    group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
+    lines = wrap(heading, 14.0, diagram_width() - 2 * MARGIN)
+    title = [
+        Text(MARGIN, MARGIN + 19 * n + 14, line, 14.0) for n, line in enumerate(lines)
+    ]
+    group = Group("encoder", (*title, *marks))
     return drawing.make_figure(
-        WIDTH,
+        diagram_width(),
         below + reading_height(data) + MARGIN,
         [group],
         " ".join(data.source),
@@ -136,15 +148,18 @@ def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
         if name == "mechanism" and status:
             title = status
         paint = "ink" if title == status else "muted"
-        heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, paint)
-        top += HEADING_SIZE * LINE_HEIGHT + 5
+        heading = list[Mark]()
+        for line in wrap(title, HEADING_SIZE, diagram_width() - 2 * MARGIN):
+            heading.append(Text(MARGIN, top + HEADING_SIZE, line, HEADING_SIZE, paint))
+            top += HEADING_SIZE * LINE_HEIGHT
+        top += 5
         moved = [moved_down(mark, top) for mark in marks]
-        groups.append(Group(name, (heading, *moved)))
+        groups.append(Group(name, (*heading, *moved)))
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
     output = "".join(token.replace("▁", " ") for token in data.tokens[: t + 1]).strip()
     return drawing.make_figure(
-        WIDTH, top + MARGIN - 8, groups, title, text + (status or output)
+        diagram_width(), top + MARGIN - 8, groups, title, text + (status or output)
     )
 
 
@@ -190,9 +205,9 @@ def _wrapped(texts: Sequence[str], continues_word: Sequence[bool]) -> list[Slot]
     slots = list[Slot]()
     for text, is_close in zip(texts, continues_word, strict=False):
         x = right + (CLOSE if is_close else APART)
-        text = elide(text, SIZE, WIDTH / 3)
+        text = elide(text, SIZE, diagram_width() / 3)
         width = measure(text, SIZE) / 1.1
-        if x + width > WIDTH - MARGIN and slots:
+        if x + width > diagram_width() - MARGIN and slots:
             x = MARGIN
             y = y + ROW
         slots.append((x, y, width, text))
@@ -200,11 +215,11 @@ def _wrapped(texts: Sequence[str], continues_word: Sequence[bool]) -> list[Slot]
     return slots
 
 
-def moved_down(mark: Mark, by: float) -> Mark:
-    """Return a mark further down by so many pixels."""
+def moved_down(mark: Mark, by: float, right: float = 0.0) -> Mark:
+    """Return a mark further down, and perhaps further to the right, by so many pixels."""
     if isinstance(mark, Polyline):
-        return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
-    return replace(mark, y=mark.y + by)
+        return replace(mark, points=tuple((x + right, y + by) for x, y in mark.points))
+    return replace(mark, x=mark.x + right, y=mark.y + by)
 
 
 def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:
@@ -218,7 +233,8 @@ def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:
 
 def _tree(data: ExplanationData, t: int) -> Iterator[Mark]:
     """Draw the last steps of the search; each node is joined to the hypothesis it extends."""
-    first = max(0, t + 1 - COLUMNS)
+    columns, _ = _tree_columns()
+    first = max(0, t + 1 - columns)
     for step in range(first, t + 1):
         nodes = data.steps[step].nodes
         if step > first or step == 0:
@@ -235,8 +251,14 @@ def _tree(data: ExplanationData, t: int) -> Iterator[Mark]:
                 yield Box(x - 3, y + 9, width, 2.0, "link")
 
 
+def _tree_columns() -> tuple[int, float]:
+    """Return how many steps of the search tree are in view, and the width of each."""
+    return (NARROW_COLUMNS, NARROW_COLUMN) if screen_width() else (COLUMNS, COLUMN)
+
+
 def _node_position(column: int, row: int) -> tuple[float, float]:
-    return MARGIN + 14 + column * COLUMN, row * DENSE_ROW + 10
+    _, width = _tree_columns()
+    return MARGIN + 14 + column * width, row * DENSE_ROW + 10
 
 
 def _branch(
@@ -263,4 +285,5 @@ def _branch(
 def _node_label(node: SearchNode) -> str:
     if node.fate == "ended":
         return "■"
-    return elide(token_label(node.token), NODE_SIZE, COLUMN - 24)
+    _, width = _tree_columns()
+    return elide(token_label(node.token), NODE_SIZE, width - 24)

@@ -22,9 +22,12 @@ from regard.visualisation.figure import (
     Text,
     make_figure,
 )
+from regard.visualisation.screen import screen_width
 
 LEFT, CELL, ROW = 150.0, 62.0, 30.0
-SIZE = 13.0
+NARROW_LEFT, NARROW_CELL = 104.0, 40.0
+SIZE, SMALL = 13.0, 11.0
+EDGE = 10.0
 STARTS = ("warm", "cold")
 
 
@@ -58,24 +61,31 @@ def still(data: dict[str, Any], language: Language, _: dict[str, str]) -> Figure
     for start in STARTS:
         groups.append(Group(start, tuple(_fields(data, start, top, language))))
         top += (2 + len(data["norms"])) * ROW
-    width = LEFT + CELL * len(data["rates"]) + MARGIN
+    left, cell, _ = _sizes()
+    width = left + cell * len(data["rates"]) + EDGE
     return make_figure(width, top, groups, title, title)
+
+
+def _sizes() -> tuple[float, float, float]:
+    """Return the left edge and the width of fields, and the size of their texts."""
+    return (NARROW_LEFT, NARROW_CELL, SMALL) if screen_width() else (LEFT, CELL, SIZE)
 
 
 def _fields(
     data: dict[str, Any], start: str, top: float, language: Language
 ) -> Iterator[Mark]:
-    yield Text(MARGIN, top + 20, data["starts"][start][language], SIZE)
+    left, cell, size = _sizes()
+    yield Text(EDGE, top + 20, data["starts"][start][language], SIZE)
     for column, rate in enumerate(data["rates"]):
-        x = LEFT + (column + 0.5) * CELL
-        yield Text(x, top + 20, f"{rate:g}", SIZE, "muted", "middle")
+        x = left + (column + 0.5) * cell
+        yield Text(x, top + 20, f"{rate:g}", size, "muted", "middle")
     for row, (norm, words) in enumerate(data["norms"].items(), 1):
         y = top + row * ROW
-        yield Text(MARGIN, y + 20, words[language], SIZE)
+        yield Text(EDGE, y + 20, words[language], size)
         for run in data["runs"]:
             if (run["norm"], run["start"]) == (norm, start):
-                x = LEFT + data["rates"].index(run["rate"]) * CELL
+                x = left + data["rates"].index(run["rate"]) * cell
                 shade = level(run["valid"], data["best"])
-                yield Box(x, y, CELL - 2, ROW - 2, f"w{shade}")
+                yield Box(x, y, cell - 2, ROW - 2, f"w{shade}")
                 text = f"{run['valid']:.1f}"
-                yield Text(x + CELL / 2, y + 20, text, SIZE, f"v{shade}", "middle")
+                yield Text(x + cell / 2, y + 20, text, size, f"v{shade}", "middle")

@@ -11,6 +11,8 @@ from regard.common.bilingual import Language, Text
 from regard.learn import Answer, SoftDictionary
 from regard.visualisation.figure import Box, Figure, Group, Mark, Polyline, make_figure
 from regard.visualisation.figure import Text as Label
+from regard.visualisation.player import moved_down
+from regard.visualisation.screen import screen_width
 
 ENTRIES = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
 SIMILARITY = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
@@ -38,6 +40,8 @@ UNANSWERED = Text(
     "No key equals {query}: no answer, and no gradient by which to learn",
     "{query}와 같은 키가 없어 답이 없고, 배울 기울기도 없습니다",
 )
+LOW, BESIDE = 296.0, 312.0
+"""Pixels that the weights are moved on a phone: down, and to the left."""
 UNIT = 92.0
 """Pixels of a length of 1."""
 
@@ -157,10 +161,15 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
     total = f"{ANSWER.by(language)} = {mean} = {float(result.value):.4f}"
     if not is_answered:
         total = UNANSWERED.fill(query=data["query"]["name"]).by(language)
-    rows.append(Label(18, 318, total, 14))
+    height = 336
+    if screen_width():
+        rows = [moved_down(mark, LOW, -BESIDE) for mark in rows]
+        height += 204
+    rows.append(Label(18, height - 18, total, 14))
     title = HINTS.by(language)
     groups = (Group("plane", tuple(plane)), Group("weights", tuple(rows)))
-    return make_figure(580, 336, groups, title, total)
+    width = screen_width() or 580.0
+    return make_figure(width, height, groups, title, total)
 
 
 def _method(rule: str, likeness: str, temperature: float) -> Text:

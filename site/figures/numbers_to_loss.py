@@ -29,6 +29,8 @@ from regard.visualisation.figure import (
 )
 from regard.visualisation.figure import Text as Label
 from regard.visualisation.number_boxes import equations
+from regard.visualisation.player import moved_down
+from regard.visualisation.screen import screen_width
 from regard.visualisation.steps_page import render_steps_body
 
 SOURCE = "나는 집에 간다"
@@ -55,6 +57,8 @@ COLUMNS = (
     (Text("p", "p"), 500, "end"),
     (Text("−ln p", "−ln p"), 570, "end"),
 )
+BESIDE = 296
+"""Pixels that numbers are moved to the left on a phone, below the diagram."""
 TOTAL = Text("mean", "평균")
 UNFORCED = Text("Without teacher forcing", "교사 강요가 없을 때")
 
@@ -152,8 +156,13 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
     else:
         is_forced = state.get("forced") != "no"
         rows, summary = _step(data, key, is_forced, language)
+    if screen_width():
+        rows = [moved_down(mark, height - 40, -BESIDE) for mark in rows]
+        height += 26 * 5 + 62
     groups = (Group("diagram", tuple(diagram)), Group("loss", tuple(rows)))
-    return make_figure(620, height, groups, TITLE.by(language), summary)
+    return make_figure(
+        screen_width() or 620, height, groups, TITLE.by(language), summary
+    )
 
 
 def _diagram(

@@ -10,6 +10,7 @@ from regard.attention.scores import build_score
 from regard.common.bilingual import Language, Text
 from regard.visualisation.figure import Box, Figure, Group, Mark, make_figure
 from regard.visualisation.figure import Text as Label
+from regard.visualisation.screen import screen_width
 
 LARGEST = 512
 KEYS = 6
@@ -24,6 +25,10 @@ TITLES = {
     "root": Text("q·k / √d", "q·k / √d"),
     "d": Text("q·k / d", "q·k / d"),
 }
+WIDE = 70.0, 180.0, 110.0, 12.0
+"""Left edge and step of columns, width of a bar, size of texts."""
+NARROW = 52.0, 108.0, 48.0, 11.0
+"""The same on a phone."""
 TITLE = Text(
     "Softmax of the scores of random vectors, by their dimension d",
     "무작위 벡터의 점수와 softmax, 차원 d에 따라",
@@ -71,24 +76,26 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
     """
     vectors = torch.tensor(data["vectors"][0], dtype=torch.float64)
     marks: list[Mark] = []
+    first, step, bar, size = NARROW if screen_width() else WIDE
     for column, (name, power) in enumerate(POWERS.items()):
-        left = 70.0 + 180 * column
-        marks.append(Label(left, 26, TITLES[name].by(language), 14))
+        left = first + step * column
+        marks.append(Label(left, 26, TITLES[name].by(language), size + 2))
         if name == state.get("divisor"):
-            marks.append(Box(left - 8, 6, 172, 298, "link", outline=2.0))
-        for row, size in enumerate((SIZES[0], SIZES[-1])):
+            marks.append(Box(left - 8, 6, step - 8, 298, "link", outline=2.0))
+        for row, dimension in enumerate((SIZES[0], SIZES[-1])):
             top = 44.0 + 140 * row
-            query = vectors[:1, :size]
-            keys = vectors[None, 1:, :size]
+            query = vectors[:1, :dimension]
+            keys = vectors[None, 1:, :dimension]
             weights = scores_of(query, keys, power).softmax(-1)[0].tolist()
             if not column:
-                marks.append(Label(10, top + 60, f"d = {size}", 13))
+                marks.append(Label(4, top + 60, f"d = {dimension}", size))
             for key, weight in enumerate(weights):
                 y = top + 19.0 * key
                 marks += [
-                    Box(left, y, 110, 13, "grid"),
-                    Box(left, y, 110 * weight, 13, "s0"),
-                    Label(left + 116, y + 11, f"{weight:.3f}", 12),
+                    Box(left, y, bar, 13, "grid"),
+                    Box(left, y, bar * weight, 13, "s0"),
+                    Label(left + bar + 5, y + 11, f"{weight:.3f}", size),
                 ]
     title, summary = TITLE.by(language), SUMMARY.by(language)
-    return make_figure(600, 310, (Group("weights", tuple(marks)),), title, summary)
+    width = screen_width() or 600.0
+    return make_figure(width, 310, (Group("weights", tuple(marks)),), title, summary)

@@ -21,6 +21,7 @@ from regard.visualisation.figure import (
     make_figure,
 )
 from regard.visualisation.figure import Text as Label
+from regard.visualisation.screen import screen_width
 
 SENTENCES = {
     "I didn't build a house yesterday": "build",
@@ -32,7 +33,10 @@ LAYER = 1
 """The layer that is shown first, counted from 0."""
 TITLE = Text("One sentence in three trainings", "한 문장, 세 번의 학습")
 TRAINING = Text("training {number}", "학습 {number}")
-LEFT, CELL, GAP, ROW, SIZE = 110.0, 34.0, 14.0, 30.0, 13.0
+WIDE = 110.0, 34.0, 14.0, 30.0, 13.0
+END = Text("(end)", "(끝)")
+NARROW = 76.0, 22.0, 6.0, 26.0, 12.0
+"""The same on a phone; weights have no zero before the point there."""
 
 
 def make() -> dict[str, Any]:
@@ -79,24 +83,37 @@ def _heads(readings: Readings, layer: str) -> list[list[list[float]]]:
 def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
     """Draw the word of a sentence: rows are words, columns the heads of each training."""
     shown = data["sentences"][int(state.get("sentence", 0))]
+    is_narrow = bool(screen_width())
+    left, cell, gap, high, size = NARROW if is_narrow else WIDE
+    edge = MARGIN / 3 if is_narrow else MARGIN
     marks = list[Mark]()
-    for row, word in enumerate(shown["words"]):
-        y = MARGIN + (row + 1) * ROW + 20
-        marks.append(Label(MARGIN, y, word, SIZE))
-    x = LEFT
+    names = [*shown["words"], END.by(language)]
+    for row, word in enumerate(names):
+        y = MARGIN + (row + 1) * high + high * 2 / 3
+        marks.append(Label(edge, y, word, size))
+    x = left
     for number, layers in enumerate(shown["weights"], 1):
         title = TRAINING.fill(number=number).by(language)
-        marks.append(Label(x, MARGIN + 20, title, SIZE, "muted"))
+        marks.append(Label(x, MARGIN + 20, title, size, "muted"))
         for head in layers[data["layer"]]:
-            for row, weight in enumerate(head[shown["word"]][:-1]):
-                y = MARGIN + (row + 1) * ROW
+            for row, weight in enumerate(head[shown["word"]]):
+                y = MARGIN + (row + 1) * high
                 shade = level(weight)
-                marks.append(Box(x, y, CELL - 2, ROW - 2, f"w{shade}"))
-                text = f"{weight:.2f}"
-                at = x + CELL / 2 - 1
-                marks.append(Label(at, y + 19, text, 11, f"v{shade}", "middle"))
-            x += CELL
-        x += GAP
-    height = MARGIN * 2 + (len(shown["words"]) + 1) * ROW
+                marks.append(Box(x, y, cell - 2, high - 2, f"w{shade}"))
+                text = f"{weight:.2f}".removeprefix("0" * is_narrow)
+                at = x + cell / 2 - 1
+                marks.append(
+                    Label(
+                        at,
+                        y + high * 19 / 30,
+                        text,
+                        10.5 if is_narrow else 11.0,
+                        f"v{shade}",
+                        "middle",
+                    )
+                )
+            x += cell
+        x += gap
+    height = MARGIN * 2 + (len(names) + 1) * high
     title = TITLE.by(language)
     return make_figure(x, height, [Group("heads", tuple(marks))], title, title)

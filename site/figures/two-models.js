@@ -82,7 +82,8 @@ export function missingWords(reference, output) {
   });
 }
 
-export async function draw(root, data, language, { example: opening = 0 } = {}) {
+/** Draw the figure. It opens with an example, on a narrow screen with the diagram of a `model`, in a step of the encoder (`read`) or else of the decoder (`word`). */
+export async function draw(root, data, language, { example: opening = 0, model = "with", read, word = 2 } = {}) {
   const words = WORDS[language];
   const message = element("p", { role: "status", class: "note" }, words.loading);
   const id = newId("sentence"), input = element("input", { type: "text", id, lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
@@ -91,8 +92,8 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
   const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), missing: element("p", { class: "missing" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
   const outputs = sides.map(({ name, output, missing }) => element("section", { "aria-label": words[name] }, element("p", { class: "which" }, words[name]), output, missing));
   const panes = sides.map(({ name, diagram, status }) => element("section", { "aria-label": words.sides[name], class: name }, status, diagram));
-  const pair = element("div", { class: "pair", "data-shown": "with" }, ...panes);
-  const shown = choice(words.diagram, NAMES.map((name) => [name, words.sides[name]]), "with", (name) => { pair.dataset.shown = name; go(current); });
+  const pair = element("div", { class: "pair", "data-shown": model }, ...panes);
+  const shown = choice(words.diagram, NAMES.map((name) => [name, words.sides[name]]), model, (name) => { pair.dataset.shown = name; go(current); });
   const range = element("input", { type: "range", min: 0, value: 0, "aria-label": words.step, input: () => { stop(); go(Number(range.value)); } });
   const player = element("button", { type: "button", class: "play", click: () => (timer ? stop() : play()) }, words.play);
   const steps = element("div", { class: "steps" },
@@ -105,7 +106,7 @@ export async function draw(root, data, language, { example: opening = 0 } = {}) 
   await Promise.all(sides.map(async (side, number) => { side.translator = await window.regard.load({ model: files[number], wasm }); }));
   input.value = data.examples[opening].text;
   translate();
-  go(readSteps() + 2);
+  go(read === undefined ? readSteps() + Number(word) : Number(read));
   new ResizeObserver(() => go(current)).observe(pair);
 
   function typed() {

@@ -5,6 +5,7 @@ sentences to try.
 from __future__ import annotations
 
 import gzip
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,14 +17,16 @@ import regard
 from regard.common.bilingual import Language, Text
 from regard.explain.explanation import explain
 from regard.interchange.runtime import export
+from regard.model_folder import LANGUAGES
 from regard.runtime.model import ALL_ATTENTION, RuntimeModel
 from regard.visualisation.explanation_data import ExplanationData
 from regard.visualisation.figure import MARGIN, Figure, Group, make_figure
 from regard.visualisation.figure import Text as Label
 from regard.visualisation.fonts import wrap
 from regard.visualisation.language import figures_in, words
-from regard.visualisation.mechanism import WIDTH, WORD, Diagram
+from regard.visualisation.mechanism import WORD, Diagram, diagram_width
 from regard.visualisation.player import moved_down
+from regard.visualisation.screen import screen_width
 from regard.visualisation.translation_json import step_json
 
 SIDES = {"without": "without-attention", "with": "with-attention"}
@@ -62,7 +65,10 @@ def _runtime_file(recipe: str) -> bytes:
     folder = trainings.trained(recipe, trainings.SEEDS[0])
     with TemporaryDirectory() as temporary:
         file = Path(temporary) / "model.regard"
-        export(folder, file, embeddings="packed")
+        # What recognises the language of a text would be a fifth of what a page loads.
+        plain = Path(temporary) / "model"
+        shutil.copytree(folder, plain, ignore=shutil.ignore_patterns(LANGUAGES))
+        export(plain, file, embeddings="packed")
         return gzip.compress(file.read_bytes(), 9, mtime=0)
 
 
@@ -78,8 +84,8 @@ def _example(length: int) -> dict[str, str]:
 
 
 def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:
-    """Draw how both models write a word of a sentence, one above the other, with all that they
-    write.
+    """Draw how both models read or write a word of a sentence, one above the other, with all that
+    they write; on a small screen, the diagram of one of them.
     """
     text = data["examples"][int(state.get("example", 0))]["text"]
     with figures_in(language):
@@ -90,20 +96,30 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
             explained = explain(regard.load(folder), text, beam=1, attributions=False)
             shown = in_page(explained.data, side, text)
             diagram = Diagram(shown, NUMBERS, is_still=True)
-            marks = diagram.marks(shown.encoding_steps - 1, STEP, WORD)
+            marks = diagram.marks(*moment(shown, state))
+            if screen_width() and side != state.get("model", "with"):
+                marks = iter(())
             output = f"{explained.translation.text} {words('(end)')}"
             title = f"{NAMES[side].by(language)}: {output}"
             lines = []
-            for line in wrap(title, SIZE, WIDTH - 2 * MARGIN):
+            for line in wrap(title, SIZE, diagram_width() - 2 * MARGIN):
                 top += LINE
                 lines.append(Label(MARGIN, top, line, SIZE))
             top += LINE / 2
-            groups.append(
-                Group(side, (*lines, *(moved_down(mark, top) for mark in marks)))
-            )
-            top += diagram.height + MARGIN
+            drawn = tuple(moved_down(mark, top) for mark in marks)
+            groups.append(Group(side, (*lines, *drawn)))
+            top += diagram.height * bool(drawn) + MARGIN
     title = TITLE.by(language)
-    return make_figure(WIDTH, top, groups, title, title)
+    return make_figure(diagram_width(), top, groups, title, title)
+
+
+def moment(data: ExplanationData, state: dict[str, str]) -> tuple[int, int | None, int]:
+    """Return the step of the encoder, that of the decoder, if it has begun, and the stage at which
+    the figure opens.
+    """
+    if "read" in state:
+        return int(state["read"]), None, WORD
+    return data.encoding_steps - 1, int(state.get("word", STEP)), WORD
 
 
 def in_page(data: ExplanationData, side: str, text: str) -> ExplanationData:

@@ -11,10 +11,13 @@ window.texts = {};
   const korean = document.documentElement.lang === "ko", stemmer = new Stemmer();
   const isOther = (page) => page.startsWith("ko/") !== korean;
   const isHangul = (text) => /[가-힣]/.test(text);
+  const [SECTION, NEXT, MOST, NEAR] = [12, 8, 3, 300]; // what a section with all groups adds, what each further one of a page costs, how many a page has, characters
+  const LISTED = /^(ko\/)?notes\//; // pages that begin with a list of their headings
+  const [FEW, LONG] = [5, 3]; // below so many pages a query of so many words also gets pages that lack one of them
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const joined = (text) => text.replace(/(?<=\p{N}),(?=\p{N}{3})/gu, ""); // 3,000 as 3000
   const stem = (term) => (isHangul(term) ? term : stemmer.stemWord(term));
-  const queryTerms = (text) => splitQuery(joined(text.toLowerCase())).filter((term) => !stopwords.has(term)).map(stem);
+  const queryTerms = (text) => splitQuery(joined(text.toLowerCase().replace(/(?<![\p{L}\p{N}])(\p{L})\^(?=\p{L}(?![\p{L}\p{N}]))/gu, "$1_"))).filter((term) => !stopwords.has(term)).map(stem);
   const textTerms = (text) => new Set((joined(text.toLowerCase()).match(/[가-힣]+|(?:(?![가-힣])[\p{L}\p{N}_])+/gu) ?? []).flatMap((word) =>
     isHangul(word) ? [...word].flatMap((letter, i) => [`~${letter}~`, ...(i ? [`~${word[i - 1]}${letter}`] : [])]) : [stem(word)]));
 
@@ -25,12 +28,12 @@ window.texts = {};
     const words = window.synonyms.flatMap((family) => family.map((word) => [word, family])).sort((a, b) => b[0].length - a[0].length);
     for (const [word, family] of words) {
       const end = isHangul(word) ? `(?:${PARTICLES})?(?![가-힣])` : "(?:s|es)?(?![\\p{L}\\p{N}])";
-      const pattern = new RegExp((isHangul(word) ? "" : "(?<![\\p{L}\\p{N}])") + escaped(word).replaceAll(" ", isHangul(word) ? " ?" : " ") + end, "u");
-      if (!pattern.test(rest)) continue;
-      rest = rest.replace(pattern, " ");
+      const pattern = new RegExp((isHangul(word) ? "" : "(?<![\\p{L}\\p{N}])") + escaped(word).replaceAll(" ", isHangul(word) ? " ?" : " ") + end, "gu"), others = rest.replace(pattern, " ");
+      if (others === rest) continue;
+      rest = others;
       groups.push([word, ...family.filter((other) => other !== word)]);
     }
-    for (const word of rest.split(/\s+/)) groups.push([word]);
+    for (const word of new Set(rest.split(/\s+/))) groups.push([word]);
     return groups.map((group) => group.map((word) => ({ word, terms: queryTerms(word) })).filter(({ word, terms }) => terms.length || Object.hasOwn(window.phrases, word))).filter((group) => group.length);
   };
 
@@ -81,8 +84,10 @@ window.texts = {};
     const results = (groups, isAny = false) => {
       const matches = groups.map(matchesOf), isNumber = groups.map(([{ word }]) => /\p{N}/u.test(word));
       const required = matches.filter((_, i) => !isNumber[i] || isNumber.every(Boolean));
-      const pages = [...new Set((isAny ? matches : required.slice(0, 1)).flatMap((one) => [...one.keys()]))];
-      return { groups, matches, pages: isAny ? pages : pages.filter((page) => required.every((one) => one.has(page))), note: "" };
+      const pages = [...new Set((isAny ? matches : required).flatMap((one) => [...one.keys()]))];
+      const lacking = (most) => pages.filter((page) => required.filter((one) => !one.has(page)).length <= most);
+      const complete = lacking(0), isLong = complete.length && complete.length < FEW && required.length >= LONG;
+      return { groups, matches, pages: isAny ? pages : isLong ? lacking(1) : complete, note: "" };
     };
     const asked = results(groupsOf(query));
     if (asked.pages.length) return asked;
@@ -125,6 +130,21 @@ window.texts = {};
     return rows[a.length][b.length];
   };
 
+  /** The sections of a page whose texts are loaded, the best first: those with most groups, in headings, often, and close to each other. */
+  const sectionsOf = (page, groups) => (window.texts[page] ?? []).map((section) => {
+    const [anchor, heading, text] = section, content = `${heading} ${text}`.toLowerCase();
+    section.terms ??= { heading: textTerms(heading), all: textTerms(content) };
+    const matching = groups.map((group) => group.filter((one) => (Object.hasOwn(window.phrases, one.word) ? content.includes(one.word) : holds(section.terms.all, one)))).filter((group) => group.length);
+    const places = matching.map((group) => group.flatMap(({ word }) => [...content.matchAll(new RegExp(escaped(withoutParticle(word)), "gu"))].map(({ index }) => index)));
+    const score = matching.reduce((sum, group, i) => sum + (group.some((one) => holds(section.terms.heading, one)) ? 3 : 1) + places[i].length / (places[i].length + 2), 0);
+    return { anchor, heading, count: matching.length, score: score + (places.length > 1 ? 3 * Math.max(0, 1 - span(places) / NEAR) : 0) };
+  }).filter(({ anchor }) => anchor || !LISTED.test(page)).sort((a, b) => b.count - a.count || b.score - a.score);
+  /** The fewest characters that hold one of each list of places. */
+  const span = (lists) => {
+    const all = lists.flatMap((places, list) => places.map((place) => [place, list])).sort((a, b) => a[0] - b[0]), last = Array(lists.length).fill(-Infinity);
+    return Math.min(Infinity, ...all.map(([place, list]) => { last[list] = place; return place - Math.min(...last); }));
+  };
+
   const named = (query) => (/\S[\s-]+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
   const squeezed = (text) => text.toLowerCase().replace(/[\s-]+/g, "");
   /** The section of the notes that answers a query: that with the longest word in it. */
@@ -133,19 +153,24 @@ window.texts = {};
     const [best] = [...window.answers].sort((a, b) => length(b) - length(a));
     return best && length(best) ? best : null;
   };
-  let words = [], note = "", isEmpty = false, others = 0;
+  let words = [], asked = [], note = "", isEmpty = false, others = 0;
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
     const { docnames, titles, filenames } = Search._index, { groups, matches: ofGroups, pages, note: remark } = search(query);
     const order = new Map(pages.map((page) => [page, 40 * ofGroups.filter((one) => one.has(page)).length]));
+    asked = groups;
     words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [withoutParticle(word)] : /\s/.test(word) ? [word] : [word, ...terms]));
     const own = (name) => (isOther(name) ? (korean && !docnames.includes(`ko/${name}`) ? OWN / 2 : 0) : OWN);
-    const results = pages.map((page) => {
+    const results = pages.flatMap((page) => {
       const matches = ofGroups.map((one) => one.get(page)).filter(Boolean), name = docnames[page];
-      const heading = matches.every(({ place }) => place === "title") ? undefined
-        : outlineOf(page).headings.map((one) => ({ ...one, count: matches.filter(({ headings }) => headings.some(({ anchor }) => anchor === one.anchor)).length })).filter(({ count }) => count).sort((a, b) => b.count - a.count)[0];
       const score = matches.reduce((sum, match) => sum + match.score, 0) + KINDS.find(([pattern]) => pattern.test(name))[1] + own(name) + order.get(page) - 40 * ofGroups.length;
-      return [name, heading ? `${titles[page]} > ${heading.title}` : titles[page], heading ? `#${heading.anchor}` : "", null, score, filenames[page], "text"];
+      const result = ({ anchor, heading }, points) => [name, anchor ? `${titles[page]} > ${heading}` : titles[page], anchor && `#${anchor}`, null, points, filenames[page], "text"];
+      if (matches.every(({ place }) => place === "title")) return [result({ anchor: "" }, score)];
+      const sections = sectionsOf(name, groups), whole = sections.filter(({ anchor, count }) => anchor && count === groups.length).slice(0, MOST);
+      if (whole.length && groups.length > 1) return whole.map((section, i) => result(section, score + SECTION + section.score - NEXT * i));
+      if (sections.length) return [result(sections[0].count ? sections[0] : { anchor: "" }, score)];
+      const [heading] = outlineOf(page).headings.map((one) => ({ ...one, heading: one.title, count: matches.filter(({ headings }) => headings.some(({ anchor }) => anchor === one.anchor)).length })).filter(({ count }) => count).sort((a, b) => b.count - a.count);
+      return [result(heading ?? { anchor: "" }, score)];
     });
     const glossary = results.find(([name]) => name === (korean ? "ko/glossary" : "glossary")), [, , third = 0] = results.map((result) => result[4]).sort((a, b) => b - a);
     if (glossary && window.terms.includes(query.trim().toLowerCase())) glossary[4] = Math.max(glossary[4], third + 0.01); // the meaning of a term is among the first three
@@ -169,8 +194,9 @@ window.texts = {};
   const excerpt = (page, anchor) => {
     const pattern = new RegExp(words.map((word) => (isHangul(word) ? escaped(word) : `(?<![\\p{L}\\p{N}])${escaped(word)}\\p{L}*`)).join("|"), "giu");
     const sections = window.texts[page], own = sections.filter(([id]) => `#${id}` === anchor);
-    const [, text] = [...own, ...sections].find(([, content]) => content.search(pattern) >= 0) ?? [...own, ...sections][0] ?? ["", ""];
-    const at = Math.max(text.search(pattern), 0), start = at < LENGTH - 60 ? 0 : text.indexOf(" ", at - 80) + 1;
+    const [, , text] = own[0] ?? sections.find(([, , content]) => content.search(pattern) >= 0) ?? sections[0] ?? ["", "", ""];
+    const matches = [...text.matchAll(pattern)], near = ({ index }) => new Set(matches.filter((one) => one.index >= index && one.index < index + LENGTH - 60).map(([word]) => word.toLowerCase())).size;
+    const at = matches.length ? matches.reduce((best, one) => (near(one) > near(best) ? one : best)).index : 0, start = at < LENGTH - 60 ? 0 : text.indexOf(" ", at - 80) + 1;
     const end = text.length <= start + LENGTH ? text.length : Math.max(text.lastIndexOf(" ", start + LENGTH), at + 20);
     const node = Object.assign(document.createElement("p"), { className: "summary" }), shown = text.slice(start, end);
     let last = 0;
@@ -184,6 +210,7 @@ window.texts = {};
   };
   const texts = new Map(); // the scripts that are loaded, or being loaded
   const load = (page) => {
+    if (Object.hasOwn(window.texts, page)) return Promise.resolve(true);
     if (!texts.has(page)) {
       texts.set(page, new Promise((done) => {
         const script = Object.assign(document.createElement("script"), { src: `_static/texts/${page}.js`, onload: () => done(true), onerror: () => done(false) });
@@ -191,6 +218,14 @@ window.texts = {};
       }));
     }
     return texts.get(page);
+  };
+  /** Lead a link to a page to the section that answers best, and return its anchor. */
+  const toSection = (link, name) => {
+    const { title } = outlineOf(Search._index.docnames.indexOf(name)), [best] = sectionsOf(name, asked);
+    if (!best?.anchor || !best.count || asked.every((group) => group.some((one) => holds(title, one)))) return "";
+    link.setAttribute("href", `${link.getAttribute("href")}#${best.anchor}`);
+    link.append(` > ${best.heading}`);
+    return `#${best.anchor}`;
   };
   // Beside the number of results: what was corrected, or where to go if there are none.
   const annotate = () => {
@@ -209,7 +244,8 @@ window.texts = {};
       if (isOther(page) && !list.querySelector(".other-language")) {
         item.before(Object.assign(document.createElement("li"), { className: "other-language", textContent: korean ? "영어 문서" : "In Korean" }));
       }
-      load(page.replace(/\.html$/, "")).then((isLoaded) => isLoaded && item.append(excerpt(page.replace(/\.html$/, ""), anchor)));
+      const name = page.replace(/\.html$/, "");
+      load(name).then((isLoaded) => isLoaded && item.append(excerpt(name, anchor || toSection(item.querySelector("a"), name))));
     }
   }).observe(list, { childList: true, subtree: true });
 })();

@@ -85,6 +85,18 @@ SECTIONS = {
 }
 """Searches, and the section of the notes that comes first."""
 FIRST = """word => { const [name, , anchor] = Search._performSearch(...Search._parseQuery(word)).at(-1); return name + anchor; }"""
+SEARCHES = [
+    line.split("\t")
+    for line in Path(__file__)
+    .with_name("searches.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
+"""Searches of readers of the notes: to choose the rules by or held out, the language, the words,
+and the section that answers.
+"""
+LEAST_FOUND = 0.8
+FIRST_THREE = "word => Search._performSearch(...Search._parseQuery(word)).slice(-3).map(([name, , anchor]) => name + anchor)"
 RAW_EMPHASIS = re.compile(r"(?<![\w*])\*[^\s*][^*\n]{0,80}\*(?!\*)")
 NOT_FOUND = ["어션텐", "퉤퉤"]
 FIND = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
@@ -168,6 +180,26 @@ def test_no_link_and_no_anchor_is_dead_and_pages_are_small(
     for style in site.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", text), style
+
+
+@pytest.mark.parametrize("name", ["000", "001", "002", "003", "004", "questions"])
+def test_pages_of_the_notes_are_small_with_what_their_figures_load(
+    site: Path, pages: dict[str, _Page], name: str
+) -> None:
+    page = f"ko/notes/{name}.html"
+    text = (site / page).read_text(encoding="utf-8")
+    figures = set(re.findall(r'data-figure="([\w-]+)"', text))
+    scripts = [f"_static/figures/{figure}.ko.js.gz" for figure in figures]
+    files = {_target(site, page, resource)[0] for resource in pages[page].resources}
+    files |= {site / path for path in [page, "_static/hangul.woff", *scripts]}
+    if "two-models" in figures:
+        files |= set(site.glob("_static/figures/two-models.*.gz"))
+        files |= set(site.glob("_static/translator/regard.*.gz"))
+    # A wide screen loads no drawing for a narrow one.
+    wide = {file for file in files if "narrow" not in file.name}
+    size = sum(file.stat().st_size for file in wide)
+
+    assert size < LARGEST, f"{size:,} bytes"
 
 
 def test_every_page_says_its_language_and_leads_to_the_other(
@@ -303,6 +335,41 @@ def test_words_of_the_notes_lead_to_their_section(site: Path, context: Any) -> N
         assert f'id="{section.split("#")[1]}"' in (
             site / f"{section.split('#')[0]}.html"
         ).read_text(encoding="utf-8")
+    page.close()
+
+
+@pytest.mark.parametrize(("part", "least"), [("tune", 1), ("held out", LEAST_FOUND)])
+def test_searches_lead_to_the_section_that_answers(
+    site: Path, context: Any, part: str, least: float
+) -> None:
+    """It is among the first three results."""
+    page = context.new_page()
+    hits = []
+    for language, start in (("ko", "search-ko.html"), ("en", "search.html")):
+        page.goto(f"{(site / start).as_uri()}?q=bleu")
+        page.wait_for_selector("#search-results li a")
+        for own, code, query, place in SEARCHES:
+            if (own, code) == (part, language):
+                results = page.evaluate(FIRST_THREE, query)
+                hits.append((query, any(one.startswith(place) for one in results)))
+    missed = [query for query, is_hit in hits if not is_hit]
+    assert len(missed) <= (1 - least) * len(hits), missed
+    page.close()
+
+
+def test_a_result_on_a_long_page_leads_to_its_section_and_shows_its_text(
+    site: Path, context: Any
+) -> None:
+    """On pages that the search divides into sections, and on others, once their text is loaded."""
+    page = context.new_page()
+    page.goto(f"{(site / 'search-ko.html').as_uri()}?q=분산 루트 100")
+    first = page.locator("#search-results li").first
+    first.locator("mark", has_text="루트").wait_for()
+    assert first.locator("a").get_attribute("href").endswith("#ko-n003-scale")
+    assert "분산=100" in first.locator(".summary").inner_text()
+
+    page.goto(f"{(site / 'search-ko.html').as_uri()}?q=Dice 계수")
+    page.locator("#search-results a[href^='ko/training.html#']").wait_for()
     page.close()
 
 

@@ -117,9 +117,10 @@ def test_every_figure_of_the_documentation_exists() -> None:
             for state in living.make_figures.states(name)
             for language in ("en", "ko")
         }
-        assert {path.name for path in drawings.glob(f"{name}.*")} == wanted, (
-            f"python site/make_figures.py --stills {name}"
-        )
+        written = {
+            path.name.replace(".narrow", "") for path in drawings.glob(f"{name}.*")
+        }
+        assert written == wanted, f"python site/make_figures.py --stills {name}"
 
 
 @pytest.mark.parametrize("language", ["ko", pytest.param("en", marks=pytest.mark.slow)])
@@ -322,6 +323,16 @@ def assert_apart(page: Any) -> None:
         assert box["y"] + box["height"] - steps["y"] <= 800
     assert len({box["y"] for box in boxes}) == 1
     assert sum(box["width"] for box in boxes) <= page.viewport_size["width"]
+
+
+def test_two_models_open_where_a_page_says(open_figure: Open) -> None:
+    """With the model without attention, which has read two words."""
+    state = "model=without read=1"
+    page = open_figure("two-models", state=state, reduced_motion="reduce")
+
+    assert page.locator(".pair[data-shown=without]").count() == 1
+    assert page.get_by_role("slider", name="Step").input_value() == "1"
+    page.close()
 
 
 def test_two_models_say_where_bars_of_scores_begin(open_figure: Open) -> None:

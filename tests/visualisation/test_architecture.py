@@ -24,6 +24,9 @@ from regard.visualisation.architecture_diagram import (
 )
 from regard.visualisation.colours import THEMES, colour, contrast
 from regard.visualisation.figure import Figure
+from regard.visualisation.screen import figures_within
+
+SCREEN = 366.0  # pixels that a phone has for a figure
 
 MODELS: dict[str, Any] = {name: preset(name)["model"] for name in presets()}
 for _encoder in ENCODERS:
@@ -107,7 +110,11 @@ def test_every_weight_is_in_one_part_and_every_part_is_connected(name: str) -> N
 def assert_well_laid(figure: Figure) -> None:
     """Nothing leaves the slide, no two parts or texts overlap."""
     assert (figure.width, figure.height) == (WIDTH, HEIGHT)
+    assert_apart(figure)
 
+
+def assert_apart(figure: Figure) -> None:
+    """Nothing leaves the figure, no two parts or texts overlap."""
     assert_inside(figure)
 
     rectangles = []
@@ -125,6 +132,27 @@ def assert_well_laid(figure: Figure) -> None:
         for one, other in combinations(places, 2):
             is_beside = one[2] <= other[0] or other[2] <= one[0]
             assert is_beside or one[3] <= other[1] or other[3] <= one[1], (one, other)
+
+
+@pytest.mark.parametrize(
+    "name", ["rnn", "rnn-bahdanau", "transformer-published", "caption-rnn", "conv"]
+)
+def test_on_a_small_screen_the_decoder_stands_below_the_encoder(name: str) -> None:
+    architecture = described(name)
+    with figures_within(SCREEN):
+        figure = layout_architecture(architecture)
+    assert figure.width == SCREEN
+    assert_apart(figure)
+    assert min(text.size for text in texts_of(figure)) >= 10
+
+    encoder = max(box.y + box.height for box in boxes_of(figure, "encoder"))
+    decoder = min(box.y for box in boxes_of(figure, "decoder"))
+    assert encoder < decoder
+
+    heads = [line for line in lines_of(figure, "arrows") if not line.width]
+    assert len(heads) == len([*connections(architecture)]), "each arrow is drawn"
+    sources = {part.source for part in parts_of(architecture, "decoder")} - {""}
+    assert sources <= {*words_of(figure)}
 
 
 def test_the_published_transformer_can_be_read_at_its_own_size() -> None:

@@ -6,6 +6,7 @@ from drawn import assert_inside, boxes_of, lines_of, texts_of
 
 from regard.common.errors import UsageError
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
+from regard.visualisation.screen import figures_within
 
 WORDS = ("making", "the", "process", "more", "difficult")
 
@@ -41,6 +42,13 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
 
     assert {(text.paint, text.text) for text in numbers} == expected
 
+    assert_inside(figure)
+
+
+def test_arcs_of_two_heads_fit_a_phone() -> None:
+    with figures_within(366.0):
+        figure = layout_head_arcs(arcs(2, ("나는", "빵을", "먹고", "있었다")))
+    assert figure.width <= 366
     assert_inside(figure)
 
 

@@ -72,6 +72,18 @@ def test_words_of_forty_letters_are_shown_in_full_and_longer_ones_elided() -> No
     assert last.hint == "y" * 300
 
 
+def test_the_numbers_of_a_row_add_to_one_with_that_on_the_end() -> None:
+    weights = np.array([[0.25, 0.5], [0.5, 0.5]])
+    end = np.array([0.25, 0.0])
+    figure = layout_heatmap(
+        Alignment(("a", "b"), ("c", "d"), weights, special_weights=end)
+    )
+    rows: dict[float, float] = {}
+    for text in texts_of(figure, "values"):
+        rows[text.y] = rows.get(text.y, 0.0) + float(text.text or 0)
+    assert list(rows.values()) == [1.0, 1.0]
+
+
 def test_any_script_is_laid_out() -> None:
     weights = np.eye(len(NASTY))
     assert_well_laid(

@@ -10,6 +10,7 @@ from drawn import boxes_of, lines_of, marks_of, texts_of
 
 from regard.visualisation.figure import Figure, Polyline, Text
 from regard.visualisation.linear_map import SIDE, layout_linear_map
+from regard.visualisation.screen import figures_within
 
 NAMES = (("나는", "빵을", "먹고", "(end)"), ("I", "ate", "bread"))
 
@@ -137,3 +138,16 @@ def test_no_line_of_the_grid_strikes_a_label_through() -> None:
             paper = papers[frozenset(label.corners())]
             assert drawn_first < paper, "it hides the grid"
             assert paper < drawn_last, "it hides no point and no arrow"
+
+
+def test_on_a_small_screen_the_planes_stand_below_one_another() -> None:
+    with figures_within(366.0):
+        figure, _ = drawn(3, 4)
+    frames = [
+        next(box for box in boxes_of(figure, f"plane-{plane}") if box.outline)
+        for plane in (1, 2)
+    ]
+    first, second = frames
+    assert first.y + first.height < second.y
+    assert all(box.x > 0 and box.x + box.width < figure.width for box in frames)
+    assert figure.width == 366

@@ -19,6 +19,7 @@ from regard.visualisation.head_grid import layout_heads
 from regard.visualisation.language import LANGUAGE
 from regard.visualisation.mechanism import HIGH, LEAST, WIDTH, Diagram
 from regard.visualisation.player import HEADING_SIZE, layout_frames
+from regard.visualisation.screen import figures_within
 from regard.visualisation.states import States
 from regard.visualisation.text import is_korean
 
@@ -143,12 +144,23 @@ def test_the_cells_that_a_word_attends_to_are_drawn(
         assert len(texts & {*explained.source}) == 6
 
 
+@pytest.mark.parametrize("has_attention", [True, False])
+def test_frames_fit_a_phone(explanation: Explain, has_attention: bool) -> None:
+    explained = explanation(5, 2, 1)
+    if not has_attention:
+        explained = replace(explained, attention=())
+    with figures_within(366.0):
+        for figure in layout_frames(explained):
+            assert figure.width == 366
+            assert_inside(figure)
+
+
 def test_columns_stay_the_same_while_words_are_written(explanation: Explain) -> None:
     explained = replace(explanation(12, 1, 1), source=tuple("abcdefghijkl"))
     rows = []
     for frame in layout_frames(explained)[1:]:
         texts = texts_of(frame, "mechanism")
-        (y,) = (text.y for text in texts if text.text == "words (+6)")
+        (y,) = (text.y for text in texts if text.text == "words (+7)")
         row = [text.text for text in texts if text.y == y and text.anchor == "middle"]
         rows.append(row[:-1])
 

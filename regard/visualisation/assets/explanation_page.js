@@ -366,7 +366,7 @@ const explanationPage = (() => {
     const longest = widest(columns, size, limit), flat = longest + 8 <= cell, width = cell;
     const turn = flat ? 0 : cell >= 20 ? Math.PI / 4 : Math.PI / 2;
     const lift = turn === Math.PI / 2 ? longest : Math.max(size, longest * Math.sin(turn));
-    const end = left + S * width + 8, narrow = Math.max(10, Math.round(cell * 0.5));
+    const hasNumbers = cell >= 38, end = left + S * width + 8, narrow = hasNumbers ? Math.min(cell, 44) : Math.max(10, Math.round(cell * 0.5));
     const over = turn === Math.PI / 4 ? longest * 0.75 : 0, specialSize = Math.min(size, 12), specialTurn = turn || Math.PI / 4;
     const specialLength = hasSpecial ? widest([labels.special], specialSize, limit) : 0, specialOver = end + narrow / 2 + specialLength * Math.cos(specialTurn) + 8;
     const top = Math.max(Math.ceil(lift), Math.ceil(specialLength * Math.sin(specialTurn))) + 14;
@@ -388,11 +388,11 @@ const explanationPage = (() => {
         pen.fillStyle = shadeIndex ? colours().scale[shadeIndex] : colours().paper;
         pen.fillRect(x, top + t * cell, (s === S ? narrow : width) - 1, cell - 1);
         if (!shadeIndex) { pen.strokeStyle = colours().grid; pen.lineWidth = 1; pen.strokeRect(x + 0.5, top + t * cell + 0.5, (s === S ? narrow : width) - 2, cell - 2); }
-        if (cell >= 38 && s < S && w >= 0.005) {
-          pen.font = `${cell >= 80 ? 15 : 12}px ${FONT}`;
+        if (hasNumbers && w >= 0.005) {
+          pen.font = `${cell >= 80 && s < S ? 15 : 12}px ${FONT}`;
           pen.fillStyle = colours().text[shadeIndex];
           pen.textAlign = "center";
-          pen.fillText(w.toFixed(2), x + width / 2, y);
+          pen.fillText(w.toFixed(2), x + (s === S ? narrow : width) / 2, y);
         }
       }
     });

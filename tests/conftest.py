@@ -12,6 +12,8 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,12 @@ if hasattr(os, "register_at_fork"):
 # No test finds what another, or another run, left in the cache.
 os.environ["REGARD_EXPORTS"] = "off"
 torch.set_num_threads(1)
+# Nor do processes that tests start: the threads of busy machines wait for each other.
+os.environ["OMP_NUM_THREADS"] = "1"
+# What is installed stays, and reading it takes half a second.
+metadata.packages_distributions = cache(metadata.packages_distributions)
+# Nothing that is collected is garbage.
+gc.disable()
 # No test survives a power failure, and each sync of some ten thousand takes milliseconds.
 os.fsync = lambda _: None
 # A warning fails every test that raises it, not only the first.
@@ -136,6 +144,7 @@ def pytest_collection_finish() -> None:
     forked_commands.compare_few_sentences()
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")

@@ -149,6 +149,10 @@ def pytest_collection_finish() -> None:
 
 SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 """Folders and files of tests in which annotations are checked."""
+FREE = ("test_wrong_objects.py", "test_search_laws.py", "test_checked_models.py")
+"""Files in which they are not: `test_step_by_step.py` and `test_insides.py` call every function
+that is called there.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -165,7 +169,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     is_shaped = bool({name, item.path.parent.name} & {*SHAPED})
     if item.get_closest_marker("broad") and name != "test_step_by_step.py":
         is_shaped = False
-    is_free = name == "test_wrong_objects.py" or not (is_shaped or SHAPES == "all")
+    is_free = name in FREE or not (is_shaped or SHAPES == "all")
     jaxtyping_config.update("jaxtyping_disable", is_free)
 
 

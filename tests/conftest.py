@@ -84,8 +84,6 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 # What is installed stays, and reading it takes half a second.
 metadata.packages_distributions = cache(metadata.packages_distributions)
-# Nothing that is collected is garbage.
-gc.disable()
 # No test survives a power failure, and each sync of some ten thousand takes milliseconds.
 os.fsync = lambda _: None
 # A warning fails every test that raises it, not only the first.
@@ -137,6 +135,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_collectstart() -> None:
+    """Look for no garbage while tests are collected: there is none."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through
     them again and again.
@@ -149,8 +152,8 @@ def pytest_collection_finish() -> None:
 
 SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 """Folders and files of tests in which annotations are checked."""
-FREE = ("test_wrong_objects.py", "test_search_laws.py", "test_checked_models.py")
-"""Files in which they are not: `test_step_by_step.py` and `test_insides.py` call every function
+COVERED = ("test_search_laws.py", "test_checked_models.py")
+"""Those in which they are not: `test_step_by_step.py` and `test_insides.py` call every function
 that is called there.
 """
 
@@ -166,10 +169,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if command := sys.modules.get("regard.cli.app"):
         command.begin(())
     name = item.path.name
-    is_shaped = bool({name, item.path.parent.name} & {*SHAPED})
+    is_shaped = bool({name, item.path.parent.name} & {*SHAPED}) and name not in COVERED
     if item.get_closest_marker("broad") and name != "test_step_by_step.py":
         is_shaped = False
-    is_free = name in FREE or not (is_shaped or SHAPES == "all")
+    is_free = name == "test_wrong_objects.py" or not (is_shaped or SHAPES == "all")
     jaxtyping_config.update("jaxtyping_disable", is_free)
 
 

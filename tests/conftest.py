@@ -12,6 +12,8 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,10 @@ if hasattr(os, "register_at_fork"):
 # No test finds what another, or another run, left in the cache.
 os.environ["REGARD_EXPORTS"] = "off"
 torch.set_num_threads(1)
+# Nor do processes that tests start: the threads of busy machines wait for each other.
+os.environ["OMP_NUM_THREADS"] = "1"
+# What is installed stays, and reading it takes half a second.
+metadata.packages_distributions = cache(metadata.packages_distributions)
 # No test survives a power failure, and each sync of some ten thousand takes milliseconds.
 os.fsync = lambda _: None
 # A warning fails every test that raises it, not only the first.
@@ -129,6 +135,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_collectstart() -> None:
+    """Look for no garbage while tests are collected: there is none."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through
     them again and again.
@@ -136,10 +147,15 @@ def pytest_collection_finish() -> None:
     forked_commands.compare_few_sentences()
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 """Folders and files of tests in which annotations are checked."""
+COVERED = ("test_search_laws.py", "test_checked_models.py")
+"""Those in which they are not: `test_step_by_step.py` and `test_insides.py` call every function
+that is called there.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -153,7 +169,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if command := sys.modules.get("regard.cli.app"):
         command.begin(())
     name = item.path.name
-    is_shaped = bool({name, item.path.parent.name} & {*SHAPED})
+    is_shaped = bool({name, item.path.parent.name} & {*SHAPED}) and name not in COVERED
     if item.get_closest_marker("broad") and name != "test_step_by_step.py":
         is_shaped = False
     is_free = name == "test_wrong_objects.py" or not (is_shaped or SHAPES == "all")

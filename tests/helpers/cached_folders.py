@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "regard"
 TESTS = ROOT / "tests"
+VERSIONS = f"{sys.version} {version('torch')}"
 
 
 class FolderCache:
@@ -64,7 +65,7 @@ class FolderCache:
         given = " ".join(arguments)
         notes = sorted(self.root.glob("*.complete"))
         used = [n.read_text("utf-8") for n in notes if str(self.root / n.stem) in given]
-        made_from = [sys.version, version("torch"), make.__qualname__, arguments, used]
+        made_from = [VERSIONS, make.__qualname__, arguments, used]
         key = _digest(json.dumps(made_from))
 
         def is_current(made: Any) -> bool:
@@ -109,7 +110,7 @@ def _digest(text: str) -> str:
 
 def _hash_of(sources: Iterable[Path]) -> str:
     """Return a hash of files, and of the sources and tables in folders."""
-    digest = hashlib.sha256(f"{sys.version} {version('torch')}".encode())
+    digest = hashlib.sha256(VERSIONS.encode())
     for source in sources:
         for path in [source] if source.is_file() else sorted(source.rglob("*")):
             if path.suffix in {".py", ".c", ".h", ".toml", ".json"}:

@@ -39,11 +39,15 @@ _DIGITS = re.compile(r"\d+")
 Floats = npt.NDArray[np.float64]
 
 
-def stems(text: str) -> list[str]:
-    """Return the stems of a text's words, each once, and its numbers."""
+@lru_cache(maxsize=1 << 13)
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of a text's words, each once, and its numbers.
+
+    They are remembered, since the texts of a sample are paired in many ways.
+    """
     words = letters_of_words(text).split()
     parts = chain.from_iterable(map(_stems_of_word, words))
-    return [*dict.fromkeys(chain(parts, _DIGITS.findall(text)))][:STEMS]
+    return tuple(dict.fromkeys(chain(parts, _DIGITS.findall(text))))[:STEMS]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -152,10 +152,6 @@ def pytest_collection_finish() -> None:
 
 SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 """Folders and files of tests in which annotations are checked."""
-COVERED = ("test_search_laws.py", "test_checked_models.py")
-"""Those in which they are not: `test_step_by_step.py` and `test_insides.py` call every function
-that is called there.
-"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -169,7 +165,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if command := sys.modules.get("regard.cli.app"):
         command.begin(())
     name = item.path.name
-    is_shaped = bool({name, item.path.parent.name} & {*SHAPED}) and name not in COVERED
+    is_shaped = bool({name, item.path.parent.name} & {*SHAPED})
     if item.get_closest_marker("broad") and name != "test_step_by_step.py":
         is_shaped = False
     is_free = name == "test_wrong_objects.py" or not (is_shaped or SHAPES == "all")

@@ -18,7 +18,6 @@ import languages  # noqa: E402
 import live  # noqa: E402
 import living  # noqa: E402
 import llms  # noqa: E402
-import mathematics  # noqa: E402
 import narrow_graphs  # noqa: E402
 import reference  # noqa: E402
 import search_data  # noqa: E402
@@ -30,7 +29,7 @@ import regard  # noqa: E402
 project = "Regard"
 author = "the Regard authors"
 release = regard.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathematics"]
 html_theme = "furo"
 html_title = "Regard"
 templates_path = ["templates"]
@@ -97,7 +96,6 @@ def setup(app: Any) -> None:
     translator, living figures, the source.
     """
     app.add_directive("living", living.Living)
-    app.add_node(mathematics.formula, html=(mathematics.visit, None))
     for role in facts.WRITERS:
         app.add_role(role, facts.Fact())
     app.add_search_language(SearchBothLanguages)
@@ -107,8 +105,6 @@ def setup(app: Any) -> None:
     app.connect("html-page-context", narrow_graphs.load_late)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("autodoc-process-signature", reference.shorten_signature)
-    # Before titles are kept.
-    app.connect("doctree-read", mathematics.replace, priority=400)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)
     # Before the theme draws the navigation.

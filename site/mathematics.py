@@ -63,3 +63,10 @@ def visit(translator: Any, node: formula) -> None:
     mathml = re.sub(r"\n\s*", "", node["mathml"])
     translator.body.append(mathml.replace("<mtext>", WORDS))
     raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    """Make the formulas of a site."""
+    app.add_node(formula, html=(visit, None))
+    # Before titles are kept.
+    app.connect("doctree-read", replace, priority=400)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from mathematics import plain_formula
 from repository.pages import DOCS, read
 
+SITE = Path(__file__).resolve().parents[2] / "site"
 PAGES = ("notes/002", "notes/003", "ko/notes/000", "ko/notes/001")
 FENCES = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -30,12 +34,40 @@ def test_formulas_are_plain_text_for_the_search(tex: str, text: str) -> None:
     assert plain_formula(tex) == text
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the pages, of a site that has nothing but formulas."""
+    folder = tmp_path_factory.mktemp("formulas")
+    for page in PAGES:
+        source = folder / "docs" / f"{page}.md"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(_without_code(page), encoding="utf-8")
+    (folder / "docs" / "conf.py").write_text(
+        'extensions = ["myst_parser", "mathematics"]\n'
+        'myst_enable_extensions = ["dollarmath"]\n'
+        'html_theme = "furo"\n'
+        f"root_doc = {PAGES[0]!r}\n",
+        encoding="utf-8",
+    )
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-Q", "docs", "html"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(SITE)},
+        check=True,
+    )
+    return folder / "html"
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_every_formula_of_a_page_is_drawn(page: str, site: Path) -> None:
-    source = FENCES.sub("", read(DOCS / f"{page}.md"))
+def test_every_formula_of_a_page_is_drawn(page: str, drawn: Path) -> None:
+    source = _without_code(page)
     formulas = len(re.findall(r"\$\$?[^$]+\$\$?", source))
-    built = (site / f"{page}.html").read_text(encoding="utf-8")
+    built = (drawn / f"{page}.html").read_text(encoding="utf-8")
     article = built.partition("<article")[2].partition("</article>")[0]
     assert formulas > 10
     assert len(re.findall(r"<math\b.*?</math>", article)) == formulas
     assert "$" not in re.sub(r"<pre.*?</pre>|<code.*?</code>", "", article, flags=re.S)
+
+
+def _without_code(page: str) -> str:
+    return FENCES.sub("", read(DOCS / f"{page}.md"))

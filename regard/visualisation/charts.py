@@ -510,10 +510,12 @@ def _names_differ(chart: Chart) -> bool:
 def _panel_legends(
     chart: Chart, top: float, step: float, width: float
 ) -> Iterator[Group]:
-    """Write the names of the series of each panel on the line of its title, from the right edge, if
-    they have room.
+    """Write the names of the series of each panel on the line of its title, at the right edge; that
+    of a single one is told by the title.
     """
     for number, panel in enumerate(chart.panels):
+        if len(panel.series) == 1:
+            continue
         y = top + number * step - 10
         x = width - MARGIN
         marks: list[Mark] = []

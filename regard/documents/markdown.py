@@ -21,7 +21,8 @@ from regard.documents.document import (
 )
 from regard.documents.encoding import decode_file
 from regard.documents.markdown_inline import Inline, Run, mask, read_runs
-from regard.text.markup.document import parse_markup
+from regard.documents.markup import foreign_notes
+from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.text_format import TranslatedText
 
 _FRONT_MATTER = re.compile(
@@ -50,6 +51,7 @@ class MarkdownFile(EditedText):
         self._options = options
         self._codes = list[range]()
         self._images = 0
+        self._foreign = dict[str, int]()
         self._text_slots = list[Slot]()
         front = _FRONT_MATTER.match(text)
         if front:
@@ -78,6 +80,7 @@ class MarkdownFile(EditedText):
                 "descriptions of images stay",
             )
             yield f"{stay} as written (`attributes` translates them)"
+        yield from foreign_notes(self._foreign, self._options.languages.source)
 
     def _name(self, start: int) -> str:
         return f"line {self.source.line_of(start)}"
@@ -98,14 +101,21 @@ class MarkdownFile(EditedText):
 
     def _add_page(self, start: int, end: int) -> None:
         text = self._text[start:end]
-        markup = parse_markup(text, "html", self._options.markup)
+        markup = self._parsed(text, start)
         if markup.lines:
             slot_text = DocumentText(text, self._name(start), markup=markup)
             self._text_slots.append(Slot(slot_text, replaced(start, end)))
 
+    def _parsed(self, page: str, start: int) -> MarkupDocument:
+        """Find the sentences of a part of the file that begins at an offset."""
+        markup = parse_markup(page, "html", self._options.markup)
+        for code in markup.foreign:
+            self._foreign.setdefault(code, self.source.line_of(start))
+        return markup
+
     def _add_inline(self, inline: Inline) -> None:
         source = inline.as_html(self._options.attributes)
-        markup = parse_markup(source, "html", self._options.markup)
+        markup = self._parsed(source, inline.start)
         if not self._options.attributes:
             self._images += sum(
                 has_letters(part.raw[slice(*part.alt)]) for part in inline.parts

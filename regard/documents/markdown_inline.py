@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import pyromark
 
+from regard.documents.markup import LANGUAGE
+
 _EXTENSIONS = "TABLES FOOTNOTES STRIKETHROUGH TASKLISTS HEADING_ATTRIBUTES MATH GFM DEFINITION_LIST"
 _INLINE = frozenset(("Emphasis", "Strong", "Strikethrough", "Link", "Image"))
 _KEPT = re.compile(
@@ -271,6 +273,8 @@ class Inline:
         elif name := _HTML_TAG.match(raw):
             is_kept = re.search(r"\bnotranslate\b|\btranslate=.?no\b", raw)
             kept = " translate=no" if is_kept else ""
+            if language := LANGUAGE.search(raw):
+                kept += f" lang={language[1]}"
             closing = "/" if raw.endswith("/>") else ""
             tag = f"{name[0]}{kept}\0{closing}>"
         self.parts.append(Part(tag, raw))

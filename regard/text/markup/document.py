@@ -12,8 +12,8 @@ import html
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -93,7 +93,8 @@ class MarkupDocument:
     """A marked-up text and its sentences to translate.
 
     `lines` are plain text: entities are decoded, and each run of white space is one space. No line
-    is empty. `start` and `end` are the bounds of the text in its source.
+    is empty. `start` and `end` are the bounds of the text in its source. `foreign`: where its first
+    element in each other language than the source's begins.
     """
 
     source: Source
@@ -101,6 +102,7 @@ class MarkupDocument:
     lines: tuple[str, ...]
     start: int = 0
     end: int = sys.maxsize
+    foreign: Mapping[str, int] = field(default_factory=dict)
 
     def read(self, text: str) -> str:
         """Return markup of the kind of this text as plain text, with `TAG` for each tag."""
@@ -203,7 +205,8 @@ def arranged_markup(
 ) -> MarkupDocument:
     """Find the sentences of a text whose elements and their roles are known."""
     paragraphs = _paragraphs(source.text, source.kind, elements, options.mark_spans)
-    return _document(source, paragraphs, options)
+    document = _document(source, paragraphs, options)
+    return replace(document, foreign=elements.foreign_starts)
 
 
 def _document(

@@ -23,7 +23,7 @@ _CLOSERS = f"{CLOSERS}“‘"
 """Characters after the end of a sentence, also those of German."""
 _STOP = lazy_pattern(r"[^\s.][.。]$")
 _MARK = lazy_pattern(r"[^\s.][.。:,?!]$")
-_ORDINAL = lazy_pattern(r"\d[.。]$")
+_ORDINAL = lazy_pattern(r"(?<!\d)\d{1,2}[.。]$")
 _BARE = lazy_pattern(rf"[^\W{KOREAN_ENDINGS}](?:\s?%)?$")
 """End of a text without a mark; one that ends as Korean verbs do may be a sentence."""
 _OPEN = lazy_pattern(r"[^\W_\u0530-\u1dff\u2c80-\uabff]$")

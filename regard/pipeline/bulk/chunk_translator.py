@@ -109,6 +109,8 @@ class ChunkTranslator:
 
     def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
         """Return a translation, or its line, marked, if its quality is below `least`."""
+        if result.text == line.strip() and result.quality is None:
+            return result  # nothing was translated, such as an address
         if result.quality is None:
             raise UsageError(
                 "--refuse-below: the model is not calibrated for this search, so its translations "

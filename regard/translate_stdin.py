@@ -94,6 +94,7 @@ def translate_pipe(call: PipeCall) -> None:
     unknown = 0
     doubtful = 0
     count = 0
+    is_calibrated = False
     sample = list[str]()
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
@@ -103,6 +104,7 @@ def translate_pipe(call: PipeCall) -> None:
         known += result.known
         unknown += result.unknown
         doubtful += result.doubtful
+        is_calibrated |= bool(result.qualities)
         count = chunk.end
         sample += chunk.lines[: SAMPLE - len(sample)]
     if lines.typed:  # the notes of each line have been printed
@@ -114,7 +116,7 @@ def translate_pipe(call: PipeCall) -> None:
         sample, source, lambda: translator.language_id, PIPE_LETTERS
     )
     notes = [f"{lines.name}: {note}" for note in unexpected]
-    _warn([*notes, *doubt_note(lines.name, doubtful, count)])
+    _warn([*notes, *doubt_note(lines.name, doubtful, count, is_calibrated)])
 
 
 def _warn(notes: Sequence[str]) -> None:

@@ -159,7 +159,7 @@ def translate(command: TranslateCommand) -> None:
             )
             sink.add(result.text, mark)
             report(done.end)
-        _finish(sink, lines, command.run, report)
+        _finish(sink, lines, command.run, report, qualities.is_known)
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
@@ -198,6 +198,7 @@ def _finish(
     lines: Lines,
     run: Path,
     report: LineReporter,
+    is_calibrated: bool,
 ) -> None:
     """Finish the output.
 
@@ -213,7 +214,8 @@ def _finish(
     if not lines.typed:
         mark = sink.mark
         is_document = lines.document is not None
-        report.warn(*doubt_note(lines.name, mark.doubtful, mark.lines, is_document))
+        counts = (mark.doubtful, mark.lines)
+        report.warn(*doubt_note(lines.name, *counts, is_calibrated, is_document))
 
 
 def _refuse_to_stream(command: TranslateCommand, kind: str) -> None:

@@ -4,8 +4,10 @@ addresses and HTML tags stay.
 
 from __future__ import annotations
 
+import html
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from regard.common.counting import counted
@@ -16,13 +18,19 @@ from regard.documents.document import (
     Edit,
     EditedText,
     Slot,
-    replaced,
     value_slot,
 )
 from regard.documents.encoding import decode_file
 from regard.documents.markdown_inline import Inline, Run, mask, read_runs
-from regard.documents.markup import foreign_notes
+from regard.documents.markup import (
+    TagValue,
+    foreign_notes,
+    tag_values,
+    with_edited_tags,
+)
 from regard.text.markup.document import MarkupDocument, parse_markup
+from regard.text.markup.elements import find_elements
+from regard.text.markup.tags import tokenize
 from regard.text.text_format import TranslatedText
 
 _FRONT_MATTER = re.compile(
@@ -100,11 +108,29 @@ class MarkdownFile(EditedText):
             self._add_inline(Inline(self._text, self._masked, run))
 
     def _add_page(self, start: int, end: int) -> None:
+        """Add a block of HTML. Attributes that people read are paragraphs before it."""
         text = self._text[start:end]
-        markup = self._parsed(text, start)
+        values = list[TagValue]()
+        if self._options.attributes:
+            tokens = [*tokenize(text, "html")]
+            elements = find_elements(text, tokens, "html", self._options.markup)
+            values += tag_values(text, elements)
+        paragraphs = [f"<p>{html.escape(value.text)}</p>" for value in values]
+        markup = self._parsed("".join([*paragraphs, text]), start)
+
+        def edits(translation: TranslatedText) -> Iterator[Edit]:
+            *written, page = translation.text.split("</p>", len(values))
+            tags = defaultdict[str, list[Edit]](list)
+            for value, before, after in zip(values, paragraphs, written, strict=True):
+                new = html.unescape(after.removeprefix("<p>"))
+                if new.strip() and f"{after}</p>" != before:
+                    edit = Edit(value.start, value.end, value.escape(new))
+                    tags[value.tag].append(edit)
+            yield Edit(start, end, with_edited_tags(page, tags))
+
         if markup.lines:
             slot_text = DocumentText(text, self._name(start), markup=markup)
-            self._text_slots.append(Slot(slot_text, replaced(start, end)))
+            self._text_slots.append(Slot(slot_text, edits))
 
     def _parsed(self, page: str, start: int) -> MarkupDocument:
         """Find the sentences of a part of the file that begins at an offset."""

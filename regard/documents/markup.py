@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from regard.common.errors import DataError
 from regard.data.language_codes import base_language
@@ -37,7 +38,9 @@ _LATIN = re.compile("iso-?8859-1|latin-?1|(us-)?ascii", re.IGNORECASE)
 """Names by which pages call Windows-1252, as browsers read them."""
 _UNTRANSLATED = re.compile(r"\btranslate\s*=|\bnotranslate\b", re.IGNORECASE)
 LANGUAGE = re.compile(r"""\s(?:xml:)?lang\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ATTRIBUTE = re.compile(
+    r"""\s([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>]+))"""
+)
 _READ = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
 """Attributes that people read, or hear."""
 _DESCRIPTION = re.compile(
@@ -45,6 +48,11 @@ _DESCRIPTION = re.compile(
     re.IGNORECASE,
 )
 """Values of `name` and `property` that make the `content` of a `meta` such an attribute."""
+_BUTTON = re.compile(
+    r"""<input\s(?:[^>]*\s)?type\s*=\s*["']?(?:submit|reset|button)["'\s/>]""",
+    re.IGNORECASE,
+)
+"""An input whose `value` is the text of a button."""
 
 
 class HtmlPage(Document):
@@ -63,7 +71,8 @@ class HtmlPage(Document):
         markup = arranged_markup(Source(text, self.kind), elements, options.markup)
         self._languages = options.languages
         is_asked = options.attributes and self.kind == "html"
-        self._values = [*_values(self._source, elements)] if is_asked else []
+        values = tag_values(text, elements) if is_asked else ()
+        self._values = [(value.tag, self._slot(value)) for value in values]
         texts = [slot.text for _, slot in self._values]
         page = DocumentText(text, "", markup=markup)
         lines = {
@@ -71,6 +80,12 @@ class HtmlPage(Document):
         }
         notes = foreign_notes(lines, options.languages.source)
         super().__init__([page, *texts], notes)
+
+    def _slot(self, value: TagValue) -> Slot:
+        """Return the slot of a value in its tag."""
+        line = self._source.line_of(value.offset)
+        described = DocumentText(value.text, f"{value.name} in line {line}")
+        return value_slot(value.start, value.end, described, value.escape)
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the translated page."""
@@ -144,27 +159,47 @@ class XmlPage(HtmlPage):
     media_type = "application/xml"
 
 
-def _values(source: EncodedText, elements: Elements) -> Iterator[tuple[str, Slot]]:
-    """Yield the attributes of a page that people read, those of equal tags once: the tag, and the
-    value as a slot of it.
+class TagValue(NamedTuple):
+    """The value of an attribute that people read: the tag, at an offset of its page, and the bounds
+    of the value in it.
     """
+
+    tag: str
+    offset: int
+    name: str
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """The value as people read it."""
+        return html.unescape(self.tag[self.start : self.end])
+
+    def escape(self, text: str) -> str:
+        """Return another text as the tag writes it; one without quotation marks gets them."""
+        quote = "" if self.tag[self.start - 1] in "\"'" else '"'
+        return f"{quote}{html.escape(text)}{quote}"
+
+
+def tag_values(page: str, elements: Elements) -> Iterator[TagValue]:
+    """Yield the attributes of a page that people read, those of equal tags once."""
     tags = dict[str, int]()
     foreign = set[str]()
     for index, token in enumerate(elements.tokens):
-        tag = source.text[token.start : token.end]
+        tag = page[token.start : token.end]
         if index in elements.foreign:
             foreign.add(tag)
         elif token.kind in ("open", "empty") and "=" in tag:
-            tags.setdefault(tag, source.line_of(token.start))
-    for tag, line in tags.items():
+            tags.setdefault(tag, token.start)
+    for tag, offset in tags.items():
         if tag in foreign:
             continue
         is_description = tag[1:5].lower() == "meta" and _DESCRIPTION.search(tag)
+        read = _READ | {"content"} if is_description else _READ
+        if _BUTTON.match(tag):
+            read |= {"value"}
         for match in _ATTRIBUTE.finditer(tag):
             name = match[1].lower()
-            group = 2 if match[2] is not None else 3
-            value = html.unescape(match[group])
-            is_read = name in _READ or (name == "content" and is_description)
-            if is_read and has_letters(value):
-                described = DocumentText(value, f"{name} in line {line}")
-                yield tag, value_slot(*match.span(group), described, html.escape)
+            value = TagValue(tag, offset, name, *match.span(match.lastindex or 0))
+            if name in read and has_letters(value.text):
+                yield value

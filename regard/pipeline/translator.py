@@ -558,7 +558,7 @@ def _readable_path(
     """
     translations = yield from path
     return [
-        replace(result, text=line, markup=None, notes=(_UNREAD,))
+        Translation(line, (), 0.0, notes=(_UNREAD,))
         if doubts.is_unread(line)
         else result
         for line, result in zip(lines, translations, strict=True)

@@ -20,6 +20,7 @@ from regard.text.translation import TranslatedPart, Translation
         ("Open {name}", "Öffne {name}.", "Öffne {name}"),
         ("Sold: 50 %", "Verkauft: 50 %.", "Verkauft: 50 %"),
         ("Chapter 3", "Kapitel 3.", "Kapitel 3"),
+        ("© 2026 The Park", "© 2026.", "© 2026"),
         ("Two dogs.", "Zwei Hunde", "Zwei Hunde."),
         ("Two dogs.", "개 두 마리", "개 두 마리."),
         ("Two dogs:", "Zwei Hunde", "Zwei Hunde:"),

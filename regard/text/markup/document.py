@@ -67,7 +67,13 @@ TAG = "\u2060"
 _UNDIVIDED = MarkupOptions(sentences=False, mark_spans=False)
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _COLONS = (":", "：")
-_ITEM = lazy_pattern(r"(?:\(?\d{1,3}(?:\.\d{1,3})*[.)]|[•·*–—-])(?=\s)")
+_ITEM = lazy_pattern(
+    r"(?:\(?\d{1,3}(?:\.\d{1,3})*[.)]|[가나다라마바사아자차카타파하][.)]|[•·*–—①-⑳※-])(?=\s)"
+)
+_LABEL = lazy_pattern(
+    r"[^\W\d_][\w'’-]*(?:\s[\w'’-]+)?[:：](?=\s+[^\W_]+\s)(?!\s+[a-z])"
+)
+"""A word or two with a colon before a text, such as Note:"""
 _BETWEEN = lazy_pattern(r"(?<=\s)[|·•](?=\s)")
 _SIGN = lazy_pattern(r"[^\w\s<&]{1,3}|&(?!nbsp)\w{2,8};")
 """Signs between two elements kept whole that are kept with them."""
@@ -372,6 +378,7 @@ class _Paragraph:
             if isinstance(entry, Mark)
         }
 
+        item = _ITEM.match(plain) if options.sentences else None
         previous_end = -1  # in `plain`; -1 if the preceding sentence was left out
         for number, (first, last) in enumerate(bounds):
             pieces = [
@@ -379,14 +386,17 @@ class _Paragraph:
             ]
             follows = previous_end == pieces[0].offset
             previous_end = -1
-            if not any(piece.whole < 0 and has_letters(piece.text) for piece in pieces):
+            end = pieces[-1].offset + len(pieces[-1].text)
+            is_item = item is not None and end <= item.end()
+            if is_item or not any(
+                piece.whole < 0 and has_letters(piece.text) for piece in pieces
+            ):
                 continue
 
             is_last = number + 1 == len(bounds)
             low = bounds[number - 1][1] + 1 if number else 0
             high = len(entries) - 1 if is_last else bounds[number + 1][0] - 1
             start, stop = _with_tags(entries, tags, (low, first, last, high))
-            end = pieces[-1].offset + len(pieces[-1].text)
             line = plain[pieces[0].offset : end]
             previous_end = end
             yield build_sentence(entries[start : stop + 1], line, follows)
@@ -592,12 +602,16 @@ def _cut(
 
 
 def _separated(plain: str) -> Iterator[int]:
-    """Yield the ends of the number or sign of an item, and the bounds of signs between texts and
-    at either end: arrows, an ellipsis, and brackets around all of the text, or around no words.
+    """Yield the ends of the number or sign of an item and of a label, and the bounds of signs
+    between texts and at either end: arrows, an ellipsis, and brackets around all of the text, or
+    around no words.
     """
     item = _ITEM.match(plain)
     if item:
         yield item.end()
+    label = _LABEL.match(plain)
+    if label:
+        yield label.end()
     for match in _BETWEEN.finditer(plain):
         yield match.start()
         yield match.end()

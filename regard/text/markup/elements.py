@@ -96,8 +96,8 @@ class Elements:
 
     @property
     def foreign_starts(self) -> dict[str, int]:
-        """Where the first element with a content in each language begins that is not the source's,
-        by the code of the language.
+        """Offset of the first element with a content in each language other than the source's, by
+        the code of the language.
         """
         starts = dict[str, int]()
         for index, code in self.foreign.items():

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from regard.data.languages import english_name
-
 if TYPE_CHECKING:
     from regard.data.language_id import LanguageId
 
@@ -39,6 +37,9 @@ def language_note(
     language_id = identify() if source and count >= letters else None
     if language_id is None or source not in language_id.profiles:
         return ()
+    # Imported late, since it takes longer than to translate a line.
+    from regard.data.languages import english_name
+
     probabilities = dict(language_id.detect(text))
     likeliest = max(probabilities, key=probabilities.__getitem__)
     reads = english_name(source)

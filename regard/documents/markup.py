@@ -36,7 +36,9 @@ _ENCODING = re.compile(
 )
 _LATIN = re.compile("iso-?8859-1|latin-?1|(us-)?ascii", re.IGNORECASE)
 """Names by which pages call Windows-1252, as browsers read them."""
-_UNTRANSLATED = re.compile(r"\btranslate\s*=|\bnotranslate\b", re.IGNORECASE)
+_UNTRANSLATED = re.compile(
+    r"""\btranslate\s*=\s*["']?no\b|\bnotranslate\b""", re.IGNORECASE
+)
 LANGUAGE = re.compile(r"""\s(?:xml:)?lang\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
     r"""\s([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>]+))"""

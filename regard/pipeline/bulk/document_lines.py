@@ -26,10 +26,11 @@ class DocumentNumbering(Numbering):
         return self._document.name_of_line(line - 1)
 
     def label(self, line: int) -> str:
-        """Return where a line stands and, if its text has no name, how it begins."""
-        if self._document.text_of_line(line - 1).name:
-            return self.name(line)
-        return f"{self.name(line)} “{excerpt_of(self._document.lines[line - 1])}”"
+        """Return where a line stands, and how it begins unless the name shows it."""
+        name = self.name(line)
+        if "“" in name:
+            return name
+        return f"{name} “{excerpt_of(self._document.lines[line - 1])}”"
 
 
 class DocumentLines(Lines):

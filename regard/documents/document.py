@@ -53,7 +53,11 @@ class DocumentOptions:
     @property
     def markup(self) -> MarkupOptions:
         """The options of marked-up text."""
-        return MarkupOptions(sentences=self.sentences, mark_spans=self.mark_spans)
+        return MarkupOptions(
+            sentences=self.sentences,
+            mark_spans=self.mark_spans,
+            language=self.languages.source,
+        )
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,11 @@ class OfficeDocument(Document):
         for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
-                words = html.unescape("".join(item.text for item in paragraph.items))
+                shown_items = (
+                    " " if item.kind == "divider" else item.text
+                    for item in paragraph.items
+                )
+                words = html.unescape("".join(shown_items))
                 # Most paragraphs of hostile files have no text, and to parse each takes time.
                 if not has_letters(words):
                     continue

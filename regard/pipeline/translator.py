@@ -17,6 +17,7 @@ from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.language_note import language_note
 from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
@@ -39,6 +40,7 @@ from regard.text.translation import TranslatedPart, Translation, as_text, as_tex
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
     from regard.documents import Document, DocumentOptions, DocumentTranslation
     from regard.search.search_steps import SearchStep
@@ -258,7 +260,11 @@ class Translator(ABC):
                 )
             except LineError as problem:
                 raise results.refused_lines(document, start, problem) from None
+        unexpected = language_note(
+            document.lines, self.language_pair[0], lambda: self.language_id
+        )
         translated = results.translated_document(document, translations)
+        translated = replace(translated, notes=(*unexpected, *translated.notes))
         if output is not None:
             results.write_output(FilePath(output), translated.data)
         return translated
@@ -469,6 +475,11 @@ class Translator(ABC):
     def doubts(self) -> DoubtfulSentences:
         """Recogniser of sentences that the model has not learnt."""
 
+    @property
+    @abstractmethod
+    def language_id(self) -> LanguageId | None:
+        """Language identification of the model; None if there is none."""
+
     @cached_property
     def case_reader(self) -> CaseReader:
         """Converter of lines in capitals, by the case rules of the model's languages."""
@@ -547,7 +558,7 @@ def _readable_path(
     """
     translations = yield from path
     return [
-        replace(result, text=line, markup=None, notes=(_UNREAD,))
+        Translation(line, (), 0.0, notes=(_UNREAD,))
         if doubts.is_unread(line)
         else result
         for line, result in zip(lines, translations, strict=True)

@@ -109,6 +109,8 @@ class ChunkTranslator:
 
     def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
         """Return a translation, or its line, marked, if its quality is below `least`."""
+        if result.text == line.strip() and result.quality is None:
+            return result  # nothing was translated, such as an address
         if result.quality is None:
             raise UsageError(
                 "--refuse-below: the model is not calibrated for this search, so its translations "
@@ -158,16 +160,25 @@ def unknown_script(
 
 
 def doubt_note(
-    name: str, doubtful: int, lines: int, is_document: bool = False
+    name: str,
+    doubtful: int,
+    lines: int,
+    is_calibrated: bool,
+    is_document: bool = False,
 ) -> tuple[str, ...]:
-    """Return the warning of doubtful translations; empty if none of `lines` lines has any."""
+    """Return the warning of doubtful translations; empty if none of `lines` lines has any. If the
+    model is not calibrated, it recognises few of them.
+    """
     if not doubtful:
         return ()
     verb = "is" if doubtful == 1 else "are"
+    remedy = "`report=True` names the least sure"
+    if not is_calibrated:
+        remedy = "others may be as bad, until `regard calibrate` has measured the model"
     marks = "" if is_document else "JSON lines (`format=jsonl`) mark them, and "
     return (
         f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
-        f"of sentences that the model has not learnt; {marks}`report=True` names the least sure",
+        f"of sentences that the model has not learnt; {marks}{remedy}",
     )
 
 

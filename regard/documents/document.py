@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from regard.common.counting import counted
 from regard.data.languages import Languages
@@ -198,17 +198,32 @@ class Edit(NamedTuple):
     text: str
 
 
+Bounds = tuple[int, int]
+
+
 class Slot(NamedTuple):
-    """A text of a document, and the edits by which its translation is written."""
+    """A text of a document, and the edits by which its translation is written.
+
+    `bounds`: offsets of the text as written in the source. `put`: makes the edits by which the
+    text of another file of the format takes its place, given that text, and as written there; by
+    default it is copied as written.
+    """
 
     text: DocumentText
     edits: Callable[[TranslatedText], Iterable[Edit]]
+    bounds: Bounds = (0, 0)
+    put: Callable[[str, str], Iterable[Edit]] | None = None
+
+    def put_edits(self, text: str, raw: str) -> Iterable[Edit]:
+        """Return the edits by which the text of another file takes its place."""
+        return self.put(text, raw) if self.put else [Edit(*self.bounds, raw)]
 
 
 class EditedText(Document):
     """A document that is one text file, of which only the slots change.
 
     `constant_edits` are made whatever the translations are, such as to name the language.
+    `others`: slots of texts that are not translated.
     """
 
     def __init__(
@@ -217,11 +232,35 @@ class EditedText(Document):
         slots: Sequence[Slot],
         notes: Iterable[str] = (),
         constant_edits: Iterable[Edit] = (),
+        others: Iterable[Slot] = (),
     ) -> None:
         super().__init__([slot.text for slot in slots], notes)
         self.source = source
+        self.others = tuple(others)
         self._slots = slots
         self._constant_edits = tuple(constant_edits)
+
+    @property
+    def all_slots(self) -> tuple[Slot, ...]:
+        """The slots of all texts, also those that are not translated."""
+        return (*self._slots, *self.others)
+
+    def with_texts(
+        self, texts: Mapping[str, tuple[str, str]], notes: Iterable[str]
+    ) -> EditedText:
+        """Return the document with texts of another file of its format, which are not translated:
+        by the names of their slots each text, and as written there.
+        """
+        edits = [*self._constant_edits]
+        for slot in self.all_slots:
+            if slot.text.name in texts:
+                edits += slot.put_edits(*texts[slot.text.name])
+        slots = [slot for slot in self._slots if slot.text.name not in texts]
+        document = EditedText(self.source, slots, [*self.notes, *notes], edits)
+        document.media_type = self.media_type
+        document.name = self.name
+        document.format = self.format
+        return document
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the file with the edits of all slots."""
@@ -237,11 +276,17 @@ class EditedText(Document):
         return edits
 
 
+Entry = tuple[str, str]
+"""Context and source text of an entry, by which it is known."""
+State = Literal["untranslated", "unread", "read"]
+"""State of an entry: a translation is `read` if no mark says that a person has to read it."""
+
+
 class StringFile(EditedText):
     """A file of the strings of a program, some of which may be translated already.
 
     `kept`: texts that have a translation; `invented`: plurals with more forms than the source,
-    which get the translation of its `last_form`.
+    which get the translation of its `last_form`; `wordless`: slots of texts without words.
     """
 
     kept = 0
@@ -251,9 +296,10 @@ class StringFile(EditedText):
     def __init__(self, source: EncodedText, options: DocumentOptions) -> None:
         self.source = source
         self.options = options
+        self.wordless = list[Slot]()
         slots = [*self.slots()]
         edits = self.language_edits() if slots else ()
-        super().__init__(source, slots, self._notes(), edits)
+        super().__init__(source, slots, self._notes(), edits, self.wordless)
 
     @abstractmethod
     def slots(self) -> Iterator[Slot]:
@@ -266,6 +312,10 @@ class StringFile(EditedText):
     def untranslated(self) -> str:
         """Return a sentence on the texts that are not to be translated; empty if there are none."""
         return ""
+
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        """Yield the entries of a format that marks its translations, and how far each is."""
+        return iter(())
 
     def _notes(self) -> Iterator[str]:
         if self.kept and not self.options.retranslate:
@@ -349,7 +399,7 @@ def value_slot(
         if translation.text.strip() and translation.text != text.text:
             yield Edit(start, end, escape(translation.text))
 
-    return Slot(text, edits)
+    return Slot(text, edits, (start, end))
 
 
 def is_blank(translation: TranslatedText) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from regard.common.lazy import lazy_pattern
@@ -12,7 +13,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
+    Entry,
     Slot,
+    State,
     is_blank,
     verdict,
 )
@@ -55,8 +58,12 @@ class ResxStrings(XmlFile):
             text = DocumentText(
                 content.text, f"key {name}", "dotnet", None, comment, content.markup
             )
+            bounds = (value.content_start, value.content_end)
+            slot = Slot(text, partial(self._write, value, content), bounds)
             if text.layout.lines:
-                yield Slot(text, partial(self._write, value, content))
+                yield slot
+            else:
+                self.wordless.append(slot)
 
     def _write(
         self, value: Element, content: Content, translation: TranslatedText
@@ -128,18 +135,29 @@ class AndroidStrings(XmlFile):
                 self.locked += 1
                 continue
             android = _AndroidText(raw, self.options)
-            key = element.inherited("name")
             quantity = element.attributes.get("quantity", "")
             text = DocumentText(
                 android.text,
-                f"key {key} {quantity}".strip(),
+                f"key {_name(element)}",
                 "android",
                 markup=android.content.markup,
             )
+            bounds = (element.content_start, element.content_end)
+            slot = Slot(text, partial(self._write, element, android), bounds)
+            if text.layout.lines:
+                yield slot
+            else:
+                self.wordless.append(slot)
             missing = self._missing(element) if quantity == "other" else ()
-            if text.layout.lines or missing:
-                self.invented += bool(missing)
-                yield Slot(text, partial(self._write, element, android, missing))
+            self.invented += bool(missing)
+            for form in missing:
+                name = text.name.replace(" other", f" {form}")
+                yield Slot(
+                    replace(text, name=name),
+                    partial(self._add, element, android, form),
+                    bounds,
+                    partial(self._item, element, form),
+                )
 
     def _missing(self, element: Element) -> tuple[str, ...]:
         """Return the categories of the target that a plural lacks."""
@@ -152,24 +170,47 @@ class AndroidStrings(XmlFile):
         return tuple(name for name in rule.categories if name not in quantities)
 
     def _write(
+        self, element: Element, android: _AndroidText, translation: TranslatedText
+    ) -> Iterator[Edit]:
+        written = self._written(element, android, translation)
+        if written != self.content(element):
+            yield from self.replace_content(element, written)
+
+    def _written(
+        self, element: Element, android: _AndroidText, translation: TranslatedText
+    ) -> str:
+        """Return the content of an element with its translation."""
+        raw = self.content(element)
+        # The text of a markup is as written, and an unchanged one has no other escapes.
+        if is_blank(translation) or translation.text in (android.text, raw):
+            return raw
+        return android.write(translation.text, self.writer)
+
+    def _add(
         self,
         element: Element,
         android: _AndroidText,
-        missing: tuple[str, ...],
+        form: str,
         translation: TranslatedText,
     ) -> Iterator[Edit]:
-        written = self.content(element)
-        # The text of a markup is as written, and an unchanged one has no other escapes.
-        if not is_blank(translation) and translation.text not in (
-            android.text,
-            written,
-        ):
-            written = android.write(translation.text, self.writer)
-            yield from self.replace_content(element, written)
-        space = self.space_before(element)
-        for name in missing:
-            item = f'<{element.tag} quantity="{name}">{written}</{element.tag}>'
-            yield Edit(element.start, element.start, item + space)
+        """Yield the edit that adds a form that the plural lacks."""
+        yield from self._item(
+            element, form, "", self._written(element, android, translation)
+        )
+
+    def _item(self, element: Element, form: str, _: str, raw: str) -> Iterator[Edit]:
+        """Yield the edit that adds a form with some content."""
+        item = f'<{element.tag} quantity="{form}">{raw}</{element.tag}>'
+        yield Edit(element.start, element.start, item + self.space_before(element))
+
+
+def _name(element: Element) -> str:
+    """Return the name of a string: with its number in an array, or its quantity in a plural."""
+    name = element.inherited("name")
+    parent = element.parent
+    if element.name == "item" and parent and parent.name == "string-array":
+        return f"{name}[{parent.children.index(element)}]"
+    return f"{name} {element.attributes.get('quantity', '')}".strip()
 
 
 class QtStrings(XmlFile):
@@ -182,6 +223,19 @@ class QtStrings(XmlFile):
         code = self.options.languages.target.replace("-", "_")
         if code and "language" not in self.root.attributes:
             yield from self.set_attributes(self.root, language=code)
+
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        for message in self.root.walk("message"):
+            parent = message.parent or message
+            parts = (parent.child("name"), message.child("comment"))
+            context = "\n".join(map(self.text_of, parts))
+            target = message.child("translation")
+            state: State = "read"
+            if not self.text_of(target).strip():
+                state = "untranslated"
+            elif target and target.attributes.get("type") == "unfinished":
+                state = "unread"
+            yield (context, self.text_of(message.child("source"))), state
 
     def slots(self) -> Iterator[Slot]:
         for message in self.root.walk("message"):

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from regard.documents.document import (
     DocumentText,
     Edit,
+    Entry,
     Slot,
+    State,
     is_blank,
     verdict,
 )
@@ -89,6 +91,23 @@ class XliffFile(XmlFile):
                 self.kept += 1
             else:
                 yield self._slot(segment, raw)
+
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        """Yield the entries, and how far each is."""
+        for parent in self.root.walk("trans-unit", "segment"):
+            segment = _Segment(
+                parent, parent, parent.child("source") or parent, parent.child("target")
+            )
+            unit = parent if segment.is_old else parent.parent or parent
+            context = f"{parent.inherited('original')}\n{unit.attributes.get('id', '')}"
+            element = segment.target if segment.is_old else parent
+            marks = element.attributes if element else {}
+            state: State = "read"
+            if not self._is_translated(segment):
+                state = "untranslated"
+            elif marks.get("state", "").startswith("needs-") or "subState" in marks:
+                state = "unread"
+            yield (context, self.content(segment.text_element)), state
 
     def _is_translated(self, segment: _Segment) -> bool:
         target = segment.target

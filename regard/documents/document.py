@@ -14,6 +14,7 @@ from regard.common.counting import counted
 from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
+from regard.documents.text_layout import text_layout
 from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
@@ -22,7 +23,6 @@ from regard.text.text_format import (
     TranslatedText,
     joined_text,
     markup_layout,
-    plain_layout,
 )
 from regard.text.text_path import ALL, AUTO, LinePath, PathRules
 from regard.text.translation import Translation
@@ -77,7 +77,7 @@ class DocumentText:
         """The lines of the text to translate."""
         if self.markup is not None:
             return markup_layout(self.markup)
-        return _message_layout(self.text, self.dialect) or plain_layout(self.text)
+        return text_layout(self.text, self.dialect)
 
     def limit_of(self, line: str) -> int | None:
         """Return the maximum number of characters of the translation of a line: its share of the
@@ -86,8 +86,9 @@ class DocumentText:
         lines = self.layout.lines
         if self.max_characters is None:
             return None
-        free = self.max_characters + 1 - len(lines)
-        return max(1, free * len(line) // sum(map(len, lines)))
+        length = sum(map(len, lines))
+        between = len(lines) - 1 if self.markup else len(self.text) - length
+        return max(1, (self.max_characters - between) * len(line) // length)
 
     @cached_property
     def page(self) -> EncodedText:
@@ -332,36 +333,6 @@ class StringFile(EditedText):
                 f"{plurals} more forms than the source: these have the translation of "
                 f"{self.last_form}; check them"
             )
-
-
-def _message_layout(text: str, dialect: str) -> Layout | None:
-    """Divide a text of several lines whose messages with branches are in one of these; return None
-    if it has none.
-    """
-    if "\n" not in text or "{" not in text:
-        return None
-    # Imported late, since few texts are messages.
-    from regard.contracts.dialects import get_dialect
-    from regard.contracts.messages import syntax
-    from regard.text.contracts import dialect_of
-
-    rules = get_dialect(dialect_of(text, dialect))
-    branches = [part for part in syntax(text, rules) if part.divides]
-    if not branches:
-        return None
-    first = text.rfind("\n", 0, branches[0].start) + 1
-    rest = text[branches[-1].end :].partition("\n")[0]
-    line = text[first : branches[-1].end + len(rest)].strip()
-    start = text.index(line, first)
-    before = plain_layout(text[:start])
-    after = plain_layout(text[start + len(line) :])
-    number = len(before.lines)
-
-    def put(lines: Sequence[Translation]) -> str:
-        parts = [before.put(lines[:number]), lines[number].text]
-        return "".join([*parts, after.put(lines[number + 1 :])])
-
-    return Layout((*before.lines, line, *after.lines), put)
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:

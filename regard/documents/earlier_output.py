@@ -163,7 +163,7 @@ def _notes(
     """Yield sentences on the texts of an output."""
     if kept:
         texts = counted(len(kept), "text stays", "texts stay")
-        yield f"{texts} as {name} has it; `retranslate=True` translates all anew"
+        yield f"{texts} as in {name}; `retranslate=True` translates all anew"
     if anew:
         texts = counted(len(anew), "text is", "texts are")
         yield (

@@ -97,7 +97,7 @@ def test_texts_stay_where_they_are_not_those_of_the_source(
         {text.name for text in document.texts} == {"key two", "key three"}
     )
     kept, gone = document.notes[-2:]
-    assert kept.startswith("1 text stays as ")
+    assert kept.startswith("1 text stays as in ")
     assert gone.endswith("left out, such as key gone")
 
 
@@ -252,7 +252,7 @@ def test_files_are_made_in_turn(tmp_path: Path) -> None:
         result = translator.translate_document(given, output)
         assert result.data == output.read_bytes() == b'{"a": "I go home"}'
         assert result.texts == 0
-        assert result.notes[-1].startswith(f"1 text stays as {output} has it")
+        assert result.notes[-1].startswith(f"1 text stays as in {output}")
     assert len(document.texts) == 1
     source.write_text('{"a": "나는 집에 간다", "b": "나는 집에 간다"}')
     result = translator.translate_document(source, output)

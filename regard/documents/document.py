@@ -385,7 +385,8 @@ def verdict(translation: TranslatedText) -> str:
     is.
     """
     if translation.broken:
-        return f"{MACHINE}: broken: code or numbers are altered, or it is too long"
+        faults = dict.fromkeys(line.fault for line in translation.lines if line.fault)
+        return " ".join(f"{MACHINE}: broken: {'; '.join(faults)}".split()).rstrip(": ")
     if translation.quality is None:
         return ""
     return f"{MACHINE}: quality {translation.quality:.2f}"

@@ -30,6 +30,8 @@ _ANDROID = Codes(kept=frozenset(("g",)), line_break=re.compile(r"\\n\s*"))
 _ESCAPE = lazy_pattern(r"\\(u[0-9A-Fa-f]{4}|.)")
 _ESCAPES = {"n": "\n", "t": "\t"}
 _ESCAPED = {"\n": r"\n", "\t": r"\t", "\\": r"\\", '"': r"\"", "'": r"\'"}
+_TAG = lazy_pattern(r"(</?[A-Za-z][^<>]*>)")
+"""A tag in CDATA or behind references, which is a part of the text."""
 _BARE = lazy_pattern(r"(?s)\\.|['\"]")
 _REFERENCE = lazy_pattern(r"\s*[@?][\w+.:]*/?[\w.]+\s*")
 """A string of Android that is the name of another."""
@@ -97,13 +99,23 @@ class _AndroidText:
                 for token in tokenize(text, "xml")
             )
         else:
-            escaped = "".join(_ESCAPED.get(letter, letter) for letter in text)
-            if self._is_quoted:
-                escaped = escaped.replace(r"\'", "'")
-            elif escaped[:1] in ("@", "?"):
-                escaped = f"\\{escaped}"
-            written = self.content.write(escaped, writer)
+            written = self.content.write(self._escaped(text), writer)
         return self._raw[: self._start] + written + self._raw[self._end :]
+
+    def _escaped(self, text: str) -> str:
+        """Return a text with escapes, but for tags, which stay as the source writes them."""
+        tags = {
+            _ESCAPE.sub(_unescape, tag): tag for tag in _TAG.findall(self.content.text)
+        }
+        parts = _TAG.split(text)
+        for index, part in enumerate(parts):
+            if part in tags:
+                parts[index] = tags[part]
+                continue
+            escaped = "".join(_ESCAPED.get(letter, letter) for letter in part)
+            parts[index] = escaped.replace(r"\'", "'") if self._is_quoted else escaped
+        is_name = parts[0][:1] in ("@", "?") and not self._is_quoted
+        return "\\" * is_name + "".join(parts)
 
     def _escape_bare(self, match: re.Match[str]) -> str:
         is_bare = len(match[0]) == 1 and not (self._is_quoted and match[0] == "'")
@@ -285,7 +297,7 @@ class QtStrings(XmlFile):
         space = self.space_before(target)
         quality = verdict(translation)
         if quality:
-            yield from self._comment(target, quality)
+            yield from self._comment(target, self.writer.escape(quality))
         yield from self.set_attributes(target, type="unfinished")
         forms = target.children
         for form in _forms(target):

@@ -66,9 +66,9 @@ def _cells(text: str) -> Iterator[tuple[int, str]]:
         for start, end in zip(starts, ends, strict=True):
             cell = line[start:end]
             if start:
-                is_code = is_label or _KEYS.fullmatch(cell)
+                is_code = bool(is_label or _KEYS.fullmatch(cell))
             else:
-                is_code = bounds and is_narrow and _OPTION.fullmatch(cell)
+                is_code = bool(bounds and is_narrow and _OPTION.fullmatch(cell))
             if has_letters(cell) and not is_code:
                 yield line_start + start, cell
         line_start += len(line)

@@ -160,14 +160,14 @@ class XliffFile(XmlFile):
         if not segment.is_old:
             state = {"state": "initial" if translation.broken else "translated"}
             if quality:
-                result = quality.split(": ")[1].replace(" ", "-")
-                state["subState"] = f"regard:{result}"
+                result = "broken" if translation.broken else quality.split(": ")[1]
+                state["subState"] = f"regard:{result.replace(' ', '-')}"
             yield from self.set_attributes(segment.parent, **state)
             return
         if target:
             yield from self.set_attributes(target, **states)
         if quality:
-            yield self._note(segment, quality)
+            yield self._note(segment, self.writer.escape(quality))
         if "approved" in segment.parent.attributes:
             yield from self.set_attributes(segment.parent, approved="no")
 

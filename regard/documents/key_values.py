@@ -29,10 +29,11 @@ _NO_LANGUAGE = lazy_pattern(
     r"|(?:rgb|hsl)a?\([^()]{1,60}\)"
     r"|(?:%[-_0^#]?[A-Za-z]|[\W\d_]){1,200}"  # a date as strftime writes it
     r"|(?:[yYMdDHhmsaEzZ]{1,4}[\W_]{1,4}){1,9}[yYMdDHhmsaEzZ]{1,4}"
+    r"|[a-z]\w*(?:\.[a-z]\w*)+"  # a key of another value
     r"|(?s:.*[\ud800-\udfff].*)"
 )
-"""Values that are not translated: colours, forms of dates, single characters, and half characters,
-which no model reads.
+"""Values that are not translated: colours, forms of dates, keys with dots, single characters, and
+half characters, which no model reads.
 """
 _CODE_KEY = lazy_pattern(
     r"(?i)(?:access|command)key|keycode|shortcut|mnemonic|accelerator|style"

@@ -102,6 +102,11 @@ def test_messages_keep_their_branches() -> None:
             assert branches == [part.strip() for part in syntax.findall(source[key])]
 
 
+def test_keys_of_other_values_stay() -> None:
+    source = '{"a": "app.title", "b": "See app.title", "c": "Stop.Go", "d": "etc."}'
+    assert [*texts(source)] == ["key b", "key c", "key d"]
+
+
 def test_what_is_no_language_stays() -> None:
     assert list(texts(NESTED)) == [
         "key menu.open",

@@ -46,7 +46,9 @@ def _cell_layout(text: str) -> Layout:
         cells.append(cell)
         end = start + len(cell)
     layout = TextLayout(tuple(cells), (*gaps, text[end:]))
-    return Layout(cells, lambda lines: layout.join([line.text for line in lines]))
+    return Layout(
+        layout.lines, lambda lines: layout.join([line.text for line in lines])
+    )
 
 
 def _cells(text: str) -> Iterator[tuple[int, str]]:

@@ -102,10 +102,12 @@ class XliffFile(XmlFile):
             context = f"{parent.inherited('original')}\n{unit.attributes.get('id', '')}"
             element = segment.target if segment.is_old else parent
             marks = element.attributes if element else {}
+            mark = marks.get("state", "")
+            is_marked = mark == "translated" and "substate" in marks
             state: State = "read"
             if not self._is_translated(segment):
                 state = "untranslated"
-            elif marks.get("state", "").startswith("needs-") or "subState" in marks:
+            elif is_marked or mark.startswith("needs-"):
                 state = "unread"
             yield (context, self.content(segment.text_element)), state
 
@@ -159,9 +161,9 @@ class XliffFile(XmlFile):
             yield from self.replace_content(target, written)
         if not segment.is_old:
             state = {"state": "initial" if translation.broken else "translated"}
-            if quality:
-                result = "broken" if translation.broken else quality.split(": ")[1]
-                state["subState"] = f"regard:{result.replace(' ', '-')}"
+            result = "broken" if translation.broken else quality.partition(": ")[2]
+            # By this mark it is known that nobody has read it yet.
+            state["subState"] = f"regard:{result.replace(' ', '-') or 'unread'}"
             yield from self.set_attributes(segment.parent, **state)
             return
         if target:

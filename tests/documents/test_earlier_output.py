@@ -236,6 +236,22 @@ def test_what_a_person_has_read_is_not_replaced(name: str, tmp_path: Path) -> No
     assert written(tmp_path, name, source, other)[1].texts
 
 
+def test_a_segment_is_read_once_a_person_has_said_so(tmp_path: Path) -> None:
+    source = (
+        '<xliff version="2.0"><file id="f"><unit id="1"><segment><source>A dog</source></segment>'
+        "</unit></file></xliff>"
+    )
+    made, _ = written(tmp_path, "a.xlf", source, "")
+    assert '<segment state="translated" subState="regard:unread">' in made
+    again, document = written(tmp_path, "a.xlf", source, made)
+    assert again == made
+    assert "1 translation is replaced" in document.notes[-1]
+    for state in ('state="translated"', 'state="final" subState="regard:unread"'):
+        read_one = made.replace('state="translated" subState="regard:unread"', state)
+        with pytest.raises(DataError, match="which would be lost"):
+            written(tmp_path, "a.xlf", source, read_one)
+
+
 def test_files_are_made_in_turn(tmp_path: Path) -> None:
     """The call in Python: corrections stay, `retranslate` replaces them, and a refusal changes
     nothing.

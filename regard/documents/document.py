@@ -165,7 +165,9 @@ class Document(ABC):
             lines = text.layout.paths(
                 own if rules.dialect == AUTO else rules, within, code
             )
-            paths += map(closed_path, lines, text.layout.lines[within])
+            if text.markup is None:
+                lines = [*map(closed_path, lines, text.layout.lines[within])]
+            paths += lines
             start = self._ends[index]
             index += 1
         return paths

@@ -23,7 +23,7 @@ from regard.cli.search_options import search_command
 from regard.cli.translate_input import find_input, read_input
 from regard.cli.translate_model import TranslateModel, open_model
 from regard.common.counting import counted
-from regard.common.errors import LineError, UsageError
+from regard.common.errors import DataError, LineError, UsageError
 from regard.requests.translate_request import TranslateCommand
 
 if TYPE_CHECKING:
@@ -144,8 +144,10 @@ def translate(command: TranslateCommand) -> None:
         # A person waits for each line that is typed.
         size = 1 if lines.typed else command.chunk
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
+        fault = ""
         for number, (done, result) in enumerate(results(new_chunks)):
             report.warn(*result.notes)
+            fault = fault or result.fault
             if number == 0 and not lines.typed:
                 report.warn(*_language_notes(lines.name, model, parser(done)[0]))
             qualities.add(result.qualities)
@@ -163,7 +165,7 @@ def translate(command: TranslateCommand) -> None:
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
-    _raise_broken(command, sink.mark.broken)
+    _raise_broken(command, sink.mark.broken, fault)
 
 
 def _language_notes(
@@ -176,15 +178,13 @@ def _language_notes(
         yield f"{name}: {note}"
 
 
-def _raise_broken(command: TranslateCommand, broken: int) -> None:
-    """End with status 1 if strings are broken and that is an error."""
+def _raise_broken(command: TranslateCommand, broken: int, fault: str) -> None:
+    """End with an error if strings are broken and that is one. `fault`: that of the first."""
     if command.strict and broken:
-        strings = counted(broken, "string")
-        causes = "would break or be too long"
-        if command.refuse_below is not None:
-            causes = "would break, be too long, or are refused for their quality"
-        say(f"{strings} {causes}; the warnings say why")
-        raise typer.Exit(1)
+        strings = counted(broken, "string is", "strings are")
+        # Before a --resume there were other faults.
+        first = f", such as {fault}" if fault else ""
+        raise DataError(f"{strings} broken, too long or refused{first}")
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:

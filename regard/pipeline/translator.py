@@ -216,7 +216,8 @@ class Translator(ABC):
         """Translate a file, or a document that was opened, and write the same document with its
         texts translated to `output`, whole or not at all.
 
-        - `retranslate`: texts that have a translation are translated again; else they stay.
+        - `retranslate`: texts that have a translation, in the file or in a file of strings that is
+          at `output`, are translated again; else they stay.
         - `attributes`: attributes that people read are translated, such as `alt` and `title`.
         - `column`: that of a table, by its name, language or number.
         - `code`: that of the target language, if the model needs one.
@@ -228,6 +229,7 @@ class Translator(ABC):
         # Imported late, since plain lines need no documents.
         from regard.documents import Document
         from regard.documents import document_translation as results
+        from regard.documents.earlier_output import with_earlier_texts
         from regard.documents.formats import check_ending
         from regard.documents.formats import open as open_document
 
@@ -243,6 +245,9 @@ class Translator(ABC):
             document = open_document(document, options=options)
         if output is not None and document.name:
             check_ending(FilePath(output), document.name, document.format)
+        if output is not None and not retranslate:
+            target = self.languages.target
+            document = with_earlier_texts(document, FilePath(output), target)
         translations = list[Translation]()
         for start in range(0, len(document.lines), CHUNK):
             check_stop(STOP_EVENT.get())

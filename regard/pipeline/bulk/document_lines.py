@@ -58,6 +58,7 @@ class DocumentLines(Lines):
             "alignments": result.alignments,
             "markup": result.markup,
             "broken": result.broken,
+            "fault": result.fault,
             "parts": [part._asdict() for part in result.parts],
         }
         return json.dumps(values, ensure_ascii=False) + "\n"
@@ -78,4 +79,5 @@ def _read_line(line: str) -> Translation:
         parts=tuple(TranslatedPart(**part) for part in values["parts"]),
         markup=values["markup"],
         broken=values["broken"],
+        fault=values["fault"],
     )

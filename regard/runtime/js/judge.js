@@ -1,11 +1,15 @@
 // The judge of the code of translated strings: does what came out keep what went in? Python's judge.py and codes.py of regard/contracts.
 import { firstOf, isAlnum, isBlank, lastOf, quoted } from "./characters.js";
-import { dialectNamed, matched, searched } from "./contract_spans.js";
+import { compiled, dialectNamed, matched, searched } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_tables.js";
 import { readMessage } from "./messages.js";
 import { BREAKING, GLUED } from "./text_tables.js";
 
 const HALF_DAY = /[0-9] ?[ap]\.?m(?![\p{L}\p{N}_])|오전|오후/iu;
+const LETTER = /\p{L}/gu;
+const ANY_WORD = /[\p{L}\p{N}]|[^\x00-\x7f\ufffc]/u;
+const MASKED = /\ufffc+/g;
+const SHORTEST = 4; // letters of a text that has to have a word in its translation
 const HOURS = 12; // of half a day
 const LARGEST = 100; // number that may be written as a word
 const NUMBER = /^[0-9]+$/;
@@ -65,6 +69,7 @@ function* branchFaults(source, target, pairs) {
 const codeFaults = (source, target) => [
   ...countFaults(source, target), ...pairFaults(source, target), ...glueFaults(source, target), ...placeFaults(source, target),
   ...rawFaults(source, target), ...signFaults(source.prose, target.prose),
+  ...quotationFaults(source.prose, target.prose), ...wordlessFaults(source.prose, target.prose),
 ];
 
 /** Counts of pairs of texts, in the order in which they came. */
@@ -245,6 +250,26 @@ function* signFaults(source, target) {
     if (given < wanted && given + sumIn(target, words) < wanted) yield fault("lost", sign, "is a sign that the source has");
     const isCounted = wanted || ofCode.includes(sign);
     if (isCounted && given > wanted && given > wanted + sumIn(source, words)) yield fault("invented", sign, "is a sign that the source has not");
+  }
+}
+
+/** Yield the lost quotation marks and ellipses, and quotation marks around nothing. */
+function* quotationFaults(source, target) {
+  const { quotation, ellipsis } = CONTRACTS();
+  const count = (pattern, text) => Array.from(text.matchAll(compiled(pattern))).length;
+  const marks = count(quotation.marks, source);
+  // One alone may be the sign of inches.
+  if (marks > 1 && count(quotation.any, target) < marks) yield fault("lost", '"', "is a quotation mark that the source has");
+  const pair = searched(quotation.empty, target);
+  if (pair && !searched(quotation.empty, source)) yield fault("invented", pair[0], "stands around nothing");
+  if (count(ellipsis, target) < count(ellipsis, source)) yield fault("lost", "…", "is an ellipsis that the source has");
+}
+
+/** Yield a fault if a translation of a text with words has none. */
+function* wordlessFaults(source, target) {
+  const letters = Array.from(source.matchAll(LETTER)).length;
+  if (letters >= (isBlank(target) ? 1 : SHORTEST) && !ANY_WORD.test(target)) {
+    yield fault("length", target.replace(MASKED, "…"), "has no words");
   }
 }
 

@@ -208,6 +208,7 @@ def values() -> dict[str, Any]:
         "PUNCTUATION": sorted({*tagged_sentence._PUNCTUATION}),
         "CLOSING": sorted(document._CLOSING),
         "ENDS": sorted(projection._ENDS),
+        "BLOCKS": sorted(elements.BLOCKS),
         "LINE_TAGS": sorted(elements.LINE_TAGS),
         "MOST_WORDS": document._MOST_WORDS,
         "LONGEST_WHOLE": document._LONGEST,

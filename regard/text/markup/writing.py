@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.data.sentences import parts_letter
-from regard.text.markup.elements import BLOCKS, LINE_TAGS, Role
+from regard.text.markup.elements import BLOCKS, Role
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import Kind, tag_name
@@ -77,7 +77,7 @@ class Source:
     def _is_inner(self, start: int, end: int) -> bool:
         """Return whether a tag in a sentence stands between two offsets."""
         text = self._code(start, end)
-        return bool(_TAG.fullmatch(text)) and tag_name(text) not in BLOCKS | LINE_TAGS
+        return bool(_TAG.fullmatch(text)) and tag_name(text) not in BLOCKS
 
     def edge_before(self, offset: int, limit: int) -> str:
         """Return the last character of the code that ends at an offset, but for the tags of

@@ -190,6 +190,8 @@ def values() -> dict[str, Any]:
         "APART_CLOSING": contracts.CLOSING,
         "JOINED_CODE": sorted(contracts.JOINED),
         "SHOWN": contracts.SHOWN,
+        "WORDLESS": contracts.WORDLESS,
+        "FEWEST": contracts.FEWEST,
         "BREAKING": sorted(faults._BREAKING),
         "GLUED": sorted(codes._GLUED),
         "SCRIPTS": casing.SCRIPTS,

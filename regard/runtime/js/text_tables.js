@@ -47,6 +47,8 @@ export const APART_OPENING = " \u00a0([{<\"'\u201c\u201e\u201a\u2018\u00ab\u2039
 export const APART_CLOSING = " \u00a0([{<\"'\u201c\u201e\u201a\u2018\u00ab\u2039\u00bf\u00a1/=+-\u2013\u2014)]}>\u201d\u2019\u00bb\u203a.,;:!?\u2026*_|";
 export const JOINED_CODE = ["escape", "number", "percent", "symbol", "unit"];
 export const SHOWN = 3;
+export const WORDLESS = "length";
+export const FEWEST = 2;
 export const BREAKING = ["branch", "malformed", "unpaired"];
 export const GLUED = ["address", "block", "code", "command", "date", "emoji", "entity", "identifier", "link", "mail", "marker", "math", "path", "phone", "placeholder", "tag", "version"];
 export const SCRIPTS = [["\u0370", "\u03ff", "\u03b1\u03bf"], ["\u0400", "\u052f", "\u0430\u043e"], ["\u0590", "\u05ff", "\u05d4\u05d9"], ["\u0600", "\u06ff", "\u0627\u0644"], ["\u0900", "\u097f", "\u0915\u0930"], ["\u0e00", "\u0e7f", "\u0e32\u0e19"], ["\u3040", "\u30ff", "\u306e\u30f3"], ["\u3400", "\u9fff", "\u7684\u4e00\u4eba"], ["\uac00", "\ud7a3", "\uc774\ub2e4\ub294"]];

@@ -45,11 +45,13 @@ def translated_document(
     notes = [f"{name}: {note}" for name, line in named for note in line.notes]
     broken = dict.fromkeys(name for name, line in named if line.broken)
     doubtful = dict.fromkeys(name for name, line in named if line.doubtful)
+    # A page is one text, of sentences that readers take for texts.
+    counts = zip(texts, (not text.name for text in document.texts), strict=True)
     qualities = [line.quality for _, line in named if line.quality is not None]
     return DocumentTranslation(
         document.write(texts),
         document.media_type,
-        len(texts),
+        sum(len(text.lines) if is_page else 1 for text, is_page in counts),
         sum(map(len, document.lines)),
         (*document.notes, *notes),
         tuple(broken),

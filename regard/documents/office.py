@@ -164,7 +164,13 @@ class OfficeDocument(Document):
         for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
-                words = html.unescape("".join(item.text for item in paragraph.items))
+                # A tab or a line break parts words, and has no text.
+                words = html.unescape(
+                    "".join(
+                        " " if item.kind == "divider" else item.text
+                        for item in paragraph.items
+                    )
+                )
                 # Most paragraphs of hostile files have no text, and to parse each takes time.
                 if not has_letters(words):
                     continue

@@ -151,7 +151,7 @@ def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:
 
 
 def _is_useless(faults: list[Fault]) -> bool:
-    """Return whether a program that shows a translation may fail, or the translation has no words."""
+    """Return whether a program may fail that shows a translation, or this has no words."""
     return any(fault.breaks_programs or fault.kind == WORDLESS for fault in faults)
 
 

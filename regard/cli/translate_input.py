@@ -105,8 +105,8 @@ def _check_output_of_lines(command: TranslateCommand) -> None:
     if command.input == "auto" and named in FORMATS and not is_lines:
         name = "standard input" if command.file == "-" else command.file
         raise UsageError(
-            f"--output {output}: its name is that of {KINDS[named].description}, and {name} is read "
-            f"as lines of text; give --input {named} if it is one, or a name in .txt"
+            f"--output {output}: its name is that of {KINDS[named].description}, and {name} is "
+            f"read as lines of text; give --input {named} if it is one, or a name in .txt"
         )
 
 

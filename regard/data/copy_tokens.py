@@ -109,7 +109,8 @@ class Copies(NamedTuple):
             else:  # at the start, or behind another span
                 beside = (around.before, around.before or around.behind)
                 edge = self.spans.get(last, last)[-1:]
-                is_glued = parts_letter(span[0], edge, around.before, False)
+                # A letter between them in the line, such as a Korean particle, is gone.
+                is_glued = around.before.isalnum() and has_spaces(edge, span[0])
                 needs_space = bool(last) and (" " in beside or is_glued)
             if needs_space:
                 parts.append(" ")

@@ -34,8 +34,8 @@ class FileKind(NamedTuple):
     description: str
     pattern: str
     remedy: str = (
-        "save its sentences as plain text, one a line, or give `input=text` to translate every line "
-        "as it stands"
+        "save its sentences as plain text, one a line, or give `input=text` to translate every "
+        "line as it stands"
     )
 
 

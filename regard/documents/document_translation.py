@@ -17,10 +17,11 @@ from regard.text.translation import Translation
 class DocumentTranslation:
     """A translated document.
 
-    `data` is the file, of `media_type`; `texts` and `characters` count what was translated. `notes`
-    say what stays as it is, and what is wrong with a text, by its name. `broken` and `doubtful` are
-    the names of texts that do not keep their code or numbers, and of those unlike the training
-    data. `quality`: probability that the worst text is good; None if unknown.
+    `data` is the file, of `media_type`; `texts` and `characters` count what was translated, of
+    a page its sentences. `notes` say what stays as it is, and what is wrong with a text, by its
+    name. `broken` and `doubtful` are the names of texts that do not keep their code or numbers,
+    and of those unlike the training data. `quality`: probability that the worst text is good;
+    None if unknown.
     """
 
     data: bytes = field(repr=False)

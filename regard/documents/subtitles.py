@@ -35,6 +35,7 @@ _MOST_CUES = 6
 """Maximum number of cues that one sentence runs over."""
 _TIME = r"(?:\d+:)?\d\d?:\d\d[.,]\d+"
 _TIMING = re.compile(rf"[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}")
+_EXAMPLE = "00:00:01,500 --> 00:00:04,000"
 _TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 _SPEAKER = re.compile(rf"\s*(?:{_TAG})*\s*(?:[-‐–—]|>>|&gt;&gt;)|\s*<v[\s.]")
 """Beginning of a line that another person says."""
@@ -75,16 +76,15 @@ def _read(data: bytes, name: str, options: DocumentOptions, is_vtt: bool) -> Doc
     pieces = [*_pieces(source.text, is_vtt, outside)]
     numbered = [(source.line_of(start), line) for start, line in outside]
     DataError.raise_all(
-        f"{name}, line {number}: wanted a time such as 00:00:01,500 --> 00:00:04,000, got {line!r}; "
-        "mend it"
+        f"{name}, line {number}: wanted a time such as {_EXAMPLE}, got {line!r}; mend it"
         for number, line in numbered
-        if "-->" in line
+        if "-->" in line and re.search(r"\d", line)
     )
     strays = [number for number, line in numbered if not is_vtt and has_letters(line)]
     if strays and not pieces:
         raise DataError(
-            f"{name}, line {strays[0]}: stands in no cue, and no cue has a text; write a time such as "
-            "00:00:01,500 --> 00:00:04,000 before it"
+            f"{name}, line {strays[0]}: stands in no cue, and no cue has a text; write a time such "
+            f"as {_EXAMPLE} before it"
         )
     spoken = [piece for piece in pieces if not _SOUND.fullmatch(piece.text)]
     slots = [_slot(group, newline, is_vtt, options) for group in _sentences(spoken)]

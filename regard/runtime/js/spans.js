@@ -120,7 +120,7 @@ export class Copies {
       const { text: span = character, before = "", behind = "", beforeCopy } = this.#of.get(character) ?? {};
       if (gap) parts.push(this.#isPartedBehind(last, firstOf(gap)) ? " " : "", gap);
       const edge = lastOf(this.#of.get(last)?.text ?? last);
-      let isParted = Boolean(last) && ([before, before || behind].includes(" ") || partsLetter(firstOf(span), edge, before, false)); // at the start, or behind another span
+      let isParted = Boolean(last) && ([before, before || behind].includes(" ") || (isAlnum(before) && hasSpaces(edge, firstOf(span)))); // at the start, or behind another span
       if (gap) isParted = isPartedBefore(before, lastOf(gap), span);
       if ((lastOf(gap) || last) === beforeCopy) isParted = before === " "; // it stands there as in its line
       parts.push(isParted ? " " : "", span);

@@ -1,7 +1,7 @@
 // Lines whose spans are put back by word links, as the tags of markup are; Python's protected_line.py and writing.py.
-import { SPACES, firstOf, isSpace, lastOf } from "./characters.js";
+import { SPACES, firstOf, isAlnum, isSpace, lastOf } from "./characters.js";
 import { project } from "./projection.js";
-import { partsLetter } from "./spans.js";
+import { hasSpaces, partsLetter } from "./spans.js";
 import { PART, tagName } from "./tag_roles.js";
 import { sentencesOf } from "./tagged_sentence.js";
 import { BLOCKS, LINE_TAGS, PATTERNS } from "./text_tables.js";
@@ -16,7 +16,7 @@ const ENTITIES = [["\u00a0", ["&#160;", "&#xa0;", "&#xA0;"]], ['"', ["&quot;", "
 
 const KEPT = /^<kept-(?:span|part) id="(\d+)"\/>$/;
 const TAG = /^<\/?[\p{L}\p{N}_][^<>]*>$/u;
-const NO_WORD = new RegExp(`^(?:<[^<>]*>$|[&\\\\}]|${SPACES}|[^\\p{L}\\p{N}_]*$|.*\\{${SPACES}*$)`, "u"); // tags, entities, escapes, signs, and the syntax of messages
+const NO_WORD = new RegExp(`^(?:${SPACES}*(?:<[^<>]*>${SPACES}*$|[&\\\\}])|[^\\p{L}\\p{N}_]*$|.*\\{${SPACES}*$)`, "u"); // tags, entities, escapes, signs, and the syntax of messages
 
 const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const unescape = (text) => text.replaceAll("&gt;", ">").replaceAll("&lt;", "<").replaceAll("&amp;", "&");
@@ -247,6 +247,7 @@ class Writer {
     const behind = follow(this.tagEnds, left.end);
     if (left.end >= 0 && behind === right.start) return false;
     const edges = [lastOf(left.text), firstOf(right.text)];
+    if (left.end >= 0 && right.start >= 0 && isAlnum(firstOf(this.source.slice(behind)))) return hasSpaces(...edges);
     if (left.end >= 0 && partsLetter(...edges, firstOf(this.source.slice(behind)), true)) return true;
     const before = follow(this.tagStarts, right.start);
     return right.start >= 0 && partsLetter(...edges.reverse(), lastOf(this.source.slice(0, before)), false);

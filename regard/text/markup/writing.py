@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
-from regard.data.sentences import parts_letter
+from regard.data.sentences import has_spaces, parts_letter
 from regard.text.markup.elements import BLOCKS, Role
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
@@ -32,7 +32,7 @@ _ENTITIES = {
 """Characters that need no entity, and the entities that some texts write for them."""
 _TAG = lazy_pattern(r"</?\w[^<>]*>")
 _KEPT = lazy_pattern(r'<kept-(?:span|part) id="(\d+)"/>')
-_NO_WORD = lazy_pattern(r"<[^<>]*>\Z|[&\\}\s]|\W*\Z|.*\{\s*\Z")
+_NO_WORD = lazy_pattern(r"\s*(?:<[^<>]*>\s*\Z|[&\\}])|\W*\Z|.*\{\s*\Z")
 """Code that is no word: tags, entities, escapes, signs, and the syntax of messages."""
 _NOT_XML = lazy_pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -300,6 +300,8 @@ class _Writer:
             return False
         text = self._source.text
         edges = (left.text[-1:], right.text[:1])
+        if left.end >= 0 <= right.start and text[behind : behind + 1].isalnum():
+            return has_spaces(*edges)
         if left.end >= 0 and parts_letter(*edges, text[behind : behind + 1], True):
             return True
         before = _follow(self._tag_starts, right.start)

@@ -45,6 +45,8 @@ def find_input(command: TranslateCommand) -> str:
         raise UsageError(f"{file[:80]}: no such file; {remedy}")
 
     kind: str = command.input
+    if command.column is not None and kind == "auto":
+        _check_columns(command)
     if kind == "auto" and is_stream:
         names = (file, command.output.name if command.output else "")
         is_table = "://" not in file and {kind_of(name, b"") for name in names} == {
@@ -56,7 +58,7 @@ def find_input(command: TranslateCommand) -> str:
 
         kind = input_kind(data_path(file), (*LINES, *FORMATS))
     if kind in LINES:
-        _check_output_of_lines(command.output)
+        _check_output_of_lines(command)
     else:
         _check_output_of_document(command, kind)
         flags = given_flags(command, NOT_FOR_DOCUMENTS)
@@ -69,12 +71,42 @@ def find_input(command: TranslateCommand) -> str:
     return kind
 
 
-def _check_output_of_lines(output: Path | None) -> None:
-    """Raise UsageError for an output that is named like a file of an office program."""
-    if output is not None and output.suffix.lower() in NOT_TEXT:
+def _check_columns(command: TranslateCommand) -> None:
+    """Raise UsageError for a document that has no columns."""
+    from regard.data.text_kinds import KINDS, file_head, kind_of
+    from regard.documents import FORMATS
+
+    path = Path(command.file)
+    kind = kind_of(path.name, file_head(path))
+    if kind in FORMATS and kind != "table":
+        raise UsageError(
+            f"--column {command.column}: {command.file} is {KINDS[kind].description}, which has no "
+            "columns; leave --column out"
+        )
+
+
+def _check_output_of_lines(command: TranslateCommand) -> None:
+    """Raise UsageError for an output that is named like a file of an office program, or like a
+    document although the input is no such one.
+    """
+    from regard.data.text_kinds import KINDS, kind_of
+    from regard.documents import FORMATS
+
+    output = command.output
+    if output is None:
+        return
+    if output.suffix.lower() in NOT_TEXT:
         raise UsageError(
             f"--output {output}: translations are written as text, a line for each, and a "
             f"{output.suffix} is none; write .txt or .csv"
+        )
+    named = kind_of(output.name, b"")
+    is_lines = named == "table" or (named == "json" and command.format == "jsonl")
+    if command.input == "auto" and named in FORMATS and not is_lines:
+        name = "standard input" if command.file == "-" else command.file
+        raise UsageError(
+            f"--output {output}: its name is that of {KINDS[named].description}, and {name} is "
+            f"read as lines of text; give --input {named} if it is one, or a name in .txt"
         )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.data.given_words import WORD
-from regard.data.sentences import has_spaces
+from regard.data.sentences import has_spaces, parts_letter
 from regard.data.spans import KEPT, find_spans
 
 COPY_CHARACTERS = "".join(map(chr, range(0xF1900, 0xF1918)))
@@ -108,7 +108,10 @@ class Copies(NamedTuple):
                 needs_space = _needs_space_before(around.before, gap[-1], span)
             else:  # at the start, or behind another span
                 beside = (around.before, around.before or around.behind)
-                needs_space = bool(last) and " " in beside
+                edge = self.spans.get(last, last)[-1:]
+                # A letter between them in the line, such as a Korean particle, is gone.
+                is_glued = around.before.isalnum() and has_spaces(edge, span[0])
+                needs_space = bool(last) and (" " in beside or is_glued)
             if needs_space:
                 parts.append(" ")
             parts.append(span)
@@ -138,16 +141,11 @@ class Copies(NamedTuple):
     def _needs_space_behind(self, character: str, following: str) -> bool:
         """Return whether a space must be put between the span of a copy character and a letter that
         follows it.
-
-        It must if no letter followed in the line, except before Hangul, since Korean particles such
-        as 을 follow without a space.
         """
-        is_hangul = "가" <= following <= "힣"
-        if character not in self.around or not following.isalnum() or is_hangul:
+        if character not in self.around:
             return False
-        if self.around[character].behind.isalnum():
-            return False
-        return has_spaces(self.spans[character][-1], following)
+        behind = self.around[character].behind
+        return parts_letter(self.spans[character][-1], following, behind, True)
 
 
 def _needs_space_before(before: str, last: str, span: str) -> bool:
@@ -162,4 +160,4 @@ def _needs_space_before(before: str, last: str, span: str) -> bool:
         return False
     if before in ("", " "):
         return last not in _OPENING
-    return last.isalnum() and not before.isalnum()
+    return parts_letter(span[0], last, before, False)

@@ -18,6 +18,9 @@ _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 """Characters that end a line, as `str.splitlines` has them."""
 NEWLINE = lazy_pattern(rf"[{_BREAK}]\s*")
 _BLANK_LINE = lazy_pattern(rf"(?:\r\n|[{_BREAK}])[^\S{_BREAK}]*[{_BREAK}]\s*")
+_HANGUL = lazy_pattern("[가-힣]")
+_TIGHT = frozenset("([<“‘„‚«‹¿¡=+-–—")
+"""Edges of code that no space parts from a letter."""
 _UNSPACED = lazy_pattern(f"[{character_class(UNSPACED)}]")
 
 
@@ -73,6 +76,23 @@ def has_spaces(left: str, right: str) -> bool:
     if left.isspace() or right.isspace():
         return False
     return not (_UNSPACED.match(left) or _UNSPACED.match(right))
+
+
+def parts_letter(edge: str, letter: str, original: str, is_behind: bool) -> bool:
+    """Return whether a space must be put between the edge of code and the letter beside it.
+
+    `original` is the character that stood there in the source. A letter of the same kind may be
+    part of a word with the code, and stays beside it: `{count}s`. Hangul never is parted behind
+    code, since Korean particles follow without a space; in the source they part nothing.
+    """
+    if not (edge and letter.isalnum() and has_spaces(edge, letter)):
+        return False
+    is_hangul = bool(_HANGUL.match(letter))
+    if edge in _TIGHT or (is_behind and is_hangul):
+        return False
+    if not original.isalnum() or _UNSPACED.match(original):
+        return True
+    return is_hangul != bool(_HANGUL.match(original))
 
 
 def split_text(

@@ -19,24 +19,33 @@ _PROLOGUE = r"\s*(?:<!--(?:(?!-->)(?s:.))*-->\s*|<[?!](?!--)[^>]*>\s*)*?"
 _OFFICE = r"PK\x03\x04"
 _OLE = r"\xd0\xcf\x11\xe0"
 """First bytes of office programs before 2007, and of documents with a password."""
+_OFFICE_FILE = (
+    "open it with Word or LibreOffice, save it as .docx or .odt, and translate that"
+)
 LINES = frozenset(("text", "jsonl"))
 """Kinds that are translated line by line."""
 
 
 class FileKind(NamedTuple):
-    """A kind of files: what a file of it is, and a pattern for its name in lower case, a line feed
-    and its first bytes as Latin-1.
+    """A kind of files: what a file of it is, a pattern for its name in lower case, a line feed and
+    its first bytes as Latin-1, and what to do with it if it is not read.
     """
 
     description: str
     pattern: str
+    remedy: str = (
+        "save its sentences as plain text, one a line, or give `input=text` to translate every "
+        "line as it stands"
+    )
 
 
 KINDS = {
     "slides": FileKind(
-        "slides (save their text as .docx or .odt)", r".*\.(pp[ts][xm]?|odp)\n"
+        "slides",
+        r".*\.(pp[ts][xm]?|odp)\n",
+        "save their text as .docx or .odt, and translate that",
     ),
-    "pdf": FileKind("a PDF", r".*\n%PDF-\d"),
+    "pdf": FileKind("a PDF", r".*\n%PDF-\d", _OFFICE_FILE),
     "docx": FileKind(
         "a Word document",
         rf".*\.do[ct][xm]\n|.*\.do[ct]\n{_OLE}|.*\n{_OFFICE}(?s:.*?)word/document\.xml",
@@ -45,7 +54,7 @@ KINDS = {
         "a text of LibreOffice",
         rf".*\.o[dt]t\n|.*\n{_OFFICE}(?s:.{{26}})mimetypeapplication/vnd\.oasis\.opendocument\.text",
     ),
-    "rtf": FileKind("RTF", r".*\.rtf\n|.*\n\{\\rtf\d"),
+    "rtf": FileKind("RTF", r".*\.rtf\n|.*\n\{\\rtf\d", _OFFICE_FILE),
     "latex": FileKind("LaTeX", r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b"),
     "markdown": FileKind(
         "Markdown",
@@ -72,7 +81,9 @@ KINDS = {
     ),
     "vtt": FileKind("a subtitle file (WebVTT)", r".*\.vtt\n|.*\nWEBVTT(\s*\n|.*\n\s)"),
     "subtitles": FileKind(
-        "a subtitle file", r".*\.(ass|ssa|sub|sbv|lrc)\n|.*\n\[Script Info\]"
+        "a subtitle file of another format",
+        r".*\.(ass|ssa|sub|sbv|lrc)\n|.*\n\[Script Info\]",
+        "save it as SRT or WebVTT, and translate that",
     ),
     "json": FileKind("a file of JSON", r".*\.(json|arb)\n"),
     "notebook": FileKind("a notebook", r".*\.ipynb\n"),
@@ -117,13 +128,8 @@ def input_kind(path: Path, readable: Collection[str] = (*LINES, "html", "xml")) 
     """Return how a file is read, one of the `readable` kinds. Raises DataError for others."""
     kind = kind_of(path.name, file_head(path))
     if kind not in readable:
-        reason = (
-            f"is {KINDS[kind].description}, not lines of text: save its sentences as plain text, "
-            "one a line"
-        )
-        raise DataError(
-            f"{path}: {reason}, or give `input=text` to translate every line as it stands"
-        )
+        description, _, remedy = KINDS[kind]
+        raise DataError(f"{path}: is {description}, not lines of text: {remedy}")
     return kind
 
 

@@ -17,10 +17,11 @@ from regard.text.translation import Translation
 class DocumentTranslation:
     """A translated document.
 
-    `data` is the file, of `media_type`; `texts` and `characters` count what was translated. `notes`
-    say what stays as it is, and what is wrong with a text, by its name. `broken` and `doubtful` are
-    the names of texts that do not keep their code or numbers, and of those unlike the training
-    data. `quality`: probability that the worst text is good; None if unknown.
+    `data` is the file, of `media_type`; `texts` and `characters` count what was translated, of
+    a page its sentences. `notes` say what stays as it is, and what is wrong with a text, by its
+    name. `broken` and `doubtful` are the names of texts that do not keep their code or numbers,
+    and of those unlike the training data. `quality`: probability that the worst text is good;
+    None if unknown.
     """
 
     data: bytes = field(repr=False)
@@ -45,11 +46,13 @@ def translated_document(
     notes = [f"{name}: {note}" for name, line in named for note in line.notes]
     broken = dict.fromkeys(name for name, line in named if line.broken)
     doubtful = dict.fromkeys(name for name, line in named if line.doubtful)
+    # A page is one text, of sentences that readers take for texts.
+    counts = zip(texts, (not text.name for text in document.texts), strict=True)
     qualities = [line.quality for _, line in named if line.quality is not None]
     return DocumentTranslation(
         document.write(texts),
         document.media_type,
-        len(texts),
+        sum(len(text.lines) if is_page else 1 for text, is_page in counts),
         sum(map(len, document.lines)),
         (*document.notes, *notes),
         tuple(broken),

@@ -100,14 +100,28 @@ def check_ending(output: Path, name: str, kind: str) -> None:
     its document.
     """
     suffix = Path(name).suffix
+    is_binary = FORMATS.get(kind, _PLAIN_TEXT).is_binary
+    own = _named_kind(Path(name))
+    if is_binary and own not in ("text", kind):
+        raise UsageError(
+            f"{name}: its name is that of {KINDS[own].description}, and it is to be read as "
+            f"{KINDS[kind].description}; let its kind be recognised, or name it .{kind}"
+        )
     if output.suffix == suffix:
         return
-    # A name says that a file is Markdown only together with a line of it.
-    named = kind_of(output.name, b"---\n")
-    if FORMATS.get(kind, _PLAIN_TEXT).is_binary or named not in ("text", kind):
+    is_other = _named_kind(output) not in ("text", kind)
+    is_text = kind in FORMATS and output.suffix.lower() == ".txt"
+    if is_binary or is_other or is_text:
         raise UsageError(
-            f"{output}: {name} is {kind.upper()}, and stays so; give the output a name in {suffix}"
+            f"{output}: {name} is {kind.upper()}, and stays so; give the output a name in "
+            f"{suffix or f'.{kind}'}"
         )
+
+
+def _named_kind(path: Path) -> str:
+    """Return the kind that a name is usual for; "text" for others."""
+    # A name says that a file is Markdown only together with a line of it.
+    return kind_of(path.name, b"---\n")
 
 
 def open(

@@ -164,6 +164,7 @@ class OfficeDocument(Document):
         for part in self.read_parts(self._package):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
+                # A tab or a line break parts words, and has no text.
                 shown_items = (
                     " " if item.kind == "divider" else item.text
                     for item in paragraph.items

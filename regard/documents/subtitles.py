@@ -14,6 +14,7 @@ from itertools import accumulate, chain, pairwise
 
 from regard.common.bilingual import text_width
 from regard.common.counting import counted
+from regard.common.errors import DataError
 from regard.data.sentences import has_letters, has_spaces
 from regard.documents.document import (
     Document,
@@ -34,6 +35,7 @@ _MOST_CUES = 6
 """Maximum number of cues that one sentence runs over."""
 _TIME = r"(?:\d+:)?\d\d?:\d\d[.,]\d+"
 _TIMING = re.compile(rf"[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}")
+_EXAMPLE = "00:00:01,500 --> 00:00:04,000"
 _TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 _SPEAKER = re.compile(rf"\s*(?:{_TAG})*\s*(?:[-‐–—]|>>|&gt;&gt;)|\s*<v[\s.]")
 """Beginning of a line that another person says."""
@@ -67,20 +69,43 @@ class _Piece:
 
 
 def _read(data: bytes, name: str, options: DocumentOptions, is_vtt: bool) -> Document:
-    """Read SRT or WebVTT. Raises DataError for a wrong encoding."""
+    """Read SRT or WebVTT. Raises DataError for a wrong encoding, and for damaged times."""
     source = decode_file(data, name)
     newline = "\r\n" if "\r\n" in source.text else "\n"
-    pieces = [*_pieces(source.text, is_vtt)]
+    outside: list[tuple[int, str]] = []
+    pieces = [*_pieces(source.text, is_vtt, outside)]
+    numbered = [(source.line_of(start), line) for start, line in outside]
+    DataError.raise_all(
+        f"{name}, line {number}: wanted a time such as {_EXAMPLE}, got {line!r}; mend it"
+        for number, line in numbered
+        if "-->" in line and re.search(r"\d", line)
+    )
+    strays = [number for number, line in numbered if not is_vtt and has_letters(line)]
+    if strays and not pieces:
+        raise DataError(
+            f"{name}, line {strays[0]}: stands in no cue, and no cue has a text; write a time such "
+            f"as {_EXAMPLE} before it"
+        )
     spoken = [piece for piece in pieces if not _SOUND.fullmatch(piece.text)]
     slots = [_slot(group, newline, is_vtt, options) for group in _sentences(spoken)]
     sounds = len(pieces) - len(spoken)
     stay = counted(sounds, "sound such as [music] stays", "sounds such as [music] stay")
     notes = [f"{stay} as written"] if sounds else []
+    if strays:
+        lines = counted(len(strays), "line is", "lines are")
+        notes.append(
+            f"{lines} in no cue, and not translated, such as line {strays[0]}; mend the times and "
+            "the empty lines before"
+        )
     return EditedText(source, slots, notes)
 
 
-def _pieces(text: str, is_vtt: bool) -> Iterator[_Piece]:
-    """Yield what is said in each cue."""
+def _pieces(
+    text: str, is_vtt: bool, outside: list[tuple[int, str]]
+) -> Iterator[_Piece]:
+    """Yield what is said in each cue; add the lines outside of cues, with their offsets, to a
+    list.
+    """
     cue = ""
     number = 0
     begun: list[tuple[int, int]] = []
@@ -97,6 +122,8 @@ def _pieces(text: str, is_vtt: bool) -> Iterator[_Piece]:
             cue = f"cue {number} ({timing[1]})"
         elif line.strip() and cue:
             begun.append((start, start + len(line)))
+        elif line.strip():
+            outside.append((start, line.strip()))
 
 
 def _pieces_of_cue(

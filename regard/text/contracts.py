@@ -15,6 +15,7 @@ from regard.contracts.messages import Syntax, syntax
 from regard.contracts.recognise import recognise
 from regard.contracts.spans import Span as ContractSpan
 from regard.contracts.spans import scan
+from regard.data.sentences import has_letters
 from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE, nfc
 from regard.text.casing import split_language_code
@@ -44,6 +45,10 @@ CLOSING = OPENING + ")]}>”’»›.,;:!?…*_|"
 """Characters that belong to the code before them."""
 CONSTANT = lazy_pattern(r"\{\s*-|'")
 """Beginning of a placeholder whose value is known when the text is written."""
+WORDLESS = "length"
+"""Kind of the fault of a translation without words."""
+FEWEST = 2
+"""Fewest letters outside of code that need a word in the translation: that of 3번 may be 3."""
 SHOWN = 3
 """Faults that a note names."""
 
@@ -80,7 +85,23 @@ def breaches(
     if faults and not code_spans(line, dialect):
         faults = [fault for fault in faults if fault.breaks_programs]
     unknown = _unknown_faults(line, translation, dialect)
-    return [*faults, *unknown, *_own_faults(line, translation, own)]
+    own_faults = _own_faults(line, translation, own)
+    return [*faults, *unknown, *own_faults, *_word_faults(line, translation, dialect)]
+
+
+def _word_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
+    """Yield a fault if of a line with words and code only code is left."""
+    line, translation = nfc(line), nfc(translation)
+    words = translation.split()
+    if not words or any(has_letters(word) and word not in line for word in words):
+        return
+    spans = [code.span for code in code_spans(line, dialect)]
+    rest = line
+    for start, end, _ in reversed(spans):
+        rest = f"{rest[:start]} {rest[end:]}"
+        translation = translation.replace(line[start:end], " ")
+    if sum(map(str.isalpha, rest)) >= FEWEST and not has_letters(translation):
+        yield Fault(WORDLESS, " ".join(words), "has none of its words")
 
 
 def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
@@ -129,8 +150,9 @@ def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:
         yield Fault("invented", text, "occurs more often than in the source")
 
 
-def _breaks_programs(faults: list[Fault]) -> bool:
-    return any(fault.breaks_programs for fault in faults)
+def _is_useless(faults: list[Fault]) -> bool:
+    """Return whether a program may fail that shows a translation, or this has no words."""
+    return any(fault.breaks_programs or fault.kind == WORDLESS for fault in faults)
 
 
 def described(faults: list[Fault]) -> str:
@@ -272,15 +294,16 @@ def particles_written(line: str, result: Translation, dialect: str) -> Translati
 def keep_source(
     result: Translation, line: str, dialect: str, faults: list[Fault]
 ) -> Translation:
-    """Return a translation in which the parts whose code it breaks stand as they were. One that
-    breaks no program, since only numbers, signs or names differ, stands.
+    """Return a translation in which the parts whose code it breaks stand as they were, and those of
+    which only code is left. One that breaks no program, since only numbers, signs or names differ,
+    stands.
     """
-    if not _breaks_programs(faults):
+    if not _is_useless(faults):
         return result
     whole = line.strip()
     parts = [_unbroken(part, dialect) for part in result.parts]
     text = None if result.markup else _with_texts(result, parts)
-    if text is None or _breaks_programs(breaches(whole, text, dialect)):
+    if text is None or _is_useless(breaches(whole, text, dialect)):
         text = whole
         parts = [TranslatedPart(whole, whole, result.score, quality=0.0)]
     return replace(
@@ -291,7 +314,7 @@ def keep_source(
 def _unbroken(part: TranslatedPart, dialect: str) -> TranslatedPart:
     """Return a part as it was if its translation would break its code."""
     _, source = split_language_code(part.source)
-    if _breaks_programs(breaches(source, part.text, dialect)):
+    if _is_useless(breaches(source, part.text, dialect)):
         return part._replace(text=source.strip(), quality=0.0)
     return part
 

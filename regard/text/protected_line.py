@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
@@ -177,6 +177,7 @@ def in_markup(
         sentences=sentences, splitting_tags=frozenset({"kept-part"})
     )
     document = parse_markup("".join(parts), "xml", options)
+    document = replace(document, source=replace(document.source, spans=texts))
     return ProtectedLine(document, texts, pairs=pairs, is_apart=apart)
 
 

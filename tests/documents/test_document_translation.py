@@ -45,7 +45,7 @@ def test_a_file_is_made_of_a_file(translator: Translator, page: Path) -> None:
     written = document.render(translator.begin_document(document).run())
     assert result.data == written
     assert translator.translate_document(document).data == written
-    assert (result.texts, result.characters) == (1, 20)
+    assert (result.texts, result.characters) == (2, 20)
     assert result.media_type == "text/html"
 
 

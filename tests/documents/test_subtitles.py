@@ -8,6 +8,7 @@ import re
 import pytest
 from helpers.hostile_models import MODELS, RULES, Model, say_nothing, translate_document
 
+from regard.common.errors import DataError
 from regard.documents import Document
 from regard.documents.formats import read_document
 from regard.documents.subtitles import divide, wrap
@@ -156,6 +157,36 @@ def test_entities_of_webvtt_are_decoded_and_encoded() -> None:
     assert document.lines[0] == "Fish & chips, please."
     written = translated(VTT, "a.vtt", {document.lines[0]: "Essen & <3 Trinken."})
     assert "<v Ann>Essen &amp; &lt;3 Trinken.</v>" in written
+
+
+@pytest.mark.parametrize(
+    ("time", "cause"),
+    [
+        ("00:00:02,xxx --> 00:00:03,000", "wanted a time such as"),
+        ("00:00:02,000 -->", "wanted a time such as"),
+        ("00:00:02,000 > 00:00:03,000", "stands in no cue"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\n"])
+def test_a_damaged_time_is_named_with_its_line(
+    time: str, cause: str, before: str
+) -> None:
+    text = f"{before}2\n{time}\nA man is -->\n"
+    number = text[: text.index(time)].count("\n") + 1
+    if "-->" not in time:
+        number += 1
+    if before and "-->" not in time:
+        (note,) = read(text, "a.srt").notes
+        assert note.startswith("1 line is in no cue")
+        assert f"such as line {number};" in note
+        return
+    with pytest.raises(DataError, match=f"line {number}: {cause}"):
+        read(text, "a.srt")
+
+
+def test_an_arrow_that_is_spoken_is_no_time() -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\nGo --> there.\n"
+    assert read(text, "a.srt").notes == ()
 
 
 def test_parts_hold_all_words_in_order_and_none_is_empty() -> None:

@@ -185,3 +185,28 @@ def test_no_string_breaks_without_a_mark(
             counts = [text.count(span) for text in (string["text"], result.text)]
             is_kept = span[0] == "~" or len(set(counts)) == 1
             assert is_kept or result.broken, (string, result.text)
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("가격: 12,000원", "12,000"),
+        ("100% of the dogs", "100%"),
+        ("© 2026 The Park Journal", "© 2026."),
+        ("Open {name} now", "{name}."),
+    ],
+)
+def test_a_text_of_which_only_code_is_left_stays_marked(line: str, answer: str) -> None:
+    result, tries = translated(line, lambda text: answer if text == line else "… 7")
+    assert (result.text, result.broken) == (line, True)
+    assert tries > 1
+    assert "mend it by hand" in result.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [("3번", "3"), ("SKU-1234", "SKU-1234"), ("{a}: 5 km", "{a}: 5 km")],
+)
+def test_code_alone_needs_no_word(line: str, answer: str) -> None:
+    result, _ = translated(line, lambda _: answer)
+    assert (result.text, result.broken) == (answer, False)

@@ -1,5 +1,5 @@
 // Contracts of lines: the code that a translation has to keep, and what it has broken of it; Python's regard/text/contracts.py.
-import { strip } from "./characters.js";
+import { hasLetters, strip, wordsOf } from "./characters.js";
 import { compiled, dialectNamed, recognised, scan } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_tables.js";
 import { breaksProgram, judgeCode } from "./judge.js";
@@ -8,7 +8,7 @@ import { syntaxOf } from "./messages.js";
 import { worstQuality } from "./quality.js";
 import { bothParticles } from "./particles.js";
 import { disjoint, findSpans } from "./spans.js";
-import { APART_CLOSING, APART_OPENING, JOINED_CODE, KEPT, PATTERNS, SHOWN } from "./text_tables.js";
+import { APART_CLOSING, APART_OPENING, FEWEST, JOINED_CODE, KEPT, PATTERNS, SHOWN, WORDLESS } from "./text_tables.js";
 
 const AUTO = "auto"; // the dialect that each line speaks for by itself
 const [NUMBER, SIGN, KEY, NAME] = ["number", "symbol", "key", "name"];
@@ -28,8 +28,24 @@ const dialectOf = (line, dialect) => (dialect === AUTO ? recognised(line) : dial
 export function breaches(line, translation, dialect) {
   const faults = judgeCode(line, translation, dialectOf(line, dialect));
   const breaking = faults.length && !codeSpans(line, dialect).length ? faults.filter(breaksProgram) : faults;
-  return [...breaking, ...unknownFaults(line.normalize("NFC"), translation.normalize("NFC"), dialect)];
+  const [given, result] = [line.normalize("NFC"), translation.normalize("NFC")];
+  return [...breaking, ...unknownFaults(given, result, dialect), ...wordFaults(given, result, dialect)];
 }
+
+/** Return a fault if of a line with words and code only code is left. */
+function wordFaults(line, translation, dialect) {
+  const words = wordsOf(translation);
+  if (!words.length || words.some((word) => hasLetters(word) && !line.includes(word))) return [];
+  let [rest, left] = [line, translation];
+  for (const { start, end, text } of codeSpans(line, dialect).reverse()) {
+    rest = `${rest.slice(0, start)} ${rest.slice(end)}`;
+    left = left.replaceAll(text, " ");
+  }
+  const letters = Array.from(rest).filter(hasLetters).length;
+  return letters >= FEWEST && !hasLetters(left) ? [{ kind: WORDLESS, what: words.join(" "), detail: "has none of its words", span: "" }] : [];
+}
+
+const isUseless = (fault) => breaksProgram(fault) || fault.kind === WORDLESS; // a program may fail, or the translation says nothing
 
 /** Return the lost spans that are hidden from the model but unknown to the dialect, and keys and names, which have to stay as they are. */
 function unknownFaults(line, translation, dialect) {
@@ -50,7 +66,7 @@ function unknownFaults(line, translation, dialect) {
   return lost.filter((text) => !isKnown(text)).map((what) => ({ kind: "lost", what, detail: "occurs less often than in the source", span: kinds.get(what) }));
 }
 
-const breaksCode = (line, translation, dialect) => breaches(line, translation, dialect).some(breaksProgram);
+const breaksCode = (line, translation, dialect) => breaches(line, translation, dialect).some(isUseless);
 
 /** Say in a note what is broken. */
 export function describeBreaches(faults) {
@@ -150,11 +166,11 @@ export function particlesWritten(line, result, dialect) {
 }
 
 /**
- * Return a translation in which the parts whose code it breaks stand as they were. One that breaks no program, since only numbers,
- * signs or names differ, stands.
+ * Return a translation in which the parts whose code it breaks stand as they were, and those of which only code is left. One that
+ * breaks no program, since only numbers, signs or names differ, stands.
  */
 export function keepSource(result, line, dialect, faults) {
-  if (!faults.some(breaksProgram)) return result;
+  if (!faults.some(isUseless)) return result;
   const whole = strip(line);
   const parts = result.parts.map((part) => unbroken(part, dialect));
   const text = withTexts(result, parts);

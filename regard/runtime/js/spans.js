@@ -80,6 +80,17 @@ export function disjoint(spans, length) {
 /** Return whether two characters are of scripts with spaces, and neither is one. */
 export const hasSpaces = (left, right) => ![left, right].some((text) => isSpace(text) || text.match(PATTERNS.unspaced));
 
+const TIGHT = [..."([<“‘„‚«‹¿¡=+-–—"]; // edges of code that no space parts from a letter
+const isHangul = (text) => /^[가-힣]/.test(text);
+
+/** Return whether a space must part the edge of code from the letter beside it; `original` stood there in the source. */
+export function partsLetter(edge, letter, original, isBehind) {
+  if (!edge || !isAlnum(letter) || !hasSpaces(edge, letter)) return false;
+  if (TIGHT.includes(edge) || (isBehind && isHangul(letter))) return false; // Korean particles follow without a space
+  if (!isAlnum(original) || original.match(PATTERNS.unspaced)) return true;
+  return isHangul(letter) !== isHangul(original);
+}
+
 /** A line with copy characters in the place of its spans, `marked`, and what puts the spans back into a translation. */
 export class Copies {
   #of = new Map();
@@ -108,7 +119,8 @@ export class Copies {
       const gap = text.slice(end, index);
       const { text: span = character, before = "", behind = "", beforeCopy } = this.#of.get(character) ?? {};
       if (gap) parts.push(this.#isPartedBehind(last, firstOf(gap)) ? " " : "", gap);
-      let isParted = Boolean(last) && [before, before || behind].includes(" "); // at the start, or behind another span
+      const edge = lastOf(this.#of.get(last)?.text ?? last);
+      let isParted = Boolean(last) && ([before, before || behind].includes(" ") || (isAlnum(before) && hasSpaces(edge, firstOf(span)))); // at the start, or behind another span
       if (gap) isParted = isPartedBefore(before, lastOf(gap), span);
       if ((lastOf(gap) || last) === beforeCopy) isParted = before === " "; // it stands there as in its line
       parts.push(isParted ? " " : "", span);
@@ -133,15 +145,14 @@ export class Copies {
     });
   }
 
-  /** Return whether a space is missing behind a span, if there is one, before a letter that was not there. */
+  /** Return whether a space is missing behind a span, if there is one, before a letter. */
   #isPartedBehind(character, following) {
     const own = this.#of.get(character);
-    if (!own || !isAlnum(following) || /[가-힣]/.test(following)) return false;
-    return !isAlnum(own.behind) && hasSpaces(lastOf(own.text), following);
+    return Boolean(own) && partsLetter(lastOf(own.text), following, own.behind, true);
   }
 }
 
 function isPartedBefore(before, last, span) {
   if (!hasSpaces(last, firstOf(span))) return false;
-  return ["", " "].includes(before) ? !OPENING.includes(last) : isAlnum(last) && !isAlnum(before);
+  return ["", " "].includes(before) ? !OPENING.includes(last) : partsLetter(firstOf(span), last, before, false);
 }

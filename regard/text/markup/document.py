@@ -22,7 +22,13 @@ from regard.common.errors import UsageError
 from regard.common.lazy import lazy_pattern
 from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import GLUED
-from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
+from regard.data.sentences import (
+    NEWLINE,
+    check_count,
+    has_letters,
+    needs_space,
+    parts_letter,
+)
 from regard.data.spans import KEPT, find_spans, may_have_spans
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.elements import (
@@ -182,9 +188,32 @@ class MarkupDocument:
             if sentence.follows and needs_space(texts, lines):
                 parts.append(" ")
             rendered = self._render_sentence(sentence, self.lines[index], translation)
-            parts.append(rendered)
+            before, behind = self._spaces(index, translation.text)
+            parts += [before, rendered, behind]
             end = sentence.end
         return "".join([*parts, text[end : self.end]])
+
+    def _spaces(self, index: int, translation: str) -> tuple[str, str]:
+        """Return the spaces that part the translation of a line from the code before and behind it.
+        In XML, any tag may stand between columns, unless texts are divided at code.
+        """
+        is_divided = self.end < sys.maxsize or self.source.spans
+        line = self.lines[index]
+        if translation == line or (self.source.kind == "xml" and not is_divided):
+            return "", ""
+        before, sentence, behind = (
+            self.sentences[number] if 0 <= number < len(self.sentences) else None
+            for number in (index - 1, index, index + 1)
+        )
+        assert sentence is not None, "each line is that of a sentence"
+        edge = self.source.edge_before(
+            sentence.start, before.end if before else self.start
+        )
+        left = parts_letter(edge, translation[:1], line[0], True)
+        limit = behind.start if behind else min(self.end, len(self.source.text))
+        edge = self.source.edge_behind(sentence.end, limit)
+        right = parts_letter(edge, translation[-1:], line[-1], False)
+        return " " * left, " " * right
 
     def _render_sentence(
         self, sentence: TaggedSentence, line: str, translation: AlignedLine

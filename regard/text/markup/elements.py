@@ -12,7 +12,7 @@ from regard.data.language_codes import base_language, is_same_language
 from regard.data.sentences import has_letters
 from regard.text.markup.tags import Kind, Token, attributes, names
 
-_BLOCKS = names(
+BLOCKS = names(
     "address article aside audio base blockquote body br button caption center col colgroup dd "
     "details dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 "
     "h4 h5 h6 head header hgroup hr html legend li link main menu meta nav noframes noscript ol "
@@ -179,7 +179,7 @@ def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
 
 def _is_implied_end(name: str, following: str) -> bool:
     return following in _IMPLIED_ENDS.get(name, ()) or (
-        name == "p" and following in _BLOCKS and following != "br"
+        name == "p" and following in BLOCKS and following != "br"
     )
 
 
@@ -253,7 +253,7 @@ def _is_block(
     if name in options.non_splitting_tags:
         return False
     if kind == "html":
-        return name in _BLOCKS
+        return name in BLOCKS
     parent = outline.parents[index]
     is_inside = parent >= 0 and parent not in outline.blocks
     return options.outline and not is_inside and parent not in outline.mixed
@@ -311,7 +311,7 @@ def _roles(
             roles.append(Role.CLOSE if opened is Role.OPEN else Role.BREAK)
         elif token.kind == "close":
             is_block = token.name in options.splitting_tags or (
-                kind == "html" and token.name in _BLOCKS
+                kind == "html" and token.name in BLOCKS
             )
             roles.append(Role.BREAK if is_block else Role.POINT)
         elif token.kind == "other":

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
-from regard.text.markup.elements import Role
+from regard.data.sentences import has_spaces, parts_letter
+from regard.text.markup.elements import BLOCKS, Role
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
-from regard.text.markup.tags import Kind
+from regard.text.markup.tags import Kind, tag_name
 
 _BEFORE = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]")
 _BEHIND = lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
@@ -28,15 +30,25 @@ _ENTITIES = {
     "'": ("&apos;", "&#39;", "&#x27;"),
 }
 """Characters that need no entity, and the entities that some texts write for them."""
+_TAG = lazy_pattern(r"</?\w[^<>]*>")
+_KEPT = lazy_pattern(r'<kept-(?:span|part) id="(\d+)"/>')
+_NO_WORD = lazy_pattern(r"\s*(?:<[^<>]*>\s*\Z|[&\\}])|\W*\Z|.*\{\s*\Z")
+"""Code that is no word: tags, entities, escapes, signs, and the syntax of messages."""
 _NOT_XML = lazy_pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def word_of(code: str) -> str:
+    """Return code if readers see a word of it, else an empty text."""
+    return "" if _NO_WORD.match(code) else code
 
 
 @dataclass(frozen=True)
 class Source:
-    """A marked-up text."""
+    """A marked-up text. `spans`: the code that its tags `kept-span` and `kept-part` stand for."""
 
     text: str
     kind: Kind
+    spans: Sequence[str] = ()
 
     @cached_property
     def _entities(self) -> dict[str, str]:
@@ -51,6 +63,43 @@ class Source:
             if used:
                 entities[character] = used[0]
         return entities
+
+    def shown(self, start: int, end: int) -> str:
+        """Return the code between two offsets if readers see a word of it, else an empty text."""
+        return word_of(self._code(start, end))
+
+    def _code(self, start: int, end: int) -> str:
+        """Return what stands between two offsets, or the code that it stands for."""
+        raw = self.text[start:end]
+        kept = _KEPT.fullmatch(raw) if self.spans else None
+        return self.spans[int(kept[1])] if kept else raw
+
+    def _is_inner(self, start: int, end: int) -> bool:
+        """Return whether a tag in a sentence stands between two offsets."""
+        text = self._code(start, end)
+        return bool(_TAG.fullmatch(text)) and tag_name(text) not in BLOCKS
+
+    def edge_before(self, offset: int, limit: int) -> str:
+        """Return the last character of the code that ends at an offset, but for the tags of
+        elements behind it; empty if there is none from a limit on.
+        """
+        while offset > limit and self.text[offset - 1] == ">":
+            start = max(0, self.text.rfind("<", 0, offset))
+            if not self._is_inner(start, offset):
+                return self.shown(start, offset)[-1:]
+            offset = start
+        return self.text[offset - 1] if offset > limit else ""
+
+    def edge_behind(self, offset: int, limit: int) -> str:
+        """Return the first character of the code that begins at an offset, but for the tags of
+        elements before it; empty if there is none before a limit.
+        """
+        while offset < limit and self.text[offset] == "<":
+            end = self.text.find(">", offset, limit) + 1
+            if not end or not self._is_inner(offset, end):
+                return self.shown(offset, end)[:1]
+            offset = end
+        return self.text[offset] if offset < limit else ""
 
     def escape(self, text: str) -> str:
         """Escape & < > and the characters that the source writes as entities.
@@ -101,12 +150,24 @@ def write_sentence(
         else:
             node = sentence.nodes[entry.number]
             raw = sentence.units[node.start]
+            words = (unit.text for unit in sentence.units[node.start : node.end])
             writer.add(
                 source.text[raw.start : raw.end],
                 (node.start, node.end - 1),
                 entry.words,
+                _Word(word_of("".join(words)), raw.start, raw.end),
             )
     return writer.finish()
+
+
+class _Word(NamedTuple):
+    """Text that readers see. `start` and `end`: its bounds in the source if it is kept from there,
+    else -1.
+    """
+
+    text: str
+    start: int = -1
+    end: int = -1
 
 
 class _Writer:
@@ -121,14 +182,22 @@ class _Writer:
         self._sentence = sentence
         self._parts = list[str]()
         self._last_unit = -1
+        self._last_shown = _Word("")
         self.last_word = -1
         self.is_opened = False
         self.marks = list[int]()
 
-    def add(self, text: str, units: tuple[int, int], words: tuple[int, int]) -> None:
+    def add(
+        self,
+        text: str,
+        units: tuple[int, int],
+        words: tuple[int, int],
+        kept: _Word | None = None,
+    ) -> None:
         """Write the waiting marks and then a text.
 
-        `units` are its first and last source unit, `words` its first and last target word.
+        `units` are its first and last source unit, `words` its first and last target word. `kept`:
+        what readers see of an element that is kept whole.
         """
         all_units = self._sentence.units
         if (
@@ -157,7 +226,9 @@ class _Writer:
             if not gap:
                 has_right = is_spaced or not _BEHIND.match(text)
                 gap = self._arrange(True, has_right, is_spaced)
-        self._parts += [gap, text]
+        shown = kept or _Word(text)
+        self._parts += [self._spaced(gap, shown), text]
+        self._last_shown = shown
         self._last_unit = units[1]
         self.last_word = words[1]
         self.is_opened = False
@@ -186,14 +257,80 @@ class _Writer:
         if not tail:
             tail = self._arrange(bool(self._parts), False, False)
             tail += self._white_space(len(units), start, end)
+        tail = self._spaced(tail, _Word(""))
         return "".join([head, *self._parts, tail])
+
+    def _spaced(self, gap: str, following: _Word) -> str:
+        """Return a gap, written before a text, with a space between code and each letter that it
+        would be glued to.
+        """
+        parts = list[str]()
+        end = 0
+        before = self._last_shown
+        opened = -1  # a space stands before the tags that open elements around a word
+        for number in [*self.marks, -1]:
+            mark = self._sentence.marks[number] if number >= 0 else None
+            raw = self._source.text[mark.start : mark.end] if mark else ""
+            start = gap.index(raw, end) if mark else len(gap)
+            if start > end:
+                parts.append(gap[end:start])
+                before = _Word("")
+                opened = -1
+            end = start + len(raw)
+            word = following
+            if mark:
+                shown = self._source.shown(mark.start, mark.end)
+                word = _Word(shown, mark.start, mark.end)
+            if mark and mark.role is Role.OPEN and opened < 0:
+                opened = len(parts)
+            if word.text:
+                if self._is_glued(before, word):
+                    parts.insert(opened if opened >= 0 else len(parts), " ")
+                before = word
+                opened = -1
+            parts.append(raw)
+        return "".join(parts)
+
+    def _is_glued(self, left: _Word, right: _Word) -> bool:
+        """Return whether two words of which one is kept are neighbours, unlike in the source."""
+        if left.end < 0 > right.start:
+            return False
+        behind = _follow(self._tag_ends, left.end)
+        if left.end >= 0 and behind == right.start:
+            return False
+        text = self._source.text
+        edges = (left.text[-1:], right.text[:1])
+        if left.end >= 0 <= right.start and text[behind : behind + 1].isalnum():
+            return has_spaces(*edges)
+        if left.end >= 0 and parts_letter(*edges, text[behind : behind + 1], True):
+            return True
+        before = _follow(self._tag_starts, right.start)
+        original = text[max(0, before - 1) : before]
+        return right.start >= 0 and parts_letter(*edges[::-1], original, False)
+
+    @cached_property
+    def _tag_ends(self) -> dict[int, int]:
+        """The end of each mark that shows nothing, by its start."""
+        marks = self._sentence.marks
+        bounds = ((mark.start, mark.end) for mark in marks)
+        return {
+            start: end for start, end in bounds if not self._source.shown(start, end)
+        }
+
+    @cached_property
+    def _tag_starts(self) -> dict[int, int]:
+        """The start of each mark that shows nothing, by its end."""
+        return {end: start for start, end in self._tag_ends.items()}
 
     def _gap(self, index: int, start: int, end: int) -> str:
         """Return the text of a gap of the source if its marks are the waiting ones, else an empty
         text.
         """
-        is_same = sorted(self.marks) == self._sentence.gaps.get(index, [])
-        return self._source.text[start:end] if is_same else ""
+        own = self._sentence.gaps.get(index, [])
+        if sorted(self.marks) != own:
+            return ""
+        self.marks = [*own]
+        return self._source.text[start:end]
 
     def _white_space(self, index: int, start: int, end: int) -> str:
         """Return a gap of the source without its marks."""
@@ -237,3 +374,10 @@ class _Writer:
         if is_spaced and " " not in parts:
             parts.append(" ")
         return "".join(parts)
+
+
+def _follow(offsets: Mapping[int, int], offset: int) -> int:
+    """Follow an offset to others until there is none."""
+    while offset in offsets:
+        offset = offsets[offset]
+    return offset

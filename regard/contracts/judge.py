@@ -10,7 +10,7 @@ from regard.contracts.codes import code_faults
 from regard.contracts.dialects import PLAIN, get_dialect, table
 from regard.contracts.faults import Fault
 from regard.contracts.messages import Part, Selector, read
-from regard.contracts.prose import lacks_words, prose_faults, shown
+from regard.contracts.prose import prose_faults
 
 Pairs = list[tuple[Part, Part]]
 PartFaults = Callable[[Part, Part], list[Fault]]
@@ -27,9 +27,7 @@ def judge(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
 
 
 def judge_code(source: str, target: str, dialect: str = PLAIN) -> list[Fault]:
-    """Return the faults of the code of a translation, without those of its words, unless it has
-    none.
-    """
+    """Return the faults of the code of a translation, without those of its words."""
     return _faults(source, target, dialect, _code_faults)
 
 
@@ -57,15 +55,11 @@ def _read_source(text: str, dialect: str) -> Part:
 
 
 def _all_faults(source: Part, target: Part) -> list[Fault]:
-    return [*_code_faults(source, target), *prose_faults(source, target)]
+    return [*code_faults(source, target), *prose_faults(source, target)]
 
 
 def _code_faults(source: Part, target: Part) -> list[Fault]:
-    faults = [*code_faults(source, target)]
-    # Else a try that has lost all words, and with them all faults, would seem to be the best.
-    if lacks_words(source.prose, target.prose):
-        faults.append(Fault("length", shown(target.prose), "has no words"))
-    return faults
+    return [*code_faults(source, target)]
 
 
 def _selectors(source: Part, target: Part) -> Iterator[tuple[Selector, Selector]]:

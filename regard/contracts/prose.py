@@ -43,7 +43,7 @@ def prose_faults(source: Part, target: Part) -> Iterator[Fault]:
             yield Fault("bracket", pair, "are balanced in the source, and not here")
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     """Return a text as messages have it: with … for spans."""
     return _MASKED.sub("…", text)
 
@@ -80,7 +80,7 @@ def _repetition_faults(source: str, target: str) -> Iterator[Fault]:
         end = _run(target, size, 4 if size > 1 else 5)
         sound = target[end - size : end] if end else ""
         if sound.strip(f"{MASK} ") and sound * 4 not in source:
-            yield Fault("repeated", shown(sound), "stands several times in a row")
+            yield Fault("repeated", _shown(sound), "stands several times in a row")
             return
 
 
@@ -107,37 +107,33 @@ def _weight(text: str) -> float:
     return letters + sum(2 if match[1] else 1 for match in _DENSE.finditer(text))
 
 
-def lacks_words(source: str, target: str) -> bool:
-    """Return whether a translation of a text with words has none."""
-    letters = sum(map(str.isalpha, source))
-    enough = _SHORTEST if target.strip() else 1
-    return letters >= enough and not _ANY_WORD.search(target)
-
-
 def _length_faults(source: str, target: str) -> Iterator[Fault]:
     wanted = _weight(source)
     given = _weight(target)
     least, most = _RATIOS
     sentences = _sentences(source)
-    if lacks_words(source, target):
-        return
-    if sentences > max(1, _sentences(target)) and given < _SHORT * wanted:
+    shown = _shown(target)
+    letters = len("".join(_WORD.findall(source)))
+    enough = _SHORTEST if target.strip() else 1
+    if letters >= enough and not _ANY_WORD.search(target):
+        yield Fault("length", shown, "has no words")
+    elif sentences > max(1, _sentences(target)) and given < _SHORT * wanted:
         detail = f"has {_sentences(target)} of {sentences} sentences"
-        yield Fault("segment", shown(target), detail)
+        yield Fault("segment", shown, detail)
     elif wanted < _LEAST and given < _LEAST * most:
         return
     elif not least * wanted <= given <= most * max(wanted, _LEAST / 2):
         detail = f"has {given / max(wanted, 1):.1f} times the length of the source"
-        yield Fault("length", shown(target), detail)
+        yield Fault("length", shown, detail)
 
 
 def _space_faults(source: Part, target: Part) -> Iterator[Fault]:
     for pattern in (_DOUBLED_SPACE, _STOP_SPACE, _GLUED_NUMBER):
         match = pattern.search(target.prose)
         if match and not pattern.search(source.prose):
-            yield Fault("space", shown(match[0]), "has other spaces than the source")
+            yield Fault("space", _shown(match[0]), "has other spaces than the source")
     if _edges(source.text) != _edges(target.text):
-        yield Fault("space", shown(target.prose), "begins or ends unlike the source")
+        yield Fault("space", _shown(target.prose), "begins or ends unlike the source")
 
 
 def _edges(text: str) -> tuple[str, str]:

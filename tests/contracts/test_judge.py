@@ -12,7 +12,7 @@ from contracts.string_cases import DIALECTS, benchmark, lines
 from helpers.text_table import blocks
 
 from regard.common.errors import UsageError
-from regard.contracts.judge import judge, judge_code
+from regard.contracts.judge import judge
 from regard.contracts.spans import MASK, STAND_IN
 
 FAULTS = benchmark("plant_faults")
@@ -213,11 +213,3 @@ def test_quotation_marks_and_ellipses_stay(source: str, target: str, what: str) 
     (fault,) = judge(source, target, "c")
     assert fault.what == what
     assert not fault.breaks_programs
-
-
-def test_a_translation_without_words_has_lost_more_than_words() -> None:
-    (fault,) = judge_code("The dog %s runs", "%s", "c")
-    assert fault == judge("The dog %s runs", "%s", "c")[0]
-    assert (fault.kind, fault.what) == ("length", "…")
-    assert judge_code("The dog %s runs", "%s 달", "c") == []
-    assert judge_code("OK %s", "%s", "c") == []

@@ -6,10 +6,6 @@ import { readMessage } from "./messages.js";
 import { BREAKING, GLUED } from "./text_tables.js";
 
 const HALF_DAY = /[0-9] ?[ap]\.?m(?![\p{L}\p{N}_])|오전|오후/iu;
-const LETTER = /\p{L}/gu;
-const ANY_WORD = /[\p{L}\p{N}]|[^\x00-\x7f\ufffc]/u;
-const MASKED = /\ufffc+/g;
-const SHORTEST = 4; // letters of a text that has to have a word in its translation
 const HOURS = 12; // of half a day
 const LARGEST = 100; // number that may be written as a word
 const NUMBER = /^[0-9]+$/;
@@ -69,7 +65,7 @@ function* branchFaults(source, target, pairs) {
 const codeFaults = (source, target) => [
   ...countFaults(source, target), ...pairFaults(source, target), ...glueFaults(source, target), ...placeFaults(source, target),
   ...rawFaults(source, target), ...signFaults(source.prose, target.prose),
-  ...quotationFaults(source.prose, target.prose), ...wordlessFaults(source.prose, target.prose),
+  ...quotationFaults(source.prose, target.prose),
 ];
 
 /** Counts of pairs of texts, in the order in which they came. */
@@ -263,14 +259,6 @@ function* quotationFaults(source, target) {
   const pair = searched(quotation.empty, target);
   if (pair && !searched(quotation.empty, source)) yield fault("invented", pair[0], "stands around nothing");
   if (count(ellipsis, target) < count(ellipsis, source)) yield fault("lost", "…", "is an ellipsis that the source has");
-}
-
-/** Yield a fault if a translation of a text with words has none. */
-function* wordlessFaults(source, target) {
-  const letters = Array.from(source.matchAll(LETTER)).length;
-  if (letters >= (isBlank(target) ? 1 : SHORTEST) && !ANY_WORD.test(target)) {
-    yield fault("length", target.replace(MASKED, "…"), "has no words");
-  }
 }
 
 const timesIn = (text, part) => (text.includes(part) ? text.split(part).length - 1 : 0);

@@ -20,15 +20,25 @@ import numpy as np
 import torch
 
 from regard.cli import app
+from regard.cli.model_views import recipe_architecture
 from regard.cli.plain_views import draw_sinusoids
 from regard.common.bilingual import Language, Text, words_by
 from regard.explain.explanation import explain
 from regard.learn import SoftDictionary, walkthrough_block
 from regard.models import select_device
 from regard.pipeline import load
+from regard.visualisation.architecture_diagram import layout_architecture
 from regard.visualisation.colours import level
 from regard.visualisation.encoding import encoding_heading
-from regard.visualisation.figure import MARGIN, Box, Group, Mark, Polyline, make_figure
+from regard.visualisation.figure import (
+    MARGIN,
+    Box,
+    Group,
+    Mark,
+    Polyline,
+    arrow,
+    make_figure,
+)
 from regard.visualisation.figure import Text as Line
 from regard.visualisation.fonts import measure
 from regard.visualisation.language import figures_in
@@ -383,6 +393,167 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Model:
+    """Architecture of a preset with settings, under a title that says what is special in it."""
+
+    preset: str
+    settings: tuple[str, ...]
+    title: Text
+
+    def draw(self, language: Language) -> str:
+        """Return the boxes as SVG."""
+        with figures_in(language):
+            architecture = recipe_architecture(self.preset, None, self.settings)
+            title = self.title.by(language)
+            return draw_svg(layout_architecture(replace(architecture, title=title)))
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """RNN drawn once for each word that it reads, and then for each that it writes.
+
+    Without a target the way of the first word to the last state is marked. With attention the
+    last of the written words asks all states of the encoder.
+    """
+
+    title: Text
+    source: tuple[str, ...]
+    target: tuple[str, ...] = ()
+    has_attention: bool = False
+
+    def draw(self, language: Language) -> str:
+        """Return boxes and arrows as SVG; time goes from left to right."""
+        count = len(self.source)
+        marks = [*self._states("h", self.source, 0, language)]
+        if self.target:
+            reads = ("<s>", *self.target[:-1])
+            marks += self._states("s", reads, count, language)
+            marks += arrow(
+                self._at(count - 1, STATES, 1), self._at(count, STATES, -1), "link", 2
+            )
+            marks += self._outputs(count)
+        bottom = READS + 40
+        if self.has_attention:
+            marks += self._attention(language)
+        elif self.target:
+            marks += self._same_context(count)
+        else:
+            marks += self._way(count)
+            marks = [moved_down(mark, -BUS - 20) for mark in marks]
+            bottom -= BUS + 20
+        width = (
+            self._at(count + len(self.target), 0)[0]
+            - self._column / 2
+            + _sizes().margin
+        )
+        title = self.title.by(language)
+        groups = [Group("steps", tuple(marks))]
+        return draw_svg(make_figure(width, bottom, groups, title, title))
+
+    @property
+    def _column(self) -> float:
+        return 50.0 if screen_width() else 92.0
+
+    def _at(self, column: float, y: float, side: int = 0) -> tuple[float, float]:
+        """Return the middle of a column, or the left or right edge of its box."""
+        middle = _sizes().margin + self._column * (column + 0.5)
+        return middle + side * self._column * 0.35, y
+
+    def _box(self, column: float, y: float, label: str, paint: str) -> Iterator[Mark]:
+        left, _ = self._at(column, y, -1)
+        yield Box(left, y - 15, self._column * 0.7, 30, paint)
+        x, _ = self._at(column, y)
+        yield Line(x, y + 5, label, _sizes().text, "ink", "middle")
+
+    def _states(
+        self, name: str, words: Sequence[str], first: int, language: Language
+    ) -> Iterator[Mark]:
+        """Yield a state for each word, with the word below it and an arrow from the state before."""
+        side = ENCODER if name == "h" else DECODER
+        x, y = self._at(first, READS + 26, -1)
+        yield Line(x, y, side.by(language), _sizes().text, "muted")
+        for number, word in enumerate(words):
+            column = first + number
+            x, y = self._at(column, READS)
+            yield Line(x, y, word, _sizes().number, "ink", "middle")
+            yield from arrow((x, READS - 14), (x, STATES + 15), "muted")
+            if number:
+                yield from arrow(
+                    self._at(column - 1, STATES, 1),
+                    self._at(column, STATES, -1),
+                    "muted",
+                )
+            paint = "grid" if name == "h" else "w10"
+            yield from self._box(column, STATES, name + SUBSCRIPTS[number], paint)
+
+    def _outputs(self, first: int) -> Iterator[Mark]:
+        """Yield the words that are written; with attention the last goes through tanh."""
+        for number, word in enumerate(self.target):
+            x, y = self._at(first + number, WRITTEN)
+            yield Line(x, y, word, _sizes().number, "ink", "middle")
+            yield from arrow((x, STATES - 15), (x, WRITTEN + 5), "muted")
+
+    def _same_context(self, first: int) -> Iterator[Mark]:
+        """Yield the line from the last state of the encoder to every step of the decoder."""
+        x, _ = self._at(first - 1, 0)
+        right, _ = self._at(first + len(self.target) - 1, 0)
+        off = self._column * 0.2
+        points = ((x, STATES - 15), (x, BUS), (right - off, BUS))
+        yield Polyline(points, "link", 2.0)
+        for number in range(len(self.target)):
+            middle, _ = self._at(first + number, 0)
+            yield from arrow(
+                (middle - off, BUS), (middle - off, STATES - 15), "link", 2
+            )
+        label = f"c = h{SUBSCRIPTS[first - 1]}"
+        yield Line(x, BUS - 8, label, _sizes().text, "link", "middle")
+
+    def _way(self, count: int) -> Iterator[Mark]:
+        """Yield the way of the first word to the last state."""
+        x, _ = self._at(0, 0)
+        yield from arrow((x, READS - 14), (x, STATES + 15), "link", 2.5)
+        for number in range(1, count):
+            start = self._at(number - 1, STATES, 1)
+            yield from arrow(start, self._at(number, STATES, -1), "link", 2.5)
+
+    def _attention(self, language: Language) -> Iterator[Mark]:
+        """Yield the box of attention, what goes into it, and what comes out."""
+        count = len(self.source)
+        step = count + len(self.target) - 1
+        left, _ = self._at(0, 0, -1)
+        right, _ = self._at(count - 1, 0, 1)
+        yield Box(left, BUS - 15, right - left, 30, "w10")
+        middle = (left + right) / 2
+        yield Line(
+            middle, BUS + 5, ATTENTION.by(language), _sizes().number, "ink", "middle"
+        )
+        for number in range(count):
+            x, _ = self._at(number, 0)
+            yield from arrow((x, STATES - 15), (x, BUS + 15), "link", 2)
+        yield from self._box(step, BUS, "tanh", "w10")
+        x, _ = self._at(step, 0, -1)
+        yield from arrow((x + 6, STATES - 15), (right, BUS + 13), "ink", 1.5)
+        yield from arrow((right, BUS - 6), (x, BUS - 6), "link", 2)
+        size = _sizes().number
+        first, _ = self._at(0, 0)
+        yield Line(first + 6, STATES - 30, KEYS.by(language), size, "link")
+        before, _ = self._at(step - 1, 0)
+        yield Line(before + 8, STATES - 42, QUERY.by(language), size)
+        context = f"c{SUBSCRIPTS[len(self.target) - 1]}"
+        yield Line(x - 10, BUS - 12, context, size, "link", "end")
+
+
+READS, STATES, BUS, WRITTEN = 190.0, 140.0, 70.0, 26.0
+"""Middles of the rows of an unrolled RNN: words read, states, what reaches the decoder, words."""
+SUBSCRIPTS = "₁₂₃₄₅"
+ENCODER = Text("encoder", "인코더")
+DECODER = Text("decoder", "디코더")
+ATTENTION = Text("scores → softmax → Σ", "점수 → softmax → Σ")
+KEYS = Text("K, V", "키, 값")
+QUERY = Text("Q", "쿼리")
+
+
+@dataclass(frozen=True)
 class Sinusoids:
     """Positional encoding, its waves above its matrix."""
 
@@ -506,27 +677,82 @@ NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
 PAIR = ("나는 집에 간다", "I go home")
 TABLE = (0.1, 0.9, 0.7)
 MODEL = "show --view model --preset"
+HOME = ("나는", "집에", "간다")
 GRID = (
-    'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
-    "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
+    "model.encoder.depths=[2, 2, 2, 2]",
+    "model.encoder.width=64",
+    "model.encoder.stem=classic",
+    "data.images.height=224",
+    "data.images.width=224",
 )
 FIGURES: dict[
-    str, Command | Frame | Reading | Sinusoids | Steps | Results | Equations | Bars
+    str,
+    Command
+    | Model
+    | Unrolled
+    | Frame
+    | Reading
+    | Sinusoids
+    | Steps
+    | Results
+    | Equations
+    | Bars,
 ] = {
+    "unrolled": Unrolled(
+        Text("Encoder and decoder, word by word", "단어마다 펼친 인코더와 디코더"),
+        HOME,
+        ("I", "go", "home", "</s>"),
+    ),
+    "unrolled-attention": Unrolled(
+        Text(
+            "The second word asks the encoder's states",
+            "둘째 단어를 쓸 때 인코더의 상태에 묻는다",
+        ),
+        HOME,
+        ("I", "go"),
+        has_attention=True,
+    ),
+    "unrolled-encoder": Unrolled(
+        Text("The way of I to the state at home", "I가 home의 상태까지 가는 길"),
+        ("I", "go", "home"),
+    ),
     "rnn": Command(f"{MODEL} rnn"),
-    "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
+    "context-first": Model(
+        "rnn",
+        ("model.decoder.context=first",),
+        Text(
+            "RNN without attention: c enters the first step alone",
+            "어텐션 없는 RNN: c를 첫 단계에만",
+        ),
+    ),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
-    "lstm": Command(
-        f"{MODEL} rnn-luong --set model.encoder.cell=lstm --set model.decoder.cell=lstm"
+    "lstm": Model(
+        "rnn-luong",
+        ("model.encoder.cell=lstm", "model.decoder.cell=lstm"),
+        Text("Luong's model with LSTM cells", "LSTM을 쓰는 Luong의 모델"),
     ),
     "luong-dot": Command(f"{MODEL} luong-dot"),
     "rnn-bahdanau": Command(f"{MODEL} rnn-bahdanau"),
     "conv": Command(f"{MODEL} conv"),
-    "vit": Command(f"{MODEL} caption-transformer --set model.encoder.kind=vit"),
+    "vit": Model(
+        "caption-transformer",
+        ("model.encoder.kind=vit",),
+        Text("A captioner that reads patches", "패치를 읽는 캡션 모델"),
+    ),
     "transformer": Command(f"{MODEL} transformer-published"),
-    "captioner": Command(f"{MODEL} caption-rnn"),
-    "grid": Command(f"{MODEL} {GRID}"),
-    "mixed": Command(f"{MODEL} transformer-tiny --set model.decoder.kind=recurrent"),
+    "grid": Model(
+        "caption-rnn",
+        GRID,
+        Text(
+            "A captioner: ResNet-18 makes 7 × 7 cells",
+            "캡션 모델: ResNet-18이 만드는 7 × 7칸",
+        ),
+    ),
+    "mixed": Model(
+        "transformer-tiny",
+        ("model.decoder.kind=recurrent",),
+        Text("Transformer encoder, RNN decoder", "Transformer 인코더와 RNN 디코더"),
+    ),
     "positions": Sinusoids(20, 20),
     "wave": Sinusoids(2),
     "warm-up": Command(
@@ -538,6 +764,12 @@ FIGURES: dict[
     "dog": Bars("dog"),
     "puppy": Bars("puppy", TABLE),
     "puppy-softmax": Bars("puppy", TABLE, (("softmax", True),)),
+    "puppy-shuffled": Bars(
+        "puppy",
+        (0.7, 0.1, 0.9),
+        (("softmax", True),),
+        (("cat", 3), ("computer", 9), ("dog", 2)),
+    ),
     "puppy-masked": Bars(
         "puppy", TABLE, (("softmax", True), ("keep", [True, False, True]))
     ),
@@ -592,6 +824,7 @@ FIGURES: dict[
     "luong-steps": Frame("runs/luong", -1),
     "bahdanau-steps": Frame("runs/bahdanau", 2),
     "luong-heat-map": Command("show runs/luong TEXT"),
+    "bahdanau-heat-map": Command("show runs/bahdanau TEXT"),
     "first-heat-map": Command("show runs/first TEXT"),
     "score-map": Command("show runs/luong TEXT --view score"),
     "luong-curve": Command("show runs/luong --view curve"),

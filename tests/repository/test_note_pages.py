@@ -45,7 +45,7 @@ def checks(skeleton: str, solution: str) -> ast.Module:
 @pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.name)
 def test_solutions_pass_the_checks_that_skeletons_fail(page: Path) -> None:
     pairs = list(exercises(page))
-    assert len(pairs) == 3
+    assert len(pairs) >= 3
     for skeleton, solution in pairs:
         with pytest.raises((AssertionError, TypeError)):
             exec(skeleton, {})

@@ -32,6 +32,7 @@ from regard.visualisation.colours import level
 from regard.visualisation.encoding import encoding_heading
 from regard.visualisation.figure import (
     MARGIN,
+    MIDLINE,
     Box,
     Group,
     Mark,
@@ -71,10 +72,12 @@ class Sizes:
     word: float = 58.0  # width of a token
     row: float = 22.0
     gap: float = 16.0
+    state: float = 52.0  # width of a state of a recurrent model
+    pitch: float = 88.0  # from one state to the next
 
 
 WIDE = Sizes()
-NARROW = Sizes(366.0, 6.0, 12.0, 10.0, 36.5, 50.0, 20.0, 7.0)
+NARROW = Sizes(366.0, 6.0, 12.0, 10.0, 36.5, 50.0, 20.0, 7.0, 34.0, 43.5)
 """Sizes on a phone: text is still ten pixels high."""
 
 
@@ -228,6 +231,89 @@ def _value_width() -> Equations:
     )
 
 
+ANIMALS = ("computer", "dog", "cat")
+
+
+def _vector_values() -> Equations:
+    """Return a look-up whose values have 4 dimensions; the first numbers are those of the note."""
+    weights = np.array([TABLE]) / sum(TABLE)
+    values = np.array([[9, 0, 1, -1], [2, 1, 0, 4], [3, 1, 0, 2]])
+    names = Text("weights", "가중치"), Text("values", "값"), Text("answer", "답")
+    terms = (
+        Term(names[0], weights, "T S", columns=(ANIMALS,), kind="weights"),
+        Term(names[1], values, "S E", (ANIMALS,), operator="·"),
+        Term(names[2], weights @ values, "T E", operator="="),
+    )
+    return Equations(Text("Vectors as values", "벡터인 값"), terms, shaped=True)
+
+
+def _word_vectors() -> Equations:
+    """Return a look-up by the vector of a word, in vectors of words that are keys and values."""
+    query = np.array([[0.9, 0.6, 0.0]])
+    vectors = np.array([[0.0, 0.2, 1.0], [1.0, 0.9, 0.0], [1.0, -0.4, 0.1]])
+    weights = torch.tensor(_cosines(query, vectors)).softmax(1).numpy()
+    answer = weights @ vectors
+    terms = (
+        Term("puppy", query, "T E"),
+        Term(Text("keys", "키"), vectors, "S E", (ANIMALS,), operator="cos"),
+        Term(
+            Text("cosines", "코사인"),
+            _cosines(query, vectors),
+            "T S",
+            columns=(ANIMALS,),
+            operator="=",
+        ),
+        Term(
+            Text("weights: softmax", "가중치: softmax"),
+            weights,
+            "T S",
+            columns=(ANIMALS,),
+            kind="weights",
+        ),
+        Term(Text("values", "값"), vectors, "S E", (ANIMALS,), operator="·"),
+        Term(Text("answer", "답"), answer, "T E", operator="="),
+        Term(
+            Text("cosines of the answer", "답과의 코사인"),
+            _cosines(answer, vectors),
+            "T S",
+            columns=(ANIMALS,),
+        ),
+    )
+    return Equations(
+        Text("Vectors of words as keys and values", "키이자 값인 단어의 벡터"), terms
+    )
+
+
+def _cosines(query: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(query) * np.linalg.norm(keys, axis=1)
+    return np.asarray(query @ keys.T / lengths)
+
+
+def _joined_states() -> Equations:
+    """Return the states of an RNN in both directions, and both side by side."""
+    inputs = np.array([[0.5, -1.0], [1.0, 0.3], [-0.4, 0.8]])
+    forwards = _states(inputs)
+    backwards = _states(inputs[::-1])[::-1]
+    joined = np.concatenate([forwards, backwards], axis=1)
+    rows = (tuple(ENGLISH.split()),)
+    terms = (
+        Term(Text("forwards", "앞에서 읽은 상태"), forwards, "T E", rows),
+        Term(
+            Text("backwards", "뒤에서 읽은 상태"), backwards, "T E", rows, operator=";"
+        ),
+        Term(Text("side by side", "이어 붙인 상태"), joined, "T E", rows, operator="="),
+    )
+    return Equations(Text("States side by side", "나란히 이어 붙인 상태"), terms)
+
+
+def _states(inputs: np.ndarray) -> np.ndarray:
+    """Return the states tanh(x + h / 2) of an RNN."""
+    states = [np.zeros(inputs.shape[1])]
+    for x in inputs:
+        states.append(np.tanh(x + states[-1] / 2))
+    return np.array(states[1:])
+
+
 def _lstm_step() -> Equations:
     """Return a step of an LSTM whose three numbers are kept, replaced and mixed."""
     before = np.array([[2.0, -1.0, 0.4]])
@@ -259,6 +345,193 @@ def _lstm_step() -> Equations:
         ),
     )
     return Equations(Text("A step of an LSTM", "LSTM의 한 단계"), terms)
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """RNN encoder and decoder, a state for each word; `has_context`: with c at all steps."""
+
+    has_context: bool = False
+
+    def draw(self, language: Language) -> str:
+        """Return states, words and arrows as SVG."""
+        sizes = _sizes()
+        source, target = (text.split() for text in PAIR)
+        first = len(source)
+        columns = [sizes.margin + sizes.pitch * n for n in range(2 * first + 2)]
+        marks = [*_states_in_a_row(columns, first)]
+        for number, x in enumerate(columns[:first]):
+            marks += _words_at(x, READ, source[number], f"x{SUB[number + 1]}")
+            marks += _upwards(x, READ, sizes.state / 2)
+        shift = 6.0 * self.has_context
+        written = [*target, "</s>"]
+        for number, x in enumerate(columns[first + 1 :]):
+            token = ("<s>", *target)[number]
+            before = f"y{SUB[number]}" if number else ""
+            marks += _words_at(x + shift, READ, token, before)
+            marks += _upwards(x, READ, sizes.state / 2 + shift)
+            marks += _words_at(x, WRITTEN, written[number], f"y{SUB[number + 1]}")
+            marks += _upwards(x, STATES, sizes.state / 2)
+        if self.has_context:
+            marks += _context_rail(columns, first)
+        names = ENCODER.by(language), DECODER.by(language)
+        for name, x in zip(names, (columns[0], columns[first + 1]), strict=True):
+            marks.append(Line(x, MARGIN, name, sizes.text, "muted"))
+        title = " → ".join(names)
+        height = (RAIL if self.has_context else READ) + 40
+        figure = make_figure(
+            columns[-1] + sizes.state + sizes.margin,
+            height,
+            [Group("unrolled", tuple(marks))],
+            title,
+            " → ".join(PAIR),
+        )
+        return draw_svg(figure)
+
+
+WRITTEN, STATES, READ, RAIL = 34.0, 86.0, 136.0, 190.0
+"""Tops of the rows of an unrolled model: words that are written, states, words that are read, c."""
+STATE = 28.0  # pixels: height of a state
+SUB = "₀₁₂₃₄"
+ENCODER, DECODER = Text("Encoder", "인코더"), Text("Decoder", "디코더")
+
+
+def _states_in_a_row(columns: Sequence[float], first: int) -> Iterator[Mark]:
+    """Draw h, s₀ and s, each with an arrow to the next."""
+    names = [f"h{SUB[number + 1]}" for number in range(first)]
+    names += [f"s{SUB[number]}" for number in range(len(columns) - first)]
+    for number, (x, name) in enumerate(zip(columns, names, strict=True)):
+        yield from _state(x, STATES, name, "w16" if number < first else "w30")
+        if number:
+            middle = STATES + STATE / 2
+            before = columns[number - 1] + _sizes().state
+            yield from arrow((before, middle), (x, middle), "muted", 1.4)
+
+
+def _state(x: float, y: float, name: str, paint: str) -> Iterator[Mark]:
+    sizes = _sizes()
+    yield Box(x, y, sizes.state, STATE, paint)
+    baseline = y + STATE / 2 + MIDLINE * sizes.text
+    yield Line(x + sizes.state / 2, baseline, name, sizes.text + 1, "ink", "middle")
+
+
+def _words_at(x: float, y: float, word: str, symbol: str) -> Iterator[Mark]:
+    """Write a word in the middle of its column, and its symbol below."""
+    sizes = _sizes()
+    middle = x + sizes.state / 2
+    yield Line(middle, y + 14, word, sizes.number, "ink", "middle")
+    yield Line(middle, y + 29, symbol, sizes.number, "muted", "middle")
+
+
+def _upwards(x: float, top: float, shift: float) -> Iterator[Mark]:
+    """Draw an arrow from the row at `top` to the row above."""
+    foot = STATES + STATE if top == READ else WRITTEN + 33
+    yield from arrow((x + shift, top), (x + shift, foot), "muted", 1.4)
+
+
+def _context_rail(columns: Sequence[float], first: int) -> Iterator[Mark]:
+    """Draw c below s₀, the line from the last h to it, and from it to each s."""
+    sizes = _sizes()
+    x = columns[first]
+    turn = (columns[first - 1] + sizes.state + x) / 2
+    middle = RAIL + STATE / 2
+    yield from _state(x, RAIL, "c", "w30")
+    yield Polyline(((turn, STATES + STATE / 2), (turn, middle)), "s1", 2.0)
+    yield from arrow((turn, middle), (x, middle), "s1", 2.0)
+    last = columns[-1] + 4
+    yield Polyline(((x + sizes.state, middle), (last, middle)), "s1", 2.0)
+    for column in columns[first + 1 :]:
+        end = column + 4, STATES + STATE
+        yield from arrow((column + 4, middle), end, "s1", 2.0)
+
+
+@dataclass(frozen=True)
+class Way:
+    """States of an RNN that reads ENGLISH, and the way of its first word to the last state."""
+
+    def draw(self, language: Language) -> str:
+        """Return states, words and the marked way as SVG."""
+        sizes = _sizes()
+        columns = [sizes.margin + sizes.pitch * n for n in range(len(ENGLISH.split()))]
+        marks = [*_states_in_a_row(columns, len(columns))]
+        marks += _reading(columns, ENGLISH.split())
+        middle = columns[0] + sizes.state / 2
+        marks += arrow((middle, READ), (middle, STATES + STATE), "s1", 2.5)
+        for x in columns[1:]:
+            before = x - sizes.pitch + sizes.state
+            y = STATES + STATE / 2
+            marks += arrow((before, y), (x, y), "s1", 2.5)
+        lift = WRITTEN - STATES
+        group = Group("way", tuple(moved_down(mark, lift) for mark in marks))
+        title = Text("The way of I to h₃", "I가 h₃까지 가는 길").by(language)
+        width = columns[-1] + sizes.state + sizes.margin
+        return draw_svg(make_figure(width, READ + lift + 40, [group], title, ENGLISH))
+
+
+@dataclass(frozen=True)
+class AttentionStep:
+    """Second step of the decoder of Luong et al. (2015): its state asks the encoder's states."""
+
+    def draw(self, language: Language) -> str:
+        """Return the states, what is asked, and what comes back as SVG."""
+        sizes = _sizes()
+        source, target = (text.split() for text in PAIR)
+        first = len(source)
+        columns = [sizes.margin + sizes.pitch * n for n in range(first + 3)]
+        marks = [*_states_in_a_row(columns, first)]
+        marks += _reading(columns[:first], source)
+        marks += _reading(columns[first + 1 :], ("<s>", target[0]))
+        names = ENCODER.by(language), DECODER.by(language)
+        for name, x in zip(names, (columns[0], columns[first]), strict=True):
+            marks.append(Line(x, READ + 46, name, sizes.text, "muted"))
+        marks = [moved_down(mark, LIFT) for mark in marks]
+        marks += _asking(columns[:first], columns[-1], target[1], language)
+        title = Text("The second word asks", "둘째 단어가 묻는다").by(language)
+        width = columns[-1] + sizes.state + sizes.margin
+        group = Group("step", tuple(marks))
+        height = READ + LIFT + 60
+        return draw_svg(make_figure(width, height, [group], title, " → ".join(PAIR)))
+
+
+LIFT = 56.0  # pixels: room of the row of attention above the states
+ASKED = WRITTEN + 20  # top of the row of attention
+
+
+def _reading(columns: Sequence[float], words: Sequence[str]) -> Iterator[Mark]:
+    """Draw the words that states read, without symbols."""
+    for x, word in zip(columns, words, strict=True):
+        yield from _words_at(x, READ, word, "")
+        yield from _upwards(x, READ, _sizes().state / 2)
+
+
+def _asking(
+    keys: Sequence[float], own: float, word: str, language: Language
+) -> Iterator[Mark]:
+    """Draw the box of attention above the keys, the query to it, and c to the word."""
+    sizes = _sizes()
+    states = STATES + LIFT
+    right = keys[-1] + sizes.state
+    middle = own + sizes.state / 2
+    foot = ASKED + STATE
+    yield Box(keys[0], ASKED, right - keys[0], STATE, "w30")
+    centre = (keys[0] + right) / 2
+    words = Text("scores → softmax → Σ", "점수 → softmax → Σ").by(language)
+    yield Line(centre, ASKED + 18, words, sizes.number, "ink", "middle")
+    for x in keys:
+        centre = x + sizes.state / 2
+        yield from arrow((centre, states), (centre, foot), "s1", 2.0)
+    label = Text("K, V", "키, 값").by(language)
+    yield Line(keys[0] + sizes.state / 2 + 6, foot + 22, label, sizes.number, "s1")
+    yield from arrow((own + 4, states), (right, foot), "ink", 1.5)
+    label = Text("Q", "쿼리").by(language)
+    yield Line((right + own) / 2 + 12, foot + 20, label, sizes.number)
+    y = ASKED + STATE / 2
+    yield from arrow((right, y), (own, y), "s1", 2.0)
+    yield Line((right + own) / 2, y - 6, "c₂", sizes.number, "s1", "middle")
+    yield from arrow((middle, states), (middle, foot), "muted", 1.4)
+    yield from _state(own, ASKED, "tanh", "w30")
+    yield from arrow((middle, ASKED), (middle, WRITTEN - 2), "muted", 1.4)
+    yield from _words_at(own, WRITTEN - 22, word, "")
 
 
 Sides = Sequence[tuple[Term, NumberMatrix]]
@@ -409,151 +682,6 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Unrolled:
-    """RNN drawn once for each word that it reads, and then for each that it writes.
-
-    Without a target the way of the first word to the last state is marked. With attention the
-    last of the written words asks all states of the encoder.
-    """
-
-    title: Text
-    source: tuple[str, ...]
-    target: tuple[str, ...] = ()
-    has_attention: bool = False
-
-    def draw(self, language: Language) -> str:
-        """Return boxes and arrows as SVG; time goes from left to right."""
-        count = len(self.source)
-        marks = [*self._states("h", self.source, 0, language)]
-        if self.target:
-            reads = ("<s>", *self.target[:-1])
-            marks += self._states("s", reads, count, language)
-            marks += arrow(
-                self._at(count - 1, STATES, 1), self._at(count, STATES, -1), "link", 2
-            )
-            marks += self._outputs(count)
-        bottom = READS + 40
-        if self.has_attention:
-            marks += self._attention(language)
-        elif self.target:
-            marks += self._same_context(count)
-        else:
-            marks += self._way(count)
-            marks = [moved_down(mark, -BUS - 20) for mark in marks]
-            bottom -= BUS + 20
-        width = (
-            self._at(count + len(self.target), 0)[0]
-            - self._column / 2
-            + _sizes().margin
-        )
-        title = self.title.by(language)
-        groups = [Group("steps", tuple(marks))]
-        return draw_svg(make_figure(width, bottom, groups, title, title))
-
-    @property
-    def _column(self) -> float:
-        return 50.0 if screen_width() else 92.0
-
-    def _at(self, column: float, y: float, side: int = 0) -> tuple[float, float]:
-        """Return the middle of a column, or the left or right edge of its box."""
-        middle = _sizes().margin + self._column * (column + 0.5)
-        return middle + side * self._column * 0.35, y
-
-    def _box(self, column: float, y: float, label: str, paint: str) -> Iterator[Mark]:
-        left, _ = self._at(column, y, -1)
-        yield Box(left, y - 15, self._column * 0.7, 30, paint)
-        x, _ = self._at(column, y)
-        yield Line(x, y + 5, label, _sizes().text, "ink", "middle")
-
-    def _states(
-        self, name: str, words: Sequence[str], first: int, language: Language
-    ) -> Iterator[Mark]:
-        """Yield a state for each word, with the word below it and an arrow from the state before."""
-        side = ENCODER if name == "h" else DECODER
-        x, y = self._at(first, READS + 26, -1)
-        yield Line(x, y, side.by(language), _sizes().text, "muted")
-        for number, word in enumerate(words):
-            column = first + number
-            x, y = self._at(column, READS)
-            yield Line(x, y, word, _sizes().number, "ink", "middle")
-            yield from arrow((x, READS - 14), (x, STATES + 15), "muted")
-            if number:
-                yield from arrow(
-                    self._at(column - 1, STATES, 1),
-                    self._at(column, STATES, -1),
-                    "muted",
-                )
-            paint = "grid" if name == "h" else "w10"
-            yield from self._box(column, STATES, name + SUBSCRIPTS[number], paint)
-
-    def _outputs(self, first: int) -> Iterator[Mark]:
-        """Yield the words that are written; with attention the last goes through tanh."""
-        for number, word in enumerate(self.target):
-            x, y = self._at(first + number, WRITTEN)
-            yield Line(x, y, word, _sizes().number, "ink", "middle")
-            yield from arrow((x, STATES - 15), (x, WRITTEN + 5), "muted")
-
-    def _same_context(self, first: int) -> Iterator[Mark]:
-        """Yield the line from the last state of the encoder to every step of the decoder."""
-        x, _ = self._at(first - 1, 0)
-        right, _ = self._at(first + len(self.target) - 1, 0)
-        off = self._column * 0.2
-        points = ((x, STATES - 15), (x, BUS), (right - off, BUS))
-        yield Polyline(points, "link", 2.0)
-        for number in range(len(self.target)):
-            middle, _ = self._at(first + number, 0)
-            yield from arrow(
-                (middle - off, BUS), (middle - off, STATES - 15), "link", 2
-            )
-        label = f"c = h{SUBSCRIPTS[first - 1]}"
-        yield Line(x, BUS - 8, label, _sizes().text, "link", "middle")
-
-    def _way(self, count: int) -> Iterator[Mark]:
-        """Yield the way of the first word to the last state."""
-        x, _ = self._at(0, 0)
-        yield from arrow((x, READS - 14), (x, STATES + 15), "link", 2.5)
-        for number in range(1, count):
-            start = self._at(number - 1, STATES, 1)
-            yield from arrow(start, self._at(number, STATES, -1), "link", 2.5)
-
-    def _attention(self, language: Language) -> Iterator[Mark]:
-        """Yield the box of attention, what goes into it, and what comes out."""
-        count = len(self.source)
-        step = count + len(self.target) - 1
-        left, _ = self._at(0, 0, -1)
-        right, _ = self._at(count - 1, 0, 1)
-        yield Box(left, BUS - 15, right - left, 30, "w10")
-        middle = (left + right) / 2
-        yield Line(
-            middle, BUS + 5, ATTENTION.by(language), _sizes().number, "ink", "middle"
-        )
-        for number in range(count):
-            x, _ = self._at(number, 0)
-            yield from arrow((x, STATES - 15), (x, BUS + 15), "link", 2)
-        yield from self._box(step, BUS, "tanh", "w10")
-        x, _ = self._at(step, 0, -1)
-        yield from arrow((x + 6, STATES - 15), (right, BUS + 13), "ink", 1.5)
-        yield from arrow((right, BUS - 6), (x, BUS - 6), "link", 2)
-        size = _sizes().number
-        first, _ = self._at(0, 0)
-        yield Line(first + 6, STATES - 30, KEYS.by(language), size, "link")
-        before, _ = self._at(step - 1, 0)
-        yield Line(before + 8, STATES - 42, QUERY.by(language), size)
-        context = f"c{SUBSCRIPTS[len(self.target) - 1]}"
-        yield Line(x - 10, BUS - 12, context, size, "link", "end")
-
-
-READS, STATES, BUS, WRITTEN = 190.0, 140.0, 70.0, 26.0
-"""Middles of the rows of an unrolled RNN: words read, states, what reaches the decoder, words."""
-SUBSCRIPTS = "₁₂₃₄₅"
-ENCODER = Text("encoder", "인코더")
-DECODER = Text("decoder", "디코더")
-ATTENTION = Text("scores → softmax → Σ", "점수 → softmax → Σ")
-KEYS = Text("K, V", "키, 값")
-QUERY = Text("Q", "쿼리")
-
-
-@dataclass(frozen=True)
 class Sinusoids:
     """Positional encoding, its waves above its matrix."""
 
@@ -677,7 +805,6 @@ NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
 PAIR = ("나는 집에 간다", "I go home")
 TABLE = (0.1, 0.9, 0.7)
 MODEL = "show --view model --preset"
-HOME = ("나는", "집에", "간다")
 GRID = (
     "model.encoder.depths=[2, 2, 2, 2]",
     "model.encoder.width=64",
@@ -685,37 +812,25 @@ GRID = (
     "data.images.height=224",
     "data.images.width=224",
 )
-FIGURES: dict[
-    str,
+Drawing = (
     Command
     | Model
-    | Unrolled
+    | AttentionStep
+    | Way
     | Frame
     | Reading
     | Sinusoids
     | Steps
     | Results
     | Equations
-    | Bars,
-] = {
-    "unrolled": Unrolled(
-        Text("Encoder and decoder, word by word", "단어마다 펼친 인코더와 디코더"),
-        HOME,
-        ("I", "go", "home", "</s>"),
-    ),
-    "unrolled-attention": Unrolled(
-        Text(
-            "The second word asks the encoder's states",
-            "둘째 단어를 쓸 때 인코더의 상태에 묻는다",
-        ),
-        HOME,
-        ("I", "go"),
-        has_attention=True,
-    ),
-    "unrolled-encoder": Unrolled(
-        Text("The way of I to the state at home", "I가 home의 상태까지 가는 길"),
-        ("I", "go", "home"),
-    ),
+    | Unrolled
+    | Bars
+)
+FIGURES: dict[str, Drawing] = {
+    "unrolled": Unrolled(),
+    "context-every": Unrolled(has_context=True),
+    "unrolled-attention": AttentionStep(),
+    "unrolled-encoder": Way(),
     "rnn": Command(f"{MODEL} rnn"),
     "context-first": Model(
         "rnn",
@@ -818,8 +933,11 @@ FIGURES: dict[
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
     "value-width": _value_width(),
+    "vector-values": _vector_values(),
+    "word-vectors": _word_vectors(),
+    "joined-states": _joined_states(),
+    "add": Steps(("self.add",)),
     "lstm-step": _lstm_step(),
-    "rnn-steps": Frame("runs/rnn", 0),
     "rnn-reading": Reading("runs/rnn", 1),
     "luong-steps": Frame("runs/luong", -1),
     "bahdanau-steps": Frame("runs/bahdanau", 2),

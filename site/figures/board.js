@@ -10,7 +10,7 @@ const WORDS = {
     command: "To train all sixty yourself:", board: (start) => `chrF at the end of training, ${start}; columns are learning rates`,
   },
   ko: {
-    norm: "정규화", rate: "학습률", start: "시작", score: "검증 chrF", learns: "학습되었나", yes: "예", no: "아니요", seconds: "걸린 시간(초)", updates: "업데이트 수", seed: "시드",
+    norm: "정규화", rate: "학습률", start: "시작", score: "검증 chrF", learns: "학습 성공", yes: "예", no: "아니요", seconds: "걸린 시간(초)", updates: "업데이트 수", seed: "시드",
     pick: "칸을 누르거나 화살표 키로 고르세요.", curve: "같은 정규화, 학습률 여섯 가지", with: "워밍업 있음", without: "워밍업 없음",
     limit: (score) => `최고 점수의 절반: ${score}`, warmed: (n) => `업데이트 ${n}번 동안 워밍업`, cold: "첫 업데이트부터 최고 학습률",
     other: (name, score) => `나머지는 같고 ${name}: ${score}.`, best: (rate, score) => `이 줄에서 가장 좋은 학습률: ${rate}, 점수 ${score}.`,

@@ -30,6 +30,8 @@
     part.open(true);
     target.scrollIntoView();
   }
+  const contents = sections[0]?.previousElementSibling; // the same titles
+  if (contents?.matches("p:has(a[href^='#'])")) contents.hidden = true;
   const toggle = Object.assign(document.createElement("button"), { type: "button", className: "fold-all", textContent: all });
   toggle.onclick = () => {
     const isOpen = toggle.textContent === all;

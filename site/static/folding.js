@@ -31,7 +31,7 @@
     target.scrollIntoView();
   }
   const contents = sections[0]?.previousElementSibling; // the same titles
-  if (contents?.matches("p:has(a[href^='#'])")) contents.hidden = true;
+  if (contents?.matches(":is(ol, p):has(a[href^='#'])")) contents.hidden = true;
   const toggle = Object.assign(document.createElement("button"), { type: "button", className: "fold-all", textContent: all });
   toggle.onclick = () => {
     const isOpen = toggle.textContent === all;

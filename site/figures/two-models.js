@@ -134,7 +134,9 @@ export async function draw(root, data, language, { example: opening = 0, model =
       const isRight = example && translation?.text === example.reference;
       const lacks = missing.length ? [words.missing, element("span", { lang: "en" }, missing.join(" · "))] : [];
       const hasOthers = Boolean(side.output.querySelector("mark"));
-      side.missing.replaceChildren(...(isRight ? [words.right] : [hasOthers ? words.wrong : "", hasOthers && lacks.length ? "; " : "", ...lacks]), isUnsure.includes(true) ? ` · ${words.unsure}` : "");
+      const remarks = isRight ? [words.right] : [hasOthers ? words.wrong : "", lacks].filter((part) => part.length);
+      if (isUnsure.includes(true)) remarks.push(words.unsure);
+      side.missing.replaceChildren(...remarks.flatMap((part, place) => [place ? "; " : "", part].flat()));
       side.tokens = translation?.sourceTokens ?? [];
     }
     message.textContent = remark(text, example);

@@ -44,7 +44,7 @@ NOTES = {
     True: Text("notes {source}", "노트 {source}"),
     False: Text("note {source}", "노트 {source}"),
 }
-CHANGE = Text("What would change this", "판단이 바뀌는 경우")
+CHANGE = Text("What would change this", "이 판단이 바뀌려면")
 RUNS = Text(
     "{count} runs, {minutes:.1f} minutes of training in all, each on one thread.",
     "{count}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나).",

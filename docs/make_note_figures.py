@@ -20,15 +20,26 @@ import numpy as np
 import torch
 
 from regard.cli import app
+from regard.cli.model_views import recipe_architecture
 from regard.cli.plain_views import draw_sinusoids
 from regard.common.bilingual import Language, Text, words_by
 from regard.explain.explanation import explain
 from regard.learn import SoftDictionary, walkthrough_block
 from regard.models import select_device
 from regard.pipeline import load
+from regard.visualisation.architecture_diagram import layout_architecture
 from regard.visualisation.colours import level
 from regard.visualisation.encoding import encoding_heading
-from regard.visualisation.figure import MARGIN, Box, Group, Mark, Polyline, make_figure
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    Box,
+    Group,
+    Mark,
+    Polyline,
+    arrow,
+    make_figure,
+)
 from regard.visualisation.figure import Text as Line
 from regard.visualisation.fonts import measure
 from regard.visualisation.language import figures_in
@@ -61,10 +72,12 @@ class Sizes:
     word: float = 58.0  # width of a token
     row: float = 22.0
     gap: float = 16.0
+    state: float = 52.0  # width of a state of a recurrent model
+    pitch: float = 88.0  # from one state to the next
 
 
 WIDE = Sizes()
-NARROW = Sizes(366.0, 6.0, 12.0, 10.0, 36.5, 50.0, 20.0, 7.0)
+NARROW = Sizes(366.0, 6.0, 12.0, 10.0, 36.5, 50.0, 20.0, 7.0, 34.0, 43.5)
 """Sizes on a phone: text is still ten pixels high."""
 
 
@@ -218,6 +231,89 @@ def _value_width() -> Equations:
     )
 
 
+ANIMALS = ("computer", "dog", "cat")
+
+
+def _vector_values() -> Equations:
+    """Return a look-up whose values have 4 dimensions; the first numbers are those of the note."""
+    weights = np.array([TABLE]) / sum(TABLE)
+    values = np.array([[9, 0, 1, -1], [2, 1, 0, 4], [3, 1, 0, 2]])
+    names = Text("weights", "가중치"), Text("values", "값"), Text("answer", "답")
+    terms = (
+        Term(names[0], weights, "T S", columns=(ANIMALS,), kind="weights"),
+        Term(names[1], values, "S E", (ANIMALS,), operator="·"),
+        Term(names[2], weights @ values, "T E", operator="="),
+    )
+    return Equations(Text("Vectors as values", "벡터인 값"), terms, shaped=True)
+
+
+def _word_vectors() -> Equations:
+    """Return a look-up by the vector of a word, in vectors of words that are keys and values."""
+    query = np.array([[0.9, 0.6, 0.0]])
+    vectors = np.array([[0.0, 0.2, 1.0], [1.0, 0.9, 0.0], [1.0, -0.4, 0.1]])
+    weights = torch.tensor(_cosines(query, vectors)).softmax(1).numpy()
+    answer = weights @ vectors
+    terms = (
+        Term("puppy", query, "T E"),
+        Term(Text("keys", "키"), vectors, "S E", (ANIMALS,), operator="cos"),
+        Term(
+            Text("cosines", "코사인"),
+            _cosines(query, vectors),
+            "T S",
+            columns=(ANIMALS,),
+            operator="=",
+        ),
+        Term(
+            Text("weights: softmax", "가중치: softmax"),
+            weights,
+            "T S",
+            columns=(ANIMALS,),
+            kind="weights",
+        ),
+        Term(Text("values", "값"), vectors, "S E", (ANIMALS,), operator="·"),
+        Term(Text("answer", "답"), answer, "T E", operator="="),
+        Term(
+            Text("cosines of the answer", "답과의 코사인"),
+            _cosines(answer, vectors),
+            "T S",
+            columns=(ANIMALS,),
+        ),
+    )
+    return Equations(
+        Text("Vectors of words as keys and values", "키이자 값인 단어의 벡터"), terms
+    )
+
+
+def _cosines(query: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(query) * np.linalg.norm(keys, axis=1)
+    return np.asarray(query @ keys.T / lengths)
+
+
+def _joined_states() -> Equations:
+    """Return the states of an RNN in both directions, and both side by side."""
+    inputs = np.array([[0.5, -1.0], [1.0, 0.3], [-0.4, 0.8]])
+    forwards = _states(inputs)
+    backwards = _states(inputs[::-1])[::-1]
+    joined = np.concatenate([forwards, backwards], axis=1)
+    rows = (tuple(ENGLISH.split()),)
+    terms = (
+        Term(Text("forwards", "앞에서 읽은 상태"), forwards, "T E", rows),
+        Term(
+            Text("backwards", "뒤에서 읽은 상태"), backwards, "T E", rows, operator=";"
+        ),
+        Term(Text("side by side", "이어 붙인 상태"), joined, "T E", rows, operator="="),
+    )
+    return Equations(Text("States side by side", "나란히 이어 붙인 상태"), terms)
+
+
+def _states(inputs: np.ndarray) -> np.ndarray:
+    """Return the states tanh(x + h / 2) of an RNN."""
+    states = [np.zeros(inputs.shape[1])]
+    for x in inputs:
+        states.append(np.tanh(x + states[-1] / 2))
+    return np.array(states[1:])
+
+
 def _lstm_step() -> Equations:
     """Return a step of an LSTM whose three numbers are kept, replaced and mixed."""
     before = np.array([[2.0, -1.0, 0.4]])
@@ -249,6 +345,193 @@ def _lstm_step() -> Equations:
         ),
     )
     return Equations(Text("A step of an LSTM", "LSTM의 한 단계"), terms)
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """RNN encoder and decoder, a state for each word; `has_context`: with c at all steps."""
+
+    has_context: bool = False
+
+    def draw(self, language: Language) -> str:
+        """Return states, words and arrows as SVG."""
+        sizes = _sizes()
+        source, target = (text.split() for text in PAIR)
+        first = len(source)
+        columns = [sizes.margin + sizes.pitch * n for n in range(2 * first + 2)]
+        marks = [*_states_in_a_row(columns, first)]
+        for number, x in enumerate(columns[:first]):
+            marks += _words_at(x, READ, source[number], f"x{SUB[number + 1]}")
+            marks += _upwards(x, READ, sizes.state / 2)
+        shift = 6.0 * self.has_context
+        written = [*target, "</s>"]
+        for number, x in enumerate(columns[first + 1 :]):
+            token = ("<s>", *target)[number]
+            before = f"y{SUB[number]}" if number else ""
+            marks += _words_at(x + shift, READ, token, before)
+            marks += _upwards(x, READ, sizes.state / 2 + shift)
+            marks += _words_at(x, WRITTEN, written[number], f"y{SUB[number + 1]}")
+            marks += _upwards(x, STATES, sizes.state / 2)
+        if self.has_context:
+            marks += _context_rail(columns, first)
+        names = ENCODER.by(language), DECODER.by(language)
+        for name, x in zip(names, (columns[0], columns[first + 1]), strict=True):
+            marks.append(Line(x, MARGIN, name, sizes.text, "muted"))
+        title = " → ".join(names)
+        height = (RAIL if self.has_context else READ) + 40
+        figure = make_figure(
+            columns[-1] + sizes.state + sizes.margin,
+            height,
+            [Group("unrolled", tuple(marks))],
+            title,
+            " → ".join(PAIR),
+        )
+        return draw_svg(figure)
+
+
+WRITTEN, STATES, READ, RAIL = 34.0, 86.0, 136.0, 190.0
+"""Tops of the rows of an unrolled model: words that are written, states, words that are read, c."""
+STATE = 28.0  # pixels: height of a state
+SUB = "₀₁₂₃₄"
+ENCODER, DECODER = Text("Encoder", "인코더"), Text("Decoder", "디코더")
+
+
+def _states_in_a_row(columns: Sequence[float], first: int) -> Iterator[Mark]:
+    """Draw h, s₀ and s, each with an arrow to the next."""
+    names = [f"h{SUB[number + 1]}" for number in range(first)]
+    names += [f"s{SUB[number]}" for number in range(len(columns) - first)]
+    for number, (x, name) in enumerate(zip(columns, names, strict=True)):
+        yield from _state(x, STATES, name, "w16" if number < first else "w30")
+        if number:
+            middle = STATES + STATE / 2
+            before = columns[number - 1] + _sizes().state
+            yield from arrow((before, middle), (x, middle), "muted", 1.4)
+
+
+def _state(x: float, y: float, name: str, paint: str) -> Iterator[Mark]:
+    sizes = _sizes()
+    yield Box(x, y, sizes.state, STATE, paint)
+    baseline = y + STATE / 2 + MIDLINE * sizes.text
+    yield Line(x + sizes.state / 2, baseline, name, sizes.text + 1, "ink", "middle")
+
+
+def _words_at(x: float, y: float, word: str, symbol: str) -> Iterator[Mark]:
+    """Write a word in the middle of its column, and its symbol below."""
+    sizes = _sizes()
+    middle = x + sizes.state / 2
+    yield Line(middle, y + 14, word, sizes.number, "ink", "middle")
+    yield Line(middle, y + 29, symbol, sizes.number, "muted", "middle")
+
+
+def _upwards(x: float, top: float, shift: float) -> Iterator[Mark]:
+    """Draw an arrow from the row at `top` to the row above."""
+    foot = STATES + STATE if top == READ else WRITTEN + 33
+    yield from arrow((x + shift, top), (x + shift, foot), "muted", 1.4)
+
+
+def _context_rail(columns: Sequence[float], first: int) -> Iterator[Mark]:
+    """Draw c below s₀, the line from the last h to it, and from it to each s."""
+    sizes = _sizes()
+    x = columns[first]
+    turn = (columns[first - 1] + sizes.state + x) / 2
+    middle = RAIL + STATE / 2
+    yield from _state(x, RAIL, "c", "w30")
+    yield Polyline(((turn, STATES + STATE / 2), (turn, middle)), "s1", 2.0)
+    yield from arrow((turn, middle), (x, middle), "s1", 2.0)
+    last = columns[-1] + 4
+    yield Polyline(((x + sizes.state, middle), (last, middle)), "s1", 2.0)
+    for column in columns[first + 1 :]:
+        end = column + 4, STATES + STATE
+        yield from arrow((column + 4, middle), end, "s1", 2.0)
+
+
+@dataclass(frozen=True)
+class Way:
+    """States of an RNN that reads ENGLISH, and the way of its first word to the last state."""
+
+    def draw(self, language: Language) -> str:
+        """Return states, words and the marked way as SVG."""
+        sizes = _sizes()
+        columns = [sizes.margin + sizes.pitch * n for n in range(len(ENGLISH.split()))]
+        marks = [*_states_in_a_row(columns, len(columns))]
+        marks += _reading(columns, ENGLISH.split())
+        middle = columns[0] + sizes.state / 2
+        marks += arrow((middle, READ), (middle, STATES + STATE), "s1", 2.5)
+        for x in columns[1:]:
+            before = x - sizes.pitch + sizes.state
+            y = STATES + STATE / 2
+            marks += arrow((before, y), (x, y), "s1", 2.5)
+        lift = WRITTEN - STATES
+        group = Group("way", tuple(moved_down(mark, lift) for mark in marks))
+        title = Text("The way of I to h₃", "I가 h₃까지 가는 길").by(language)
+        width = columns[-1] + sizes.state + sizes.margin
+        return draw_svg(make_figure(width, READ + lift + 40, [group], title, ENGLISH))
+
+
+@dataclass(frozen=True)
+class AttentionStep:
+    """Second step of the decoder of Luong et al. (2015): its state asks the encoder's states."""
+
+    def draw(self, language: Language) -> str:
+        """Return the states, what is asked, and what comes back as SVG."""
+        sizes = _sizes()
+        source, target = (text.split() for text in PAIR)
+        first = len(source)
+        columns = [sizes.margin + sizes.pitch * n for n in range(first + 3)]
+        marks = [*_states_in_a_row(columns, first)]
+        marks += _reading(columns[:first], source)
+        marks += _reading(columns[first + 1 :], ("<s>", target[0]))
+        names = ENCODER.by(language), DECODER.by(language)
+        for name, x in zip(names, (columns[0], columns[first]), strict=True):
+            marks.append(Line(x, READ + 46, name, sizes.text, "muted"))
+        marks = [moved_down(mark, LIFT) for mark in marks]
+        marks += _asking(columns[:first], columns[-1], target[1], language)
+        title = Text("The second word asks", "둘째 단어가 묻는다").by(language)
+        width = columns[-1] + sizes.state + sizes.margin
+        group = Group("step", tuple(marks))
+        height = READ + LIFT + 60
+        return draw_svg(make_figure(width, height, [group], title, " → ".join(PAIR)))
+
+
+LIFT = 56.0  # pixels: room of the row of attention above the states
+ASKED = WRITTEN + 20  # top of the row of attention
+
+
+def _reading(columns: Sequence[float], words: Sequence[str]) -> Iterator[Mark]:
+    """Draw the words that states read, without symbols."""
+    for x, word in zip(columns, words, strict=True):
+        yield from _words_at(x, READ, word, "")
+        yield from _upwards(x, READ, _sizes().state / 2)
+
+
+def _asking(
+    keys: Sequence[float], own: float, word: str, language: Language
+) -> Iterator[Mark]:
+    """Draw the box of attention above the keys, the query to it, and c to the word."""
+    sizes = _sizes()
+    states = STATES + LIFT
+    right = keys[-1] + sizes.state
+    middle = own + sizes.state / 2
+    foot = ASKED + STATE
+    yield Box(keys[0], ASKED, right - keys[0], STATE, "w30")
+    centre = (keys[0] + right) / 2
+    words = Text("scores → softmax → Σ", "점수 → softmax → Σ").by(language)
+    yield Line(centre, ASKED + 18, words, sizes.number, "ink", "middle")
+    for x in keys:
+        centre = x + sizes.state / 2
+        yield from arrow((centre, states), (centre, foot), "s1", 2.0)
+    label = Text("K, V", "키, 값").by(language)
+    yield Line(keys[0] + sizes.state / 2 + 6, foot + 22, label, sizes.number, "s1")
+    yield from arrow((own + 4, states), (right, foot), "ink", 1.5)
+    label = Text("Q", "쿼리").by(language)
+    yield Line((right + own) / 2 + 12, foot + 20, label, sizes.number)
+    y = ASKED + STATE / 2
+    yield from arrow((right, y), (own, y), "s1", 2.0)
+    yield Line((right + own) / 2, y - 6, "c₂", sizes.number, "s1", "middle")
+    yield from arrow((middle, states), (middle, foot), "muted", 1.4)
+    yield from _state(own, ASKED, "tanh", "w30")
+    yield from arrow((middle, ASKED), (middle, WRITTEN - 2), "muted", 1.4)
+    yield from _words_at(own, WRITTEN - 22, word, "")
 
 
 Sides = Sequence[tuple[Term, NumberMatrix]]
@@ -383,6 +666,22 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Model:
+    """Architecture of a preset with settings, under a title that says what is special in it."""
+
+    preset: str
+    settings: tuple[str, ...]
+    title: Text
+
+    def draw(self, language: Language) -> str:
+        """Return the boxes as SVG."""
+        with figures_in(language):
+            architecture = recipe_architecture(self.preset, None, self.settings)
+            title = self.title.by(language)
+            return draw_svg(layout_architecture(replace(architecture, title=title)))
+
+
+@dataclass(frozen=True)
 class Sinusoids:
     """Positional encoding, its waves above its matrix."""
 
@@ -507,26 +806,68 @@ PAIR = ("나는 집에 간다", "I go home")
 TABLE = (0.1, 0.9, 0.7)
 MODEL = "show --view model --preset"
 GRID = (
-    'caption-rnn --set "model.encoder.depths=[2, 2, 2, 2]" --set model.encoder.width=64 '
-    "--set model.encoder.stem=classic --set data.images.height=224 --set data.images.width=224"
+    "model.encoder.depths=[2, 2, 2, 2]",
+    "model.encoder.width=64",
+    "model.encoder.stem=classic",
+    "data.images.height=224",
+    "data.images.width=224",
 )
-FIGURES: dict[
-    str, Command | Frame | Reading | Sinusoids | Steps | Results | Equations | Bars
-] = {
+Drawing = (
+    Command
+    | Model
+    | AttentionStep
+    | Way
+    | Frame
+    | Reading
+    | Sinusoids
+    | Steps
+    | Results
+    | Equations
+    | Unrolled
+    | Bars
+)
+FIGURES: dict[str, Drawing] = {
+    "unrolled": Unrolled(),
+    "context-every": Unrolled(has_context=True),
+    "unrolled-attention": AttentionStep(),
+    "unrolled-encoder": Way(),
     "rnn": Command(f"{MODEL} rnn"),
-    "context-first": Command(f"{MODEL} rnn --set model.decoder.context=first"),
+    "context-first": Model(
+        "rnn",
+        ("model.decoder.context=first",),
+        Text(
+            "RNN without attention: c enters the first step alone",
+            "어텐션 없는 RNN: c를 첫 단계에만",
+        ),
+    ),
     "rnn-luong": Command(f"{MODEL} rnn-luong"),
-    "lstm": Command(
-        f"{MODEL} rnn-luong --set model.encoder.cell=lstm --set model.decoder.cell=lstm"
+    "lstm": Model(
+        "rnn-luong",
+        ("model.encoder.cell=lstm", "model.decoder.cell=lstm"),
+        Text("Luong's model with LSTM cells", "LSTM을 쓰는 Luong의 모델"),
     ),
     "luong-dot": Command(f"{MODEL} luong-dot"),
     "rnn-bahdanau": Command(f"{MODEL} rnn-bahdanau"),
     "conv": Command(f"{MODEL} conv"),
-    "vit": Command(f"{MODEL} caption-transformer --set model.encoder.kind=vit"),
+    "vit": Model(
+        "caption-transformer",
+        ("model.encoder.kind=vit",),
+        Text("A captioner that reads patches", "패치를 읽는 캡션 모델"),
+    ),
     "transformer": Command(f"{MODEL} transformer-published"),
-    "captioner": Command(f"{MODEL} caption-rnn"),
-    "grid": Command(f"{MODEL} {GRID}"),
-    "mixed": Command(f"{MODEL} transformer-tiny --set model.decoder.kind=recurrent"),
+    "grid": Model(
+        "caption-rnn",
+        GRID,
+        Text(
+            "A captioner: ResNet-18 makes 7 × 7 cells",
+            "캡션 모델: ResNet-18이 만드는 7 × 7칸",
+        ),
+    ),
+    "mixed": Model(
+        "transformer-tiny",
+        ("model.decoder.kind=recurrent",),
+        Text("Transformer encoder, RNN decoder", "Transformer 인코더와 RNN 디코더"),
+    ),
     "positions": Sinusoids(20, 20),
     "wave": Sinusoids(2),
     "warm-up": Command(
@@ -538,6 +879,12 @@ FIGURES: dict[
     "dog": Bars("dog"),
     "puppy": Bars("puppy", TABLE),
     "puppy-softmax": Bars("puppy", TABLE, (("softmax", True),)),
+    "puppy-shuffled": Bars(
+        "puppy",
+        (0.7, 0.1, 0.9),
+        (("softmax", True),),
+        (("cat", 3), ("computer", 9), ("dog", 2)),
+    ),
     "puppy-masked": Bars(
         "puppy", TABLE, (("softmax", True), ("keep", [True, False, True]))
     ),
@@ -586,12 +933,16 @@ FIGURES: dict[
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
     "value-width": _value_width(),
+    "vector-values": _vector_values(),
+    "word-vectors": _word_vectors(),
+    "joined-states": _joined_states(),
+    "add": Steps(("self.add",)),
     "lstm-step": _lstm_step(),
-    "rnn-steps": Frame("runs/rnn", 0),
     "rnn-reading": Reading("runs/rnn", 1),
     "luong-steps": Frame("runs/luong", -1),
     "bahdanau-steps": Frame("runs/bahdanau", 2),
     "luong-heat-map": Command("show runs/luong TEXT"),
+    "bahdanau-heat-map": Command("show runs/bahdanau TEXT"),
     "first-heat-map": Command("show runs/first TEXT"),
     "score-map": Command("show runs/luong TEXT --view score"),
     "luong-curve": Command("show runs/luong --view curve"),

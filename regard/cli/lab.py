@@ -79,7 +79,7 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
         yield ""
 
     verdict = findings.verdict
-    change = Text("What would change this", "판단이 바뀌는 경우").by(language)
+    change = Text("What would change this", "이 판단이 바뀌려면").by(language)
     outcome = OUTCOMES[verdict.outcome].by(language)
     text = verdict.text.by(language) if verdict.text else ""
     yield f"{outcome}. {text}".rstrip()

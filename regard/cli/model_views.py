@@ -36,7 +36,7 @@ def draw_model(
 
     if run is not None:
         return layout_architecture(_run_architecture(run))
-    return layout_architecture(_recipe_architecture(preset_name, config, settings))
+    return layout_architecture(recipe_architecture(preset_name, config, settings))
 
 
 def _run_architecture(run: Path) -> Architecture:
@@ -58,7 +58,7 @@ def _run_architecture(run: Path) -> Architecture:
     )
 
 
-def _recipe_architecture(
+def recipe_architecture(
     preset_name: str | None, config: Path | None, settings: Sequence[str]
 ) -> Architecture:
     """Describe the model of a preset or a TOML file, with the vocabulary size of its tokenizer

@@ -23,7 +23,7 @@ from regard.models import Model, ModelSettings, build
 from regard.visualisation.architecture_diagram import Architecture, Part, Role, Stack
 from regard.visualisation.language import words
 
-STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
+STATES = ("V: states", "K: states", "Q: state")
 """Labels of the boxes inside the attention of a model without heads."""
 KINDS: dict[str, tuple[type, ...]] = {
     "embedding": (Embedding,),
@@ -322,11 +322,18 @@ def _recurrent_attention(
         getattr(side, "gate", None),
         side.cross_attention,
     )
-    score = settings.score
-    if feeds_input:
-        score = words("{score}, input feeding", score=score)
-    return _single(
-        "attention", score, weights, "attention", source="keys, values", opens=STATES
+    return Stack((_opened_attention(settings.score, weights, feeds_input),))
+
+
+def _opened_attention(score: str, weights: int, feeds_input: bool = False) -> Part:
+    """Describe an attention of one head, whose values bypass its scores."""
+    return Part(
+        "attention",
+        "Σ, input feeding" if feeds_input else "weighted sum Σ",
+        weights,
+        "attention",
+        "keys, values",
+        opens=(STATES, ("", words("score: {score}, softmax", score=score))),
     )
 
 
@@ -350,14 +357,7 @@ def _convolutional(
     attention_modules = list[nn.Module]()
     for layer in side.layers:
         attention_modules += (layer.query_in, layer.cross_attention, layer.context_out)
-    attention = Part(
-        "attention",
-        settings.score,
-        count(*attention_modules),
-        "attention",
-        "keys, values",
-        opens=STATES,
-    )
+    attention = _opened_attention(settings.score, count(*attention_modules))
     convolution_weights = _count_sublayer(side.layers, "convolution", count)
     convolution = Part("causal convolution", detail, convolution_weights)
     add = Part("add", "", 0, "norm", around=2, also=(2,))

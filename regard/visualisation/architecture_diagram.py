@@ -3,7 +3,8 @@ decoder at the right, both from the input upwards.
 
 The diagram fits a slide, and the column of a page; on a small screen the decoder stands below the
 encoder. An attention layer is drawn opened: below its
-own box stand boxes for its values, keys and queries, and for its heads, which its own box joins.
+own box, which is its last operation and has the weights of all, stand boxes for its values, keys
+and queries, and for its scores or heads. Upwards is the order of computation.
 """
 
 from __future__ import annotations
@@ -72,9 +73,11 @@ class Part:
     - `before`: distance to the part that receives its output one time step later; 0 is the part
       itself.
 
-    `opens`: rows of names of the boxes inside, lowest row first. If there is an input from the
-    encoder, all boxes of the lowest row except the last receive it. `cells`: rows and columns of a
-    grid that is drawn in the box.
+    `opens`: rows of names of the boxes inside, lowest row first. The last box of a row reaches the
+    right edge; past an empty name the box below leads to the next row. If there is an input from
+    the encoder, all boxes of the lowest row except the last receive it.
+
+    `cells`: rows and columns of a grid that is drawn in the box.
     """
 
     name: str
@@ -160,15 +163,22 @@ def _inward_connections(
     """Yield the arrows into a part and between the boxes inside it, except the recurrent ones."""
     place = Place(side, number)
     rows = [
-        [Place(side, number, row, column) for column in range(len(names))]
+        {
+            column: Place(side, number, row, column)
+            for column, name in enumerate(names)
+            if name
+        }
         for row, names in enumerate(part.opens)
     ]
-    rows.append([place])
+    rows.append({0: place})
     for below, above in pairwise(rows):
-        for start, end in product(below, above):
-            yield Connection(start, end, "up")
+        passing = {} if 0 in above else {0: below[0]}
+        for column, end in product(below, above.values()):
+            if column not in passing:
+                yield Connection(below[column], end, "up")
+        above.update(passing)
 
-    lowest = rows[0]
+    lowest = [*rows[0].values()]
     if part.source:
         for end in lowest[:-1] if part.opens else lowest:
             yield Connection(encoder_top, end, "source")
@@ -331,13 +341,17 @@ def _place(side: str, stacks: tuple[Stack, ...], sheet: Sheet) -> dict[Place, Bo
         for part in stack.parts:
             y -= 0.3 * (row_height + GAP) * bool(part.opens)
             y -= sheet.band * bool(part.source)
-            for row, names in [*enumerate(part.opens), (-1, ("",))]:
+            for row, names in [*enumerate(part.opens), (-1, (part.name,))]:
                 y -= row_height
-                width = (COLUMN - GAP * (len(names) - 1)) / len(names)
-                for column in range(len(names)):
-                    x = left + column * (width + GAP)
+                columns = len(part.opens[0]) if part.opens else 1
+                pitch = (COLUMN + GAP) / columns
+                for column, name in enumerate(names):
+                    x = left + column * pitch
+                    is_last = column == len(names) - 1
+                    width = left + COLUMN - x if is_last else pitch - GAP
                     box = Box(x, y, width, row_height, SHADES[part.role])
-                    placed[Place(side, number, row, column)] = box
+                    if name:
+                        placed[Place(side, number, row, column)] = box
                 y -= GAP
             number += 1
         y -= FRAME * (stack.times > 1)
@@ -476,10 +490,9 @@ def _connection(
 
 
 def _path_up(start: Box, end: Box) -> Path:
-    """Return a vertical path; of two centres it runs through the one further from the middle."""
-    start_middle = start.x + start.width / 2
-    end_middle = end.x + end.width / 2
-    x = max(start_middle, end_middle, key=lambda x: abs(x - start.x - COLUMN / 2))
+    """Return a vertical path through the centre of the narrower box."""
+    narrow = min(start, end, key=lambda box: box.width)
+    x = narrow.x + narrow.width / 2
     return [(x, start.y), (x, end.y + end.height)]
 
 

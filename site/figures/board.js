@@ -5,14 +5,14 @@ const WORDS = {
   en: {
     norm: "norm", rate: "learning rate", start: "start", score: "chrF, validation", learns: "learnt?", yes: "yes", no: "no", seconds: "seconds", updates: "updates", seed: "seed",
     pick: "Choose a field: with a finger, a mouse or the arrow keys.", curve: "The same norm at all six rates", with: "with warm-up", without: "without warm-up",
-    limit: (score) => `half of the best score: ${score}`, warmed: (n) => `warm-up of ${n} updates`, cold: "full rate from the first update",
+    limit: (score) => `the bound is half of the best score, ${score}`, warmed: (n) => `warm-up of ${n} updates`, cold: "full rate from the first update",
     other: (name, score) => `The same, ${name}: ${score}.`, best: (rate, score) => `The best rate of this row: ${rate}, with ${score}.`,
     command: "To train all sixty yourself:", board: (start) => `chrF at the end of training, ${start}; columns are learning rates`,
   },
   ko: {
-    norm: "정규화", rate: "학습률", start: "시작", score: "검증 chrF", learns: "학습되었나", yes: "예", no: "아니요", seconds: "걸린 시간(초)", updates: "업데이트 수", seed: "시드",
+    norm: "정규화", rate: "학습률", start: "시작", score: "검증 chrF", learns: "학습 성공", yes: "예", no: "아니요", seconds: "걸린 시간(초)", updates: "업데이트 수", seed: "시드",
     pick: "칸을 누르거나 화살표 키로 고르세요.", curve: "같은 정규화, 학습률 여섯 가지", with: "워밍업 있음", without: "워밍업 없음",
-    limit: (score) => `최고 점수의 절반: ${score}`, warmed: (n) => `업데이트 ${n}번 동안 워밍업`, cold: "첫 업데이트부터 최고 학습률",
+    limit: (score) => `기준은 최고 점수의 절반인 ${score}`, warmed: (n) => `업데이트 ${n}번 동안 워밍업`, cold: "첫 업데이트부터 최고 학습률",
     other: (name, score) => `나머지는 같고 ${name}: ${score}.`, best: (rate, score) => `이 줄에서 가장 좋은 학습률: ${rate}, 점수 ${score}.`,
     command: "예순 개를 직접 학습하려면:", board: (start) => `학습이 끝났을 때의 chrF, ${start}. 열은 학습률입니다`,
   },
@@ -66,7 +66,7 @@ function report(data, run, language) {
     [words.norm, data.norms[run.norm][language]],
     [words.start, run.start === "warm" ? words.warmed(data.warmup) : words.cold],
     [words.rate, run.rate], [words.updates, data.updates], [words.seed, run.seed],
-    [words.score, score(run.valid)], [words.learns, `${run.valid >= data.learns ? words.yes : words.no} (${words.limit(score(data.learns))})`],
+    [words.score, score(run.valid)], [words.learns, `${run.valid >= data.learns ? words.yes : words.no}${language === "ko" ? "" : " "}(${words.limit(score(data.learns))})`],
     [words.seconds, run.seconds],
   ];
   const own = data.runs.filter((other) => same(other, run, "norm", "start"));

@@ -8,9 +8,10 @@ const WORDS = {
     type: "Type a Korean sentence", count: (words) => `${words} words`, loading: "Loading the models …", reference: "Reference: ", play: "Play", pause: "Pause", back: "Step back", forth: "Step forward", step: "Step",
     without: "Without attention: one vector for all words", with: "With attention: a context for each word",
     empty: "Type a sentence, or choose one above.", wrong: "underlined: not in the reference", missing: "missing: ", right: "as the reference",
-    scores: "Bars of scores begin 6.9 below the highest score, where a weight is a thousandth of the largest.",
+    scores: "The foot of the bars of scores is 6.9 below the highest score (a thousandth of its weight); scores below it have no bar.",
     free: "For a sentence of your own there is no reference: whether the translations are right, this figure cannot know. The models know one small grammar, and may be wrong with confidence.",
     diagram: "Diagram of", sides: { without: "without attention", with: "with attention" },
+    foreign: "This is not Korean: the models read Korean alone, and write at random.", unsure: "dotted: its probability is below one half",
     unknown: (words) => `The models have never read: ${words}. A word-level model has no other way to read it.`,
     long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: (most) => `The figure draws one sentence, of up to ${most} words.`,
   },
@@ -18,15 +19,16 @@ const WORDS = {
     type: "한국어 문장을 입력하세요", count: (words) => `${words}단어`, loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
     without: "어텐션 없음: 문장 전체가 벡터 하나", with: "어텐션 있음: 단어마다 다른 컨텍스트",
     empty: "문장을 입력하거나 위에서 고르세요.", wrong: "밑줄: 정답에 없는 단어", missing: "빠진 단어: ", right: "정답과 같음",
-    scores: "점수 막대는 가장 높은 점수보다 6.9 낮은 곳에서 시작합니다. 거기서는 가중치가 가장 큰 것의 1/1000입니다.",
+    scores: "점수 막대의 바닥은 가장 높은 점수보다 6.9 낮은 점수입니다(가중치로는 1/1000). 더 낮은 점수에는 막대가 없습니다.",
     free: "직접 쓴 문장에는 정답이 없어서, 번역이 맞는지 이 그림은 알 수 없습니다. 모델은 작은 문법의 문장만 배웠으므로 자신 있게 틀리기도 합니다.",
     diagram: "그림을 볼 모델", sides: { without: "어텐션 없음", with: "어텐션 있음" },
+    foreign: "한국어 문장이 아닙니다. 모델은 한국어만 읽을 줄 알아서, 번역은 아무 뜻도 없습니다.", unsure: "점선: 확률이 절반보다 낮은 단어",
     unknown: (words) => `모델이 배우지 않은 단어가 있습니다: ${words}. 단어 단위 모델은 이런 단어를 읽을 수 없습니다.`,
     long: (most) => `모델은 ${most}단어까지의 문장으로 학습했습니다.`, parts: (most) => `그림은 ${most}단어까지의 한 문장만 그립니다.`,
   },
 };
 const NAMES = ["without", "with"];
-const STEP_MS = 700, IDLE_MS = 900, UNKNOWN = "<unk>", MOST_CHARACTERS = 200, LONG = 20; // LONG: characters of a word that a message repeats
+const STEP_MS = 700, IDLE_MS = 900, UNSURE = 0.5, UNKNOWN = "<unk>", MOST_CHARACTERS = 200, LONG = 20; // LONG: characters of a word that a message repeats
 const { LABELS } = mechanism;
 
 /** Colours of a diagram by the page's variables, so that they follow its theme: weights, and signed numbers around 50. */
@@ -126,12 +128,15 @@ export async function draw(root, data, language, { example: opening = 0, model =
       const [translation] = text ? side.translator.translate(text, { beam: 1, nbest: 1, attention: "cross", states: true, trace: true }) : [];
       side.data = translation ? explanationData.explanation(translation, translation, { languages: ["ko", "en"] }) : null;
       const output = translation ? translation.text.split(" ") : [];
-      side.output.replaceChildren(...output.flatMap((word) => [known && !known.includes(word) ? element("mark", {}, word) : word, " "]));
+      const isUnsure = output.map((_, place) => side.data?.steps[place] && mechanism.chosenAt(side.data, place)?.[1] < UNSURE);
+      side.output.replaceChildren(...output.flatMap((word, place) => [element(known && !known.includes(word) ? "mark" : "span", { class: isUnsure[place] ? "unsure" : "" }, word), " "]));
       const missing = translation && known ? missingWords(known, output) : [];
       const isRight = example && translation?.text === example.reference;
       const lacks = missing.length ? [words.missing, element("span", { lang: "en" }, missing.join(" · "))] : [];
       const hasOthers = Boolean(side.output.querySelector("mark"));
-      side.missing.replaceChildren(...(isRight ? [words.right] : [hasOthers ? words.wrong : "", hasOthers && lacks.length ? "; " : "", ...lacks]));
+      const remarks = isRight ? [words.right] : [hasOthers ? words.wrong : "", lacks].filter((part) => part.length);
+      if (isUnsure.includes(true)) remarks.push(words.unsure);
+      side.missing.replaceChildren(...remarks.flatMap((part, place) => [place ? "; " : "", part].flat()));
       side.tokens = translation?.sourceTokens ?? [];
     }
     message.textContent = remark(text, example);
@@ -141,6 +146,7 @@ export async function draw(root, data, language, { example: opening = 0, model =
     if (!text) return words.empty;
     if (!sides.every((side) => side.data)) return words.parts(data.longest);
     const typedWords = text.split(/\s+/), unread = typedWords.filter((_, place) => sides[0].tokens[place] === UNKNOWN);
+    if (!/\p{Script=Hangul}/u.test(text)) return words.foreign;
     if (unread.length) return words.unknown(unread.map((word) => (word.length > LONG ? `${word.slice(0, LONG)}…` : word)).join(", "));
     if (typedWords.length > data.longest) return words.long(data.longest);
     return example ? "" : words.free;

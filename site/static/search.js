@@ -13,7 +13,7 @@ window.texts = {};
   const isHangul = (text) => /[가-힣]/.test(text);
   const [SECTION, NEXT, MOST, NEAR] = [12, 8, 3, 300]; // what a section with all groups adds, what each further one of a page costs, how many a page has, characters
   const LISTED = /^(ko\/)?notes\//; // pages that begin with a list of their headings
-  const [FEW, LONG] = [5, 3]; // below so many pages a query of so many words also gets pages that lack one of them
+  const [FEW, LONG, FIRST] = [5, 3, 20]; // below so many pages a query of so many words also gets pages that lack one of them
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const joined = (text) => text.replace(/(?<=\p{N}),(?=\p{N}{3})/gu, ""); // 3,000 as 3000
   const stem = (term) => (isHangul(term) ? term : stemmer.stemWord(term));
@@ -87,7 +87,7 @@ window.texts = {};
       const pages = [...new Set((isAny ? matches : required).flatMap((one) => [...one.keys()]))];
       const lacking = (most) => pages.filter((page) => required.filter((one) => !one.has(page)).length <= most);
       const complete = lacking(0), isLong = complete.length && complete.length < FEW && required.length >= LONG;
-      return { groups, matches, pages: isAny ? pages : isLong ? lacking(1) : complete, note: "" };
+      return { groups, matches, isAny, pages: isAny ? pages : isLong ? lacking(1) : complete, note: "" };
     };
     const asked = results(groupsOf(query));
     if (asked.pages.length) return asked;
@@ -156,12 +156,12 @@ window.texts = {};
   let words = [], asked = [], note = "", isEmpty = false, others = 0;
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
-    const { docnames, titles, filenames } = Search._index, { groups, matches: ofGroups, pages, note: remark } = search(query);
+    const { docnames, titles, filenames } = Search._index, { groups, matches: ofGroups, pages, isAny, note: remark } = search(query);
     const order = new Map(pages.map((page) => [page, 40 * ofGroups.filter((one) => one.has(page)).length]));
     asked = groups;
     words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [withoutParticle(word)] : /\s/.test(word) ? [word] : [word, ...terms]));
     const own = (name) => (isOther(name) ? (korean && !docnames.includes(`ko/${name}`) ? OWN / 2 : 0) : OWN);
-    const results = pages.flatMap((page) => {
+    const all = pages.flatMap((page) => {
       const matches = ofGroups.map((one) => one.get(page)).filter(Boolean), name = docnames[page];
       const score = matches.reduce((sum, match) => sum + match.score, 0) + KINDS.find(([pattern]) => pattern.test(name))[1] + own(name) + order.get(page) - 40 * ofGroups.length;
       const result = ({ anchor, heading }, points) => [name, anchor ? `${titles[page]} > ${heading}` : titles[page], anchor && `#${anchor}`, null, points, filenames[page], "text"];
@@ -172,6 +172,7 @@ window.texts = {};
       const [heading] = outlineOf(page).headings.map((one) => ({ ...one, heading: one.title, count: matches.filter(({ headings }) => headings.some(({ anchor }) => anchor === one.anchor)).length })).filter(({ count }) => count).sort((a, b) => b.count - a.count);
       return [result(heading ?? { anchor: "" }, score)];
     });
+    const results = isAny ? all.sort((a, b) => b[4] - a[4]).slice(0, FIRST) : all; // with some words alone, most pages say nothing of the question
     const glossary = results.find(([name]) => name === (korean ? "ko/glossary" : "glossary")), [, , third = 0] = results.map((result) => result[4]).sort((a, b) => b - a);
     if (glossary && window.terms.includes(query.trim().toLowerCase())) glossary[4] = Math.max(glossary[4], third + 0.01); // the meaning of a term is among the first three
     const answer = answerTo(query);

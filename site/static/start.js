@@ -69,7 +69,7 @@
     const unread = unreadOf(text, translation), lost = unread.map((index) => translation.sourceWords.texts[index]).join(", ");
     message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful || unread.length > 0);
     message.textContent = [
-      ...(translation.doubtful ? [korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong."] : []),
+      ...(translation.doubtful ? [korean ? "모델이 배운 것과 많이 다른 문장이어서 번역을 믿을 수 없습니다." : "This is unlike what the model has learnt; do not trust the translation."] : []),
       ...(lost ? [korean ? `번역에서 빠진 말: ${lost}` : `The translation leaves out: ${lost}`] : []),
     ].join(" ");
     shown = { translation, unread, weights: wordWeights(translation) };

@@ -367,6 +367,29 @@ def test_two_models_play_and_take_an_example_by_touch(open_figure: Open) -> None
     page.get_by_role("button", name="멈춤").tap()
 
 
+def test_two_models_say_what_is_unsure_and_what_is_not_korean(
+    open_figure: Open,
+) -> None:
+    page = open_figure("two-models", reduced_motion="reduce")
+    field = page.get_by_label("Type a Korean sentence")
+    field.fill("선생님이 학교에서 책을 읽었다")
+    page.locator(".outputs .unsure").first.wait_for()
+    shown = page.locator(".outputs section").last
+    unsure = shown.locator(".unsure").all_inner_texts()
+    chances = {}
+    for word in shown.locator(".output").inner_text().split():
+        page.get_by_role("button", name="Step forward").click()
+        status = page.locator("section.with > .note").inner_text()
+        percent = re.search(r"probability ([\d.]+) %", status)
+        assert percent, status
+        chances[word] = float(percent[1])
+    assert {word for word, chance in chances.items() if chance < 50} == {*unsure}
+
+    field.fill("I go home")
+    message = page.locator(".alive > p[role=status]")
+    assert "not Korean" in message.inner_text()
+
+
 def test_two_models_say_what_they_cannot_read(open_figure: Open) -> None:
     page = open_figure("two-models", reduced_motion="reduce")
     field = page.get_by_label("Type a Korean sentence")

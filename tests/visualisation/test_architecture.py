@@ -68,7 +68,8 @@ def places(architecture: Architecture) -> dict[Place, str]:
             boxes[Place(side, number)] = part.name
             for row, names in enumerate(part.opens):
                 for column, name in enumerate(names):
-                    boxes[Place(side, number, row, column)] = name
+                    if name:
+                        boxes[Place(side, number, row, column)] = name
 
     return boxes
 
@@ -249,6 +250,30 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
     heads = Place("decoder", cross, 1)
     assert boxes[heads] == "8 × (Q·K / √64, softmax, Σ·V)"
     assert Connection(heads, Place("decoder", cross), "up") in arrows
+
+
+@pytest.mark.parametrize("name", ["rnn-luong", "rnn-bahdanau", "conv", "caption-rnn"])
+def test_upwards_is_the_order_of_an_attention(name: str) -> None:
+    architecture = described(name)
+    names = places(architecture)
+    sources: dict[Place, set[Place]] = {}
+    for arrow in connections(architecture):
+        sources.setdefault(arrow.end, set()).add(arrow.start)
+
+    (attention,) = (place for place in names if names[place] == "attention")
+    inside = {place: names[place][:2] for place in sources[attention]}
+    assert sorted(inside.values()) == ["V:", "sc"], "values meet the weights in the sum"
+
+    (scores,) = (place for place, start in inside.items() if start == "sc")
+    assert {names[place][0] for place in sources[scores]} == {"K", "Q"}
+    assert names[scores].endswith(", softmax")
+
+    part = parts_of(architecture, "decoder")[attention.part]
+    assert part.detail == "weighted sum Σ"
+    layout = layout_architecture(architecture)
+    height = {text.text: -text.y for text in texts_of(layout)}
+    order = ["K: states", names[scores], "weighted sum Σ"]
+    assert sorted(order, key=height.__getitem__) == order
 
 
 def test_bahdanau_asks_with_the_state_before_and_luong_with_the_state() -> None:

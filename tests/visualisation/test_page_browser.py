@@ -186,7 +186,7 @@ def test_the_player_steps_by_buttons_and_keys(
     highest = explained.shown_weights()[0].max()
     context = page.locator("#context-text").text_content()
     assert context.startswith(f"c = {highest:.2f} h(")
-    assert page.locator("#product").text_content() == "p = 0.75 = 0.75"
+    assert page.locator("#product").text_content() == "p = 0.750"
     assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
 
     page.click("#forth")
@@ -242,7 +242,7 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
 
     assert page.inner_text(status).startswith(likely)
     assert written.all_inner_texts() == ["building", "b"]
-    assert product.text_content() == "p = … × 0.75 × 0.75 = 0.42"
+    assert product.text_content() == "p = … × 0.750 × 0.750 = 0.422"
 
     page.click("#forth")
     page.focus("#pieces")

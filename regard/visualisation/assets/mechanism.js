@@ -264,8 +264,8 @@ const mechanism = (() => {
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
     const factors = isDecoding ? data.steps.slice(0, lastOf(t) + 1).map((_, i) => chosenAt(data, i)?.[1]) : [];
     if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
-      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(2));
-      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${Math.exp(-loss).toPrecision(2)}`, { "text-anchor": "start", id: "product" });
+      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(3)).join(" × ");
+      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown}${factors[1] ? ` = ${Math.exp(-loss).toPrecision(3)}` : ""}`, { "text-anchor": "start", id: "product" });
       text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }
     text(middle, yNext + 18, isDecoding ? fitted(wordAt(t), RIGHT - 50) : labels.nextWord, { class: "chosen" });

@@ -81,6 +81,7 @@ def translate_pipe(call: PipeCall) -> None:
     from regard.pipeline.bulk.lines import Lines, chunks
     from regard.pipeline.bulk.output_format import OutputFormat
     from regard.pipeline.runtime_translator import RuntimeTranslator
+    from regard.text.language_note import PIPE_LETTERS, SAMPLE, language_note
 
     translator = call.export or RuntimeTranslator(call.file, call.threads)
     options = translator.model.options()
@@ -93,6 +94,8 @@ def translate_pipe(call: PipeCall) -> None:
     unknown = 0
     doubtful = 0
     count = 0
+    is_calibrated = False
+    sample = list[str]()
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
         _warn(result.notes)
@@ -101,12 +104,19 @@ def translate_pipe(call: PipeCall) -> None:
         known += result.known
         unknown += result.unknown
         doubtful += result.doubtful
+        is_calibrated |= bool(result.qualities)
         count = chunk.end
+        sample += chunk.lines[: SAMPLE - len(sample)]
     if lines.typed:  # the notes of each line have been printed
         return
     if unknown and not known:
         raise unknown_script_only(lines.name, Path(call.file))
-    _warn(doubt_note(lines.name, doubtful, count))
+    source, _ = translator.language_pair
+    unexpected = language_note(
+        sample, source, lambda: translator.language_id, PIPE_LETTERS
+    )
+    notes = [f"{lines.name}: {note}" for note in unexpected]
+    _warn([*notes, *doubt_note(lines.name, doubtful, count, is_calibrated)])
 
 
 def _warn(notes: Sequence[str]) -> None:

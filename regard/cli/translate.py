@@ -7,7 +7,7 @@ PyTorch is not imported for a runtime file, nor for a model folder whose export 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from regard.cli.search_options import search_command
 from regard.cli.translate_input import find_input, read_input
 from regard.cli.translate_model import TranslateModel, open_model
 from regard.common.counting import counted
-from regard.common.errors import LineError, UsageError
+from regard.common.errors import DataError, LineError, UsageError
 from regard.requests.translate_request import TranslateCommand
 
 if TYPE_CHECKING:
@@ -144,8 +144,12 @@ def translate(command: TranslateCommand) -> None:
         # A person waits for each line that is typed.
         size = 1 if lines.typed else command.chunk
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
-        for done, result in results(new_chunks):
+        fault = ""
+        for number, (done, result) in enumerate(results(new_chunks)):
             report.warn(*result.notes)
+            fault = fault or result.fault
+            if number == 0 and not lines.typed:
+                report.warn(*_language_notes(lines.name, model, parser(done)[0]))
             qualities.add(result.qualities)
             mark = sink.mark.after(
                 done.end,
@@ -157,19 +161,30 @@ def translate(command: TranslateCommand) -> None:
             )
             sink.add(result.text, mark)
             report(done.end)
-        _finish(sink, lines, command.run, report)
+        _finish(sink, lines, command.run, report, qualities.is_known)
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
-    _raise_broken(command, sink.mark.broken)
+    _raise_broken(command, sink.mark.broken, fault)
 
 
-def _raise_broken(command: TranslateCommand, broken: int) -> None:
-    """End with status 1 if strings are broken and that is an error."""
+def _language_notes(
+    name: str, model: TranslateModel, lines: Sequence[str]
+) -> Iterator[str]:
+    """Yield a warning if the first lines of a file are in another language than the model reads."""
+    from regard.text.language_note import language_note
+
+    for note in language_note(lines, model.languages().source, model.language_id):
+        yield f"{name}: {note}"
+
+
+def _raise_broken(command: TranslateCommand, broken: int, fault: str) -> None:
+    """End with an error if strings are broken and that is one. `fault`: that of the first."""
     if command.strict and broken:
-        strings = counted(broken, "string")
-        say(f"{strings} would break or be too long; the warnings say why")
-        raise typer.Exit(1)
+        strings = counted(broken, "string is", "strings are")
+        # Before a --resume there were other faults.
+        first = f", such as {fault}" if fault else ""
+        raise DataError(f"{strings} broken, too long or refused{first}")
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:
@@ -183,6 +198,7 @@ def _finish(
     lines: Lines,
     run: Path,
     report: LineReporter,
+    is_calibrated: bool,
 ) -> None:
     """Finish the output.
 
@@ -198,7 +214,8 @@ def _finish(
     if not lines.typed:
         mark = sink.mark
         is_document = lines.document is not None
-        report.warn(*doubt_note(lines.name, mark.doubtful, mark.lines, is_document))
+        counts = (mark.doubtful, mark.lines)
+        report.warn(*doubt_note(lines.name, *counts, is_calibrated, is_document))
 
 
 def _refuse_to_stream(command: TranslateCommand, kind: str) -> None:

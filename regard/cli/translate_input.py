@@ -186,6 +186,7 @@ def _document_lines(
 ) -> DocumentLines:
     """Return the lines of a document."""
     from regard.documents import DocumentOptions
+    from regard.documents.earlier_output import with_earlier_texts
     from regard.documents.formats import read_bytes, read_document
     from regard.pipeline.bulk import DocumentLines
     from regard.text.constraints import NO_CONSTRAINTS
@@ -206,6 +207,9 @@ def _document_lines(
     data = sys.stdin.buffer.read() if file == "-" else read_bytes(file)
     name = "standard input" if file == "-" else file
     document = read_document(data, name, kind, document_options)
+    if command.output and not command.retranslate:
+        target = model.languages().target
+        document = with_earlier_texts(document, command.output, target)
     warn(*(f"{name}: {note}" for note in document.notes))
     return DocumentLines(file, document)
 

@@ -20,6 +20,7 @@ from regard.common.reading import is_runtime_file
 from regard.requests.translate_request import TranslateCommand
 
 if TYPE_CHECKING:
+    from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
     from regard.model_folder import FolderSettings
     from regard.models import Model
@@ -43,6 +44,7 @@ class TranslateModel:
     folder: Path | None
     languages: Callable[[], Languages]
     encoder: Callable[[], ConstraintEncoder]
+    language_id: Callable[[], LanguageId | None]
     export_name: str = ""
 
     def keep_export(self) -> None:
@@ -123,7 +125,7 @@ def _supports_export(command: TranslateCommand, find_kind: Callable[[], str]) ->
 
 def _model_folders(command: TranslateCommand) -> TranslateModel:
     """Return the model of a folder, or the ensemble of several."""
-    from regard.model_folder import load_settings
+    from regard.model_folder import load_language_id, load_settings
     from regard.pipeline import load_translator
 
     runs = command.runs
@@ -150,6 +152,7 @@ def _model_folders(command: TranslateCommand) -> TranslateModel:
         folder=runs[0],
         languages=lambda: settings.languages,
         encoder=partial(_folder_encoder, runs[0], settings),
+        language_id=partial(load_language_id, runs[0]),
     )
 
 
@@ -181,6 +184,7 @@ def _library_model(translator: RuntimeTranslator) -> TranslateModel:
         folder=None,
         languages=lambda: translator.languages,
         encoder=lambda: translator.constraint_encoder,
+        language_id=lambda: translator.language_id,
     )
 
 

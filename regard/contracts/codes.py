@@ -37,6 +37,7 @@ def code_faults(source: Part, target: Part) -> Iterator[Fault]:
         yield from _place_faults(source, target)
     yield from _raw_faults(source, target)
     yield from _sign_faults(source.prose, target.prose)
+    yield from _quotation_faults(source.prose, target.prose)
 
 
 def _count(part: Part) -> Keys:
@@ -212,3 +213,22 @@ def _sign_faults(source: str, target: str) -> Iterator[Fault]:
         is_counted = wanted or sign in code_signs
         if is_counted and given > wanted + sum(map(source.count, words)):
             yield Fault("invented", sign, "is a sign that the source has not")
+
+
+def _quotation_faults(source: str, target: str) -> Iterator[Fault]:
+    """Yield the lost quotation marks and ellipses, and quotation marks around nothing."""
+
+    def count(pattern: str, text: str) -> int:
+        return len(compiled(pattern).findall(text))
+
+    quotation = table()["quotation"]
+    marks = count(quotation["marks"], source)
+    # One alone may be the sign of inches.
+    if marks > 1 and count(quotation["any"], target) < marks:
+        yield Fault("lost", '"', "is a quotation mark that the source has")
+    if not count(quotation["empty"], source):
+        for pair in compiled(quotation["empty"]).findall(target)[:1]:
+            yield Fault("invented", pair, "stands around nothing")
+    ellipsis = table()["ellipsis"]
+    if count(ellipsis, target) < count(ellipsis, source):
+        yield Fault("lost", "…", "is an ellipsis that the source has")

@@ -65,6 +65,8 @@ _SCRIPT_VARIANTS = {
 """The script that a variant or combination of scripts belongs to."""
 _SAME_LANGUAGE = {"no": "nb"}
 """Norwegian is taken for Bokmål unless it is called Nynorsk."""
+_NO_LANGUAGE = frozenset(("und", "mul", "mis"))
+"""Codes of texts in an unknown language, or in several."""
 _CONFUSED = {"kr": "ko", "se": "sv", "ee": "et"}
 """Codes of small languages that usually stand for the language of the country with the same code.
 """
@@ -252,6 +254,19 @@ def base_language(code: str) -> str:
     """
     tag = parse_tag(code)
     return code if tag is None else tag.language
+
+
+def is_same_language(code: str, other: str) -> bool:
+    """Return whether two codes may be of one language, in whatever script or region: also if one
+    names no known language, or is often mistaken for the other.
+    """
+    tags = [parse_tag(text) for text in (code, other) if code_exists(text)]
+    named = [tag for tag in tags if tag and tag.language not in _NO_LANGUAGE]
+    languages = [
+        {_merged_language(tag), confused_with(tag.language) or tag.language}
+        for tag in named
+    ]
+    return len(languages) < 2 or not languages[0].isdisjoint(languages[1])
 
 
 def script_of(code: str) -> str:

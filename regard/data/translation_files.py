@@ -166,8 +166,9 @@ def read_po(lines: Iterable[str]) -> Table:
             yield pairs[-1], max(1, count - len(pairs) + 1)
 
     def notes() -> list[str]:
+        entries = counted(fuzzy, "fuzzy entry was", "fuzzy entries were")
         return (
-            [f"{counted(fuzzy, 'fuzzy entry was', 'fuzzy entries were')} left out"]
+            [f"{entries} left out (`msgattrib --clear-fuzzy` takes the flags away)"]
             if fuzzy
             else []
         )

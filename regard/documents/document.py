@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from regard.common.counting import counted
 from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
+from regard.documents.text_layout import text_layout
 from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
@@ -22,7 +23,6 @@ from regard.text.text_format import (
     TranslatedText,
     joined_text,
     markup_layout,
-    plain_layout,
 )
 from regard.text.text_path import ALL, AUTO, LinePath, PathRules
 from regard.text.translation import Translation
@@ -53,7 +53,11 @@ class DocumentOptions:
     @property
     def markup(self) -> MarkupOptions:
         """The options of marked-up text."""
-        return MarkupOptions(sentences=self.sentences, mark_spans=self.mark_spans)
+        return MarkupOptions(
+            sentences=self.sentences,
+            mark_spans=self.mark_spans,
+            language=self.languages.source,
+        )
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class DocumentText:
         """The lines of the text to translate."""
         if self.markup is not None:
             return markup_layout(self.markup)
-        return _message_layout(self.text, self.dialect) or plain_layout(self.text)
+        return text_layout(self.text, self.dialect)
 
     def limit_of(self, line: str) -> int | None:
         """Return the maximum number of characters of the translation of a line: its share of the
@@ -86,8 +90,9 @@ class DocumentText:
         lines = self.layout.lines
         if self.max_characters is None:
             return None
-        free = self.max_characters + 1 - len(lines)
-        return max(1, free * len(line) // sum(map(len, lines)))
+        length = sum(map(len, lines))
+        between = len(lines) - 1 if self.markup else len(self.text) - length
+        return max(1, (self.max_characters - between) * len(line) // length)
 
     @cached_property
     def page(self) -> EncodedText:
@@ -164,7 +169,9 @@ class Document(ABC):
             lines = text.layout.paths(
                 own if rules.dialect == AUTO else rules, within, code
             )
-            paths += map(closed_path, lines, text.layout.lines[within])
+            if text.markup is None:
+                lines = [*map(closed_path, lines, text.layout.lines[within])]
+            paths += lines
             start = self._ends[index]
             index += 1
         return paths
@@ -198,17 +205,32 @@ class Edit(NamedTuple):
     text: str
 
 
+Bounds = tuple[int, int]
+
+
 class Slot(NamedTuple):
-    """A text of a document, and the edits by which its translation is written."""
+    """A text of a document, and the edits by which its translation is written.
+
+    `bounds`: offsets of the text as written in the source. `put`: makes the edits by which the
+    text of another file of the format takes its place, given that text, and as written there; by
+    default it is copied as written.
+    """
 
     text: DocumentText
     edits: Callable[[TranslatedText], Iterable[Edit]]
+    bounds: Bounds = (0, 0)
+    put: Callable[[str, str], Iterable[Edit]] | None = None
+
+    def put_edits(self, text: str, raw: str) -> Iterable[Edit]:
+        """Return the edits by which the text of another file takes its place."""
+        return self.put(text, raw) if self.put else [Edit(*self.bounds, raw)]
 
 
 class EditedText(Document):
     """A document that is one text file, of which only the slots change.
 
     `constant_edits` are made whatever the translations are, such as to name the language.
+    `others`: slots of texts that are not translated.
     """
 
     def __init__(
@@ -217,11 +239,35 @@ class EditedText(Document):
         slots: Sequence[Slot],
         notes: Iterable[str] = (),
         constant_edits: Iterable[Edit] = (),
+        others: Iterable[Slot] = (),
     ) -> None:
         super().__init__([slot.text for slot in slots], notes)
         self.source = source
+        self.others = tuple(others)
         self._slots = slots
         self._constant_edits = tuple(constant_edits)
+
+    @property
+    def all_slots(self) -> tuple[Slot, ...]:
+        """The slots of all texts, also those that are not translated."""
+        return (*self._slots, *self.others)
+
+    def with_texts(
+        self, texts: Mapping[str, tuple[str, str]], notes: Iterable[str]
+    ) -> EditedText:
+        """Return the document with texts of another file of its format, which are not translated:
+        by the names of their slots each text, and as written there.
+        """
+        edits = [*self._constant_edits]
+        for slot in self.all_slots:
+            if slot.text.name in texts:
+                edits += slot.put_edits(*texts[slot.text.name])
+        slots = [slot for slot in self._slots if slot.text.name not in texts]
+        document = EditedText(self.source, slots, [*self.notes, *notes], edits)
+        document.media_type = self.media_type
+        document.name = self.name
+        document.format = self.format
+        return document
 
     def write(self, translations: Sequence[TranslatedText]) -> bytes:
         """Return the file with the edits of all slots."""
@@ -237,11 +283,17 @@ class EditedText(Document):
         return edits
 
 
+Entry = tuple[str, str]
+"""Context and source text of an entry, by which it is known."""
+State = Literal["untranslated", "unread", "read"]
+"""State of an entry: a translation is `read` if no mark says that a person has to read it."""
+
+
 class StringFile(EditedText):
     """A file of the strings of a program, some of which may be translated already.
 
     `kept`: texts that have a translation; `invented`: plurals with more forms than the source,
-    which get the translation of its `last_form`.
+    which get the translation of its `last_form`; `wordless`: slots of texts without words.
     """
 
     kept = 0
@@ -251,9 +303,10 @@ class StringFile(EditedText):
     def __init__(self, source: EncodedText, options: DocumentOptions) -> None:
         self.source = source
         self.options = options
+        self.wordless = list[Slot]()
         slots = [*self.slots()]
         edits = self.language_edits() if slots else ()
-        super().__init__(source, slots, self._notes(), edits)
+        super().__init__(source, slots, self._notes(), edits, self.wordless)
 
     @abstractmethod
     def slots(self) -> Iterator[Slot]:
@@ -266,6 +319,10 @@ class StringFile(EditedText):
     def untranslated(self) -> str:
         """Return a sentence on the texts that are not to be translated; empty if there are none."""
         return ""
+
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        """Yield the entries of a format that marks its translations, and how far each is."""
+        return iter(())
 
     def _notes(self) -> Iterator[str]:
         if self.kept and not self.options.retranslate:
@@ -282,36 +339,6 @@ class StringFile(EditedText):
                 f"{plurals} more forms than the source: these have the translation of "
                 f"{self.last_form}; check them"
             )
-
-
-def _message_layout(text: str, dialect: str) -> Layout | None:
-    """Divide a text of several lines whose messages with branches are in one of these; return None
-    if it has none.
-    """
-    if "\n" not in text or "{" not in text:
-        return None
-    # Imported late, since few texts are messages.
-    from regard.contracts.dialects import get_dialect
-    from regard.contracts.messages import syntax
-    from regard.text.contracts import dialect_of
-
-    rules = get_dialect(dialect_of(text, dialect))
-    branches = [part for part in syntax(text, rules) if part.divides]
-    if not branches:
-        return None
-    first = text.rfind("\n", 0, branches[0].start) + 1
-    rest = text[branches[-1].end :].partition("\n")[0]
-    line = text[first : branches[-1].end + len(rest)].strip()
-    start = text.index(line, first)
-    before = plain_layout(text[:start])
-    after = plain_layout(text[start + len(line) :])
-    number = len(before.lines)
-
-    def put(lines: Sequence[Translation]) -> str:
-        parts = [before.put(lines[:number]), lines[number].text]
-        return "".join([*parts, after.put(lines[number + 1 :])])
-
-    return Layout((*before.lines, line, *after.lines), put)
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
@@ -349,7 +376,7 @@ def value_slot(
         if translation.text.strip() and translation.text != text.text:
             yield Edit(start, end, escape(translation.text))
 
-    return Slot(text, edits)
+    return Slot(text, edits, (start, end))
 
 
 def is_blank(translation: TranslatedText) -> bool:
@@ -364,7 +391,8 @@ def verdict(translation: TranslatedText) -> str:
     is.
     """
     if translation.broken:
-        return f"{MACHINE}: broken: code or numbers are altered, or it is too long"
+        faults = dict.fromkeys(line.fault for line in translation.lines if line.fault)
+        return " ".join(f"{MACHINE}: broken: {'; '.join(faults)}".split()).rstrip(": ")
     if translation.quality is None:
         return ""
     return f"{MACHINE}: quality {translation.quality:.2f}"

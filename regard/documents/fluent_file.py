@@ -9,6 +9,7 @@ from fluent.syntax import FluentParser, ast
 
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import (
+    Bounds,
     DocumentOptions,
     DocumentText,
     EditedText,
@@ -18,7 +19,6 @@ from regard.documents.document import (
 from regard.documents.encoding import decode_file
 from regard.documents.key_values import (
     TOO_DEEP,
-    Bounds,
     key_values,
     rewrapped,
 )

@@ -23,11 +23,12 @@ class DocumentFormat:
     """A format, recognised as `regard.data.text_kinds.KINDS` has it.
 
     `reader`: the module and the name of what reads it. `is_binary`: it is no text to show in a
-    terminal.
+    terminal. `has_keys`: its texts are known by their names, so that those of two files compare.
     """
 
     reader: str
     is_binary: bool = False
+    has_keys: bool = False
 
     def read(self, data: bytes, name: str, options: DocumentOptions) -> Document:
         """Read the bytes of a file of some name. Raises DataError for what cannot be read."""
@@ -49,14 +50,14 @@ FORMATS = {
     "vtt": DocumentFormat("subtitles.read_vtt"),
     "po": DocumentFormat("po.Catalogue"),
     "xliff": DocumentFormat("xliff.XliffFile"),
-    "android": DocumentFormat("string_files.AndroidStrings"),
-    "resx": DocumentFormat("string_files.ResxStrings"),
+    "android": DocumentFormat("string_files.AndroidStrings", has_keys=True),
+    "resx": DocumentFormat("string_files.ResxStrings", has_keys=True),
     "ts": DocumentFormat("string_files.QtStrings"),
-    "json": DocumentFormat("json_file.read_json"),
-    "properties": DocumentFormat("properties_file.read_properties"),
-    "strings": DocumentFormat("apple_strings.read_strings"),
-    "yaml": DocumentFormat("yaml_file.read_yaml"),
-    "fluent": DocumentFormat("fluent_file.read_fluent"),
+    "json": DocumentFormat("json_file.read_json", has_keys=True),
+    "properties": DocumentFormat("properties_file.read_properties", has_keys=True),
+    "strings": DocumentFormat("apple_strings.read_strings", has_keys=True),
+    "yaml": DocumentFormat("yaml_file.read_yaml", has_keys=True),
+    "fluent": DocumentFormat("fluent_file.read_fluent", has_keys=True),
     "docx": DocumentFormat("word.WordDocument", is_binary=True),
     "odt": DocumentFormat("opendocument.OdtDocument", is_binary=True),
 }

@@ -21,6 +21,7 @@ from regard.documents.key_values import (
     QUOTED,
     TOO_DEEP,
     Escapes,
+    joined_path,
     key_values,
 )
 
@@ -99,7 +100,7 @@ def _texts(
         if not scalar.is_string or is_about or key == "$schema":
             continue
         if flavour is None:
-            yield scalar, DocumentText(scalar.text, f"key {'.'.join(path)}")
+            yield scalar, DocumentText(scalar.text, f"key {joined_path(path)}")
         elif path[1:] in ((flavour.text,), ()):
             limit = at(key, flavour.limit)
             text = DocumentText(
@@ -153,7 +154,10 @@ def _scalars(source: EncodedText) -> dict[Path, _Scalar]:
             raise source.refused(match.start(), cause)
         elif token != ":":
             value = json.loads(token) if is_string else token
-            path = tuple(map(str, levels))
+            path = tuple(
+                f"[{level}]" if isinstance(level, int) else str(level)
+                for level in levels
+            )
             scalars[path] = _Scalar(*match.span(), value, is_string)
     return scalars
 

@@ -12,6 +12,7 @@ from regard.contracts.recognise import recognise
 from regard.data.language_codes import base_language
 from regard.data.sentences import has_letters
 from regard.documents.document import (
+    Bounds,
     DocumentOptions,
     Edit,
     EditedText,
@@ -28,10 +29,11 @@ _NO_LANGUAGE = lazy_pattern(
     r"|(?:rgb|hsl)a?\([^()]{1,60}\)"
     r"|(?:%[-_0^#]?[A-Za-z]|[\W\d_]){1,200}"  # a date as strftime writes it
     r"|(?:[yYMdDHhmsaEzZ]{1,4}[\W_]{1,4}){1,9}[yYMdDHhmsaEzZ]{1,4}"
+    r"|[a-z]\w*(?:\.[a-z]\w*)+"  # a key of another value
     r"|(?s:.*[\ud800-\udfff].*)"
 )
-"""Values that are not translated: colours, forms of dates, single characters, and half characters,
-which no model reads.
+"""Values that are not translated: colours, forms of dates, keys with dots, single characters, and
+half characters, which no model reads.
 """
 _CODE_KEY = lazy_pattern(
     r"(?i)(?:access|command)key|keycode|shortcut|mnemonic|accelerator|style"
@@ -50,7 +52,6 @@ LINE_BREAK = lazy_pattern(r"(\r\n|\r|\n)([ \t]*)(?=\S)")
 """A line break and the indentation of the next line."""
 NEWLINES = lazy_pattern(r"\n+")
 _GAP = lazy_pattern(r"(?<=\S) (?![^{}]{0,300}\})(?=[^\s\[*.}#])")
-Bounds = tuple[int, int]
 LAST = "\U0010ffff"
 QUOTED = {letter: json.dumps(letter)[1:-1] for letter in map(chr, range(32))}
 QUOTED |= {'"': r"\"", "\\": r"\\"}
@@ -59,6 +60,13 @@ MOST_LEVELS = 500
 TOO_DEEP = (
     f"more than {MOST_LEVELS} levels, one within the other; no program reads these"
 )
+
+
+def joined_path(keys: Iterable[str]) -> str:
+    """Return the name of a value from the keys around it; those of lists are numbers in
+    brackets.
+    """
+    return ".".join(keys).replace(".[", "[")
 
 
 def is_language(text: str, key: str, dialect: str = AUTO) -> bool:
@@ -94,18 +102,20 @@ def key_values(
     slots = list(slots)
     dialect = recognise(slot.text.text for slot in slots)
     kept = list[Slot]()
-    left = list[str]()
-    for text, write in slots:
+    others = list[Slot]()
+    for slot in slots:
+        text = slot.text
         if text.dialect == AUTO:
             text = replace(text, dialect=dialect)
         key = text.name.rpartition(" ")[2].rpartition(".")[2]
         if is_language(text.text, key, text.dialect):
-            kept.append(Slot(text, write))
-        elif has_letters(text.text):
-            left.append(text.name)
+            kept.append(slot._replace(text=text))
+        else:
+            others.append(slot)
 
     target = options.languages.target
     notes = [*plural_notes((slot.text for slot in kept), target)]
+    left = [slot.text.name for slot in others if has_letters(slot.text.text)]
     if left:
         notes.append(
             f"{counted(len(left), 'value stays as it is', 'values stay as they are')}, such as "
@@ -121,7 +131,7 @@ def key_values(
                 f"the file says that its language is {code}, and the model reads "
                 f"{options.languages.source or 'a language that it does not name'}; the name stays"
             )
-    return EditedText(source, kept, notes, edits)
+    return EditedText(source, kept, notes, edits, others)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ addresses and HTML tags stay.
 
 from __future__ import annotations
 
+import html
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from regard.common.counting import counted
@@ -16,12 +18,19 @@ from regard.documents.document import (
     Edit,
     EditedText,
     Slot,
-    replaced,
     value_slot,
 )
 from regard.documents.encoding import decode_file
 from regard.documents.markdown_inline import Inline, Run, mask, read_runs
-from regard.text.markup.document import parse_markup
+from regard.documents.markup import (
+    TagValue,
+    foreign_notes,
+    tag_values,
+    with_edited_tags,
+)
+from regard.text.markup.document import MarkupDocument, parse_markup
+from regard.text.markup.elements import find_elements
+from regard.text.markup.tags import tokenize
 from regard.text.text_format import TranslatedText
 
 _FRONT_MATTER = re.compile(
@@ -50,6 +59,7 @@ class MarkdownFile(EditedText):
         self._options = options
         self._codes = list[range]()
         self._images = 0
+        self._foreign = dict[str, int]()
         self._text_slots = list[Slot]()
         front = _FRONT_MATTER.match(text)
         if front:
@@ -78,6 +88,7 @@ class MarkdownFile(EditedText):
                 "descriptions of images stay",
             )
             yield f"{stay} as written (`attributes` translates them)"
+        yield from foreign_notes(self._foreign, self._options.languages.source)
 
     def _name(self, start: int) -> str:
         return f"line {self.source.line_of(start)}"
@@ -97,15 +108,40 @@ class MarkdownFile(EditedText):
             self._add_inline(Inline(self._text, self._masked, run))
 
     def _add_page(self, start: int, end: int) -> None:
+        """Add a block of HTML. Attributes that people read are paragraphs before it."""
         text = self._text[start:end]
-        markup = parse_markup(text, "html", self._options.markup)
+        values = list[TagValue]()
+        if self._options.attributes:
+            tokens = [*tokenize(text, "html")]
+            elements = find_elements(text, tokens, "html", self._options.markup)
+            values += tag_values(text, elements)
+        paragraphs = [f"<p>{html.escape(value.text)}</p>" for value in values]
+        markup = self._parsed("".join([*paragraphs, text]), start)
+
+        def edits(translation: TranslatedText) -> Iterator[Edit]:
+            *written, page = translation.text.split("</p>", len(values))
+            tags = defaultdict[str, list[Edit]](list)
+            for value, before, after in zip(values, paragraphs, written, strict=True):
+                new = html.unescape(after.removeprefix("<p>"))
+                if new.strip() and f"{after}</p>" != before:
+                    edit = Edit(value.start, value.end, value.escape(new))
+                    tags[value.tag].append(edit)
+            yield Edit(start, end, with_edited_tags(page, tags))
+
         if markup.lines:
             slot_text = DocumentText(text, self._name(start), markup=markup)
-            self._text_slots.append(Slot(slot_text, replaced(start, end)))
+            self._text_slots.append(Slot(slot_text, edits))
+
+    def _parsed(self, page: str, start: int) -> MarkupDocument:
+        """Find the sentences of a part of the file that begins at an offset."""
+        markup = parse_markup(page, "html", self._options.markup)
+        for code in markup.foreign:
+            self._foreign.setdefault(code, self.source.line_of(start))
+        return markup
 
     def _add_inline(self, inline: Inline) -> None:
         source = inline.as_html(self._options.attributes)
-        markup = parse_markup(source, "html", self._options.markup)
+        markup = self._parsed(source, inline.start)
         if not self._options.attributes:
             self._images += sum(
                 has_letters(part.raw[slice(*part.alt)]) for part in inline.parts

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import pyromark
 
+from regard.documents.markup import LANGUAGE
+
 _EXTENSIONS = "TABLES FOOTNOTES STRIKETHROUGH TASKLISTS HEADING_ATTRIBUTES MATH GFM DEFINITION_LIST"
 _INLINE = frozenset(("Emphasis", "Strong", "Strikethrough", "Link", "Image"))
 _KEPT = re.compile(
@@ -183,6 +185,8 @@ class Inline:
         self._text = text
         self._masked = masked
         self._open = list[Event]()
+        # The end of emphasis at the beginning; if it is all of a line, it is a text by itself.
+        self._first_end = -1
         for event in run.events:
             self._add(event)
         line_break = _BREAK.search(text, self.start, self.end)
@@ -200,7 +204,8 @@ class Inline:
         elif event.kind == "Text":
             self._add_text(event)
         elif event.kind == "SoftBreak":
-            self.parts.append(Part("\n"))
+            is_heading = self._first_end == self.end
+            self.parts.append(Part("<br\0>", "\n") if is_heading else Part("\n"))
             self.end = event.end
         else:
             self._add_mark(event)
@@ -253,6 +258,8 @@ class Inline:
                 closing = self._raw(event.end - width, end)
             raw = closing + self._text[end : self.end]
             self.parts.append(Part(f"</{_tag_of(event)}\0>", raw))
+            if event.start == self.start and event.name != "Link":
+                self._first_end = self.end
 
     def _add_code(self, shown: str, raw: str) -> None:
         """Add what stays, and is seen by a model as words."""
@@ -271,6 +278,8 @@ class Inline:
         elif name := _HTML_TAG.match(raw):
             is_kept = re.search(r"\bnotranslate\b|\btranslate=.?no\b", raw)
             kept = " translate=no" if is_kept else ""
+            if language := LANGUAGE.search(raw):
+                kept += f" lang={language[1]}"
             closing = "/" if raw.endswith("/>") else ""
             tag = f"{name[0]}{kept}\0{closing}>"
         self.parts.append(Part(tag, raw))

@@ -165,12 +165,11 @@ class OfficeDocument(Document):
             kept = list[Paragraph]()
             for number, paragraph in enumerate(part.paragraphs, 1):
                 # A tab or a line break parts words, and has no text.
-                words = html.unescape(
-                    "".join(
-                        " " if item.kind == "divider" else item.text
-                        for item in paragraph.items
-                    )
+                shown_items = (
+                    " " if item.kind == "divider" else item.text
+                    for item in paragraph.items
                 )
+                words = html.unescape("".join(shown_items))
                 # Most paragraphs of hostile files have no text, and to parse each takes time.
                 if not has_letters(words):
                     continue

@@ -20,7 +20,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
+    Entry,
     Slot,
+    State,
     StringFile,
     is_blank,
     verdict,
@@ -257,6 +259,18 @@ class Catalogue(StringFile):
             )
             if match:
                 yield Edit(*match.span(1), value)
+
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        """Yield the entries, and how far each is."""
+        for entry in self._entries:
+            context = entry.strings.get("msgctxt")
+            key = (context.text if context else "", entry.strings["msgid"].text)
+            if entry is self._header:
+                continue
+            if not any(form.text for form in entry.forms.values()):
+                yield key, "untranslated"
+            else:
+                yield key, "unread" if "fuzzy" in entry.flags else "read"
 
     def slots(self) -> Iterator[Slot]:
         """Yield the texts that are translated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from regard.common.lazy import lazy_pattern
@@ -12,7 +13,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
+    Entry,
     Slot,
+    State,
     is_blank,
     verdict,
 )
@@ -27,6 +30,8 @@ _ANDROID = Codes(kept=frozenset(("g",)), line_break=re.compile(r"\\n\s*"))
 _ESCAPE = lazy_pattern(r"\\(u[0-9A-Fa-f]{4}|.)")
 _ESCAPES = {"n": "\n", "t": "\t"}
 _ESCAPED = {"\n": r"\n", "\t": r"\t", "\\": r"\\", '"': r"\"", "'": r"\'"}
+_TAG = lazy_pattern(r"(</?[A-Za-z][^<>]*>)")
+"""A tag in CDATA or behind references, which is a part of the text."""
 _BARE = lazy_pattern(r"(?s)\\.|['\"]")
 _REFERENCE = lazy_pattern(r"\s*[@?][\w+.:]*/?[\w.]+\s*")
 """A string of Android that is the name of another."""
@@ -55,8 +60,12 @@ class ResxStrings(XmlFile):
             text = DocumentText(
                 content.text, f"key {name}", "dotnet", None, comment, content.markup
             )
+            bounds = (value.content_start, value.content_end)
+            slot = Slot(text, partial(self._write, value, content), bounds)
             if text.layout.lines:
-                yield Slot(text, partial(self._write, value, content))
+                yield slot
+            else:
+                self.wordless.append(slot)
 
     def _write(
         self, value: Element, content: Content, translation: TranslatedText
@@ -90,13 +99,23 @@ class _AndroidText:
                 for token in tokenize(text, "xml")
             )
         else:
-            escaped = "".join(_ESCAPED.get(letter, letter) for letter in text)
-            if self._is_quoted:
-                escaped = escaped.replace(r"\'", "'")
-            elif escaped[:1] in ("@", "?"):
-                escaped = f"\\{escaped}"
-            written = self.content.write(escaped, writer)
+            written = self.content.write(self._escaped(text), writer)
         return self._raw[: self._start] + written + self._raw[self._end :]
+
+    def _escaped(self, text: str) -> str:
+        """Return a text with escapes, but for tags, which stay as the source writes them."""
+        tags = {
+            _ESCAPE.sub(_unescape, tag): tag for tag in _TAG.findall(self.content.text)
+        }
+        parts = _TAG.split(text)
+        for index, part in enumerate(parts):
+            if part in tags:
+                parts[index] = tags[part]
+                continue
+            escaped = "".join(_ESCAPED.get(letter, letter) for letter in part)
+            parts[index] = escaped.replace(r"\'", "'") if self._is_quoted else escaped
+        is_name = parts[0][:1] in ("@", "?") and not self._is_quoted
+        return "\\" * is_name + "".join(parts)
 
     def _escape_bare(self, match: re.Match[str]) -> str:
         is_bare = len(match[0]) == 1 and not (self._is_quoted and match[0] == "'")
@@ -128,18 +147,29 @@ class AndroidStrings(XmlFile):
                 self.locked += 1
                 continue
             android = _AndroidText(raw, self.options)
-            key = element.inherited("name")
             quantity = element.attributes.get("quantity", "")
             text = DocumentText(
                 android.text,
-                f"key {key} {quantity}".strip(),
+                f"key {_name(element)}",
                 "android",
                 markup=android.content.markup,
             )
+            bounds = (element.content_start, element.content_end)
+            slot = Slot(text, partial(self._write, element, android), bounds)
+            if text.layout.lines:
+                yield slot
+            else:
+                self.wordless.append(slot)
             missing = self._missing(element) if quantity == "other" else ()
-            if text.layout.lines or missing:
-                self.invented += bool(missing)
-                yield Slot(text, partial(self._write, element, android, missing))
+            self.invented += bool(missing)
+            for form in missing:
+                name = text.name.replace(" other", f" {form}")
+                yield Slot(
+                    replace(text, name=name),
+                    partial(self._add, element, android, form),
+                    bounds,
+                    partial(self._item, element, form),
+                )
 
     def _missing(self, element: Element) -> tuple[str, ...]:
         """Return the categories of the target that a plural lacks."""
@@ -152,24 +182,47 @@ class AndroidStrings(XmlFile):
         return tuple(name for name in rule.categories if name not in quantities)
 
     def _write(
+        self, element: Element, android: _AndroidText, translation: TranslatedText
+    ) -> Iterator[Edit]:
+        written = self._written(element, android, translation)
+        if written != self.content(element):
+            yield from self.replace_content(element, written)
+
+    def _written(
+        self, element: Element, android: _AndroidText, translation: TranslatedText
+    ) -> str:
+        """Return the content of an element with its translation."""
+        raw = self.content(element)
+        # The text of a markup is as written, and an unchanged one has no other escapes.
+        if is_blank(translation) or translation.text in (android.text, raw):
+            return raw
+        return android.write(translation.text, self.writer)
+
+    def _add(
         self,
         element: Element,
         android: _AndroidText,
-        missing: tuple[str, ...],
+        form: str,
         translation: TranslatedText,
     ) -> Iterator[Edit]:
-        written = self.content(element)
-        # The text of a markup is as written, and an unchanged one has no other escapes.
-        if not is_blank(translation) and translation.text not in (
-            android.text,
-            written,
-        ):
-            written = android.write(translation.text, self.writer)
-            yield from self.replace_content(element, written)
-        space = self.space_before(element)
-        for name in missing:
-            item = f'<{element.tag} quantity="{name}">{written}</{element.tag}>'
-            yield Edit(element.start, element.start, item + space)
+        """Yield the edit that adds a form that the plural lacks."""
+        yield from self._item(
+            element, form, "", self._written(element, android, translation)
+        )
+
+    def _item(self, element: Element, form: str, _: str, raw: str) -> Iterator[Edit]:
+        """Yield the edit that adds a form with some content."""
+        item = f'<{element.tag} quantity="{form}">{raw}</{element.tag}>'
+        yield Edit(element.start, element.start, item + self.space_before(element))
+
+
+def _name(element: Element) -> str:
+    """Return the name of a string: with its number in an array, or its quantity in a plural."""
+    name = element.inherited("name")
+    parent = element.parent
+    if element.name == "item" and parent and parent.name == "string-array":
+        return f"{name}[{parent.children.index(element)}]"
+    return f"{name} {element.attributes.get('quantity', '')}".strip()
 
 
 class QtStrings(XmlFile):
@@ -182,6 +235,19 @@ class QtStrings(XmlFile):
         code = self.options.languages.target.replace("-", "_")
         if code and "language" not in self.root.attributes:
             yield from self.set_attributes(self.root, language=code)
+
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        for message in self.root.walk("message"):
+            parent = message.parent or message
+            parts = (parent.child("name"), message.child("comment"))
+            context = "\n".join(map(self.text_of, parts))
+            target = message.child("translation")
+            state: State = "read"
+            if not self.text_of(target).strip():
+                state = "untranslated"
+            elif target and target.attributes.get("type") == "unfinished":
+                state = "unread"
+            yield (context, self.text_of(message.child("source"))), state
 
     def slots(self) -> Iterator[Slot]:
         for message in self.root.walk("message"):
@@ -231,7 +297,7 @@ class QtStrings(XmlFile):
         space = self.space_before(target)
         quality = verdict(translation)
         if quality:
-            yield from self._comment(target, quality)
+            yield from self._comment(target, self.writer.escape(quality))
         yield from self.set_attributes(target, type="unfinished")
         forms = target.children
         for form in _forms(target):

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from regard.documents.document import (
     DocumentText,
     Edit,
+    Entry,
     Slot,
+    State,
     is_blank,
     verdict,
 )
@@ -90,6 +92,25 @@ class XliffFile(XmlFile):
             else:
                 yield self._slot(segment, raw)
 
+    def states(self) -> Iterator[tuple[Entry, State]]:
+        """Yield the entries, and how far each is."""
+        for parent in self.root.walk("trans-unit", "segment"):
+            segment = _Segment(
+                parent, parent, parent.child("source") or parent, parent.child("target")
+            )
+            unit = parent if segment.is_old else parent.parent or parent
+            context = f"{parent.inherited('original')}\n{unit.attributes.get('id', '')}"
+            element = segment.target if segment.is_old else parent
+            marks = element.attributes if element else {}
+            mark = marks.get("state", "")
+            is_marked = mark == "translated" and "substate" in marks
+            state: State = "read"
+            if not self._is_translated(segment):
+                state = "untranslated"
+            elif is_marked or mark.startswith("needs-"):
+                state = "unread"
+            yield (context, self.content(segment.text_element)), state
+
     def _is_translated(self, segment: _Segment) -> bool:
         target = segment.target
         element = target if segment.is_old else segment.parent
@@ -140,15 +161,15 @@ class XliffFile(XmlFile):
             yield from self.replace_content(target, written)
         if not segment.is_old:
             state = {"state": "initial" if translation.broken else "translated"}
-            if quality:
-                result = quality.split(": ")[1].replace(" ", "-")
-                state["subState"] = f"regard:{result}"
+            result = "broken" if translation.broken else quality.partition(": ")[2]
+            # By this mark it is known that nobody has read it yet.
+            state["subState"] = f"regard:{result.replace(' ', '-') or 'unread'}"
             yield from self.set_attributes(segment.parent, **state)
             return
         if target:
             yield from self.set_attributes(target, **states)
         if quality:
-            yield self._note(segment, quality)
+            yield self._note(segment, self.writer.escape(quality))
         if "approved" in segment.parent.attributes:
             yield from self.set_attributes(segment.parent, approved="no")
 

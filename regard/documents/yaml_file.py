@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,8 +11,10 @@ import yaml
 from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language
 from regard.documents.document import (
+    Bounds,
     DocumentOptions,
     DocumentText,
+    Edit,
     EditedText,
     Slot,
     value_slot,
@@ -24,12 +26,13 @@ from regard.documents.key_values import (
     MOST_LEVELS,
     QUOTED,
     TOO_DEEP,
-    Bounds,
     Escapes,
     folded,
+    joined_path,
     key_values,
     rewrapped,
 )
+from regard.text.text_format import TranslatedText
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVER = yaml.resolver.Resolver()
@@ -59,7 +62,7 @@ class _Level:
         if is_key:
             self.key = getattr(event, "value", "?")
         elif not self.is_mapping:
-            self.key = str(self.nodes)
+            self.key = f"[{self.nodes}]"
         self.nodes += 1
         return is_key or self.is_key
 
@@ -87,8 +90,13 @@ def read_yaml(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     except yaml.MarkedYAMLError as problem:
         cause = f"no YAML: {problem.problem}; mend the file"
         raise source.refused(problem.problem_mark.index, cause) from None
-    slots = [_slot(source.text, scalar) for scalar in scalars if not scalar.is_key]
     locale = _locale(scalars, options.languages.source)
+    root = f"{source.text[slice(*locale)]}." if locale else ""
+    slots = [
+        _slot(source.text, scalar, scalar.path.removeprefix(root))
+        for scalar in scalars
+        if not scalar.is_key
+    ]
     document = key_values(source, slots, options, locale)
     document.media_type = "application/yaml"
     return document
@@ -126,7 +134,7 @@ def _scalars(source: EncodedText) -> Iterator[_Scalar]:
             yield _Scalar(
                 properties.end() if properties else start,
                 end,
-                ".".join(level.key for level in levels),
+                joined_path(level.key for level in levels),
                 event.value,
                 event.style or "",
                 is_flow,
@@ -144,7 +152,7 @@ def _is_text(event: yaml.NodeEvent) -> bool:
     return tag in (None, "!", _TEXT)
 
 
-def _slot(source: str, scalar: _Scalar) -> Slot:
+def _slot(source: str, scalar: _Scalar, name: str) -> Slot:
     raw = source[scalar.start : scalar.end]
 
     def escape(text: str) -> str:
@@ -152,8 +160,15 @@ def _slot(source: str, scalar: _Scalar) -> Slot:
         fitting = (form for form in forms if _reads_as(form, text, scalar.is_flow))
         return next(fitting, raw)
 
-    text = DocumentText(scalar.value, f"key {scalar.path}")
-    return value_slot(scalar.start, scalar.end, text, escape)
+    slot = value_slot(
+        scalar.start, scalar.end, DocumentText(scalar.value, f"key {name}"), escape
+    )
+
+    # In another file it may be indented otherwise, so that it is not copied as written.
+    def put(text: str, _: str) -> Iterable[Edit]:
+        return slot.edits(TranslatedText(text))
+
+    return slot._replace(put=put)
 
 
 def _forms(text: str, raw: str, scalar: _Scalar) -> Iterator[str]:

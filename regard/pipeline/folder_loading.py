@@ -14,12 +14,11 @@ from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.errors import UsageError
 from regard.model_folder import (
     ALIGNMENT,
-    FolderSettings,
     ModelFolder,
     load_alignment,
     load_folder,
 )
-from regard.models import Ensemble, check_device
+from regard.models import Ensemble, Model, check_device
 from regard.pipeline.arguments import check_folders
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.folder_translator import FolderTranslator
@@ -63,9 +62,7 @@ def load(
         )
     choice = alignment_choice(folder, loaded)
     decoder = Engine(loaded.model, precision, loaded, engine, is_private=True)
-    return _pipeline_type(loaded.settings)(
-        loaded.model, loaded.tokenizer, loaded.settings, choice, decoder
-    )
+    return _pipeline(folder, loaded, loaded.model, choice, decoder)
 
 
 def load_translator(
@@ -98,10 +95,22 @@ def load_captioner(
     return loaded
 
 
-def _pipeline_type(
-    settings: FolderSettings,
-) -> type[FolderTranslator] | type[Captioner]:
-    return FolderTranslator if settings.model.encoder.reads == "text" else Captioner
+def _pipeline(
+    folder: Path,
+    loaded: ModelFolder,
+    model: Model | Ensemble,
+    choice: AlignmentChoice | None,
+    decoder: Engine,
+) -> FolderTranslator | Captioner:
+    """Return what translates or captions with a model, and the tokenizer and settings of a
+    folder.
+    """
+    parts = (model, loaded.tokenizer, loaded.settings, choice, decoder)
+    if loaded.settings.model.encoder.reads != "text":
+        return Captioner(*parts)
+    translator = FolderTranslator(*parts)
+    translator.folder = folder
+    return translator
 
 
 def _load_ensemble(
@@ -118,9 +127,7 @@ def _load_ensemble(
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
     decoder = Engine(model, precision, choice=engine, is_private=True)
-    return _pipeline_type(first.settings)(
-        model, first.tokenizer, first.settings, choice, decoder
-    )
+    return _pipeline(folders[0], first, model, choice, decoder)
 
 
 def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,12 @@ from regard.attention.alignment import Link, Readings, extract_links
 from regard.attention.recorder import check_role
 from regard.common.errors import LineError, UsageError, repetition_note
 from regard.data.given_words import given_words
+from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
+from regard.model_folder import load_language_id
 from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.engine import DecodeRequest
@@ -78,7 +81,10 @@ class FolderTranslator(BasePipeline, Translator):
     - `model`: the model, which may be changed or replaced by another.
     - `tokenizer`: its `source` and `target` are vocabularies, with `encode`, `decode`, `tokens`.
     - `settings`: those of `config.json`; `choice`: the head that shows alignments.
+    - `folder`: the one that it was loaded from, of an ensemble the first; None if from none.
     """
+
+    folder: Path | None = None
 
     @property
     def search(self) -> SearchSettings:
@@ -87,6 +93,10 @@ class FolderTranslator(BasePipeline, Translator):
     @property
     def languages(self) -> Languages:
         return self.settings.languages
+
+    @cached_property
+    def language_id(self) -> LanguageId | None:
+        return load_language_id(self.folder) if self.folder else None
 
     @property
     def copies(self) -> str:

@@ -396,12 +396,29 @@ class LibraryDecoder(Decoder):
                 if self._reads_each:
                     readings = self._readings(line, hypothesis)
                 notes = _notes(hypothesis, constraints)
-                ranked.append(self._result(line, hypothesis, readings, notes))
+                ranked.append(
+                    self._result(
+                        line,
+                        hypothesis,
+                        readings,
+                        notes,
+                        parts=self._only_part(line, hypothesis),
+                    )
+                )
         readings = self._readings(line, best) if self._wanted.readings else None
         notes = line.notes
         if constraints.terms:
             notes = (*notes, *_notes(best, constraints))
         return self._result(line, best, readings, notes, tuple(ranked), parts)
+
+    def _only_part(
+        self, line: RuntimeLine, hypothesis: RuntimeHypothesis
+    ) -> tuple[TranslatedPart, ...]:
+        """Return the part of a hypothesis of a line that was not split; else none."""
+        if len(line.parts) > 1:
+            return ()
+        part = (line.parts[0][0], hypothesis.text, hypothesis.score)
+        return (TranslatedPart(*part, *self._doubts.judge(*part, self._trust)),)
 
     def _result(
         self,

@@ -17,6 +17,7 @@ from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
+from regard.text.language_note import language_note
 from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
@@ -39,6 +40,7 @@ from regard.text.translation import TranslatedPart, Translation, as_text, as_tex
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
     from regard.documents import Document, DocumentOptions, DocumentTranslation
     from regard.search.search_steps import SearchStep
@@ -214,7 +216,8 @@ class Translator(ABC):
         """Translate a file, or a document that was opened, and write the same document with its
         texts translated to `output`, whole or not at all.
 
-        - `retranslate`: texts that have a translation are translated again; else they stay.
+        - `retranslate`: texts that have a translation, in the file or in a file of strings that is
+          at `output`, are translated again; else they stay.
         - `attributes`: attributes that people read are translated, such as `alt` and `title`.
         - `column`: that of a table, by its name, language or number.
         - `code`: that of the target language, if the model needs one.
@@ -226,6 +229,7 @@ class Translator(ABC):
         # Imported late, since plain lines need no documents.
         from regard.documents import Document
         from regard.documents import document_translation as results
+        from regard.documents.earlier_output import with_earlier_texts
         from regard.documents.formats import check_ending
         from regard.documents.formats import open as open_document
 
@@ -241,6 +245,9 @@ class Translator(ABC):
             document = open_document(document, options=options)
         if output is not None and document.name:
             check_ending(FilePath(output), document.name, document.format)
+        if output is not None and not retranslate:
+            target = self.languages.target
+            document = with_earlier_texts(document, FilePath(output), target)
         translations = list[Translation]()
         for start in range(0, len(document.lines), CHUNK):
             check_stop(STOP_EVENT.get())
@@ -258,7 +265,11 @@ class Translator(ABC):
                 )
             except LineError as problem:
                 raise results.refused_lines(document, start, problem) from None
+        unexpected = language_note(
+            document.lines, self.language_pair[0], lambda: self.language_id
+        )
         translated = results.translated_document(document, translations)
+        translated = replace(translated, notes=(*unexpected, *translated.notes))
         if output is not None:
             results.write_output(FilePath(output), translated.data)
         return translated
@@ -469,6 +480,11 @@ class Translator(ABC):
     def doubts(self) -> DoubtfulSentences:
         """Recogniser of sentences that the model has not learnt."""
 
+    @property
+    @abstractmethod
+    def language_id(self) -> LanguageId | None:
+        """Language identification of the model; None if there is none."""
+
     @cached_property
     def case_reader(self) -> CaseReader:
         """Converter of lines in capitals, by the case rules of the model's languages."""
@@ -547,7 +563,7 @@ def _readable_path(
     """
     translations = yield from path
     return [
-        replace(result, text=line, markup=None, notes=(_UNREAD,))
+        Translation(line, (), 0.0, notes=(_UNREAD,))
         if doubts.is_unread(line)
         else result
         for line, result in zip(lines, translations, strict=True)

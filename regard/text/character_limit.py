@@ -64,12 +64,14 @@ def _within(
             chosen = marked(line, hypothesis, rules, may_change=False)
             if not chosen.broken:
                 return _with_rest(chosen, best)
+    length = len(result.text)
     note = (
-        f"the translation has {len(result.text)} characters, and the limit is {limit}: no "
-        "hypothesis of the beam is short enough and keeps what its line has; widen the beam, or "
-        "shorten it by hand"
+        f"the translation has {length} characters, and the limit is {limit}: no hypothesis of the "
+        "beam is short enough and keeps what its line has; widen the beam, or shorten it by hand"
     )
-    return replace(best, broken=True, notes=(*best.notes, note))
+    faults = [f"too long: {length} of {limit} characters", best.fault]
+    fault = "; ".join(filter(None, faults))
+    return replace(best, broken=True, fault=fault, notes=(*best.notes, note))
 
 
 def _with_rest(chosen: Translation, best: Translation) -> Translation:
@@ -81,11 +83,12 @@ def _with_rest(chosen: Translation, best: Translation) -> Translation:
     if chosen.is_complete != best.is_complete:
         about_line = ()
     source = " ".join(part.source for part in best.parts)
-    part = TranslatedPart(source, chosen.text, chosen.score, best.doubtful)
+    doubtful = best.doubtful or chosen.doubtful
+    part = TranslatedPart(source, chosen.text, chosen.score, doubtful, chosen.quality)
     return replace(
         chosen,
         parts=(part,),
-        doubtful=best.doubtful,
+        doubtful=doubtful,
         notes=tuple(dict.fromkeys((*about_line, *chosen.notes))),
         source_tokens=best.source_tokens,
     )

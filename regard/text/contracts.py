@@ -155,11 +155,11 @@ def _is_useless(faults: list[Fault]) -> bool:
     return any(fault.breaks_programs or fault.kind == WORDLESS for fault in faults)
 
 
-def describe_breaches(faults: list[Fault]) -> str:
-    """Say in a note what is broken."""
+def described(faults: list[Fault]) -> str:
+    """Say what is broken."""
     shown = "; ".join(f"{fault.what} {fault.detail}" for fault in faults[:SHOWN])
     rest = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
-    return f"the translation does not keep what its line has: {shown}{rest}; mend it by hand"
+    return f"{shown}{rest}"
 
 
 def code_spans(

@@ -15,6 +15,7 @@ from regard.data.sentence_marks import (
     KOREAN_ENDINGS,
     NEVER_LAST,
 )
+from regard.data.sentences import has_letters
 from regard.text.markup.tags import tokenize
 from regard.text.text_path import LinePath
 from regard.text.translation import Translation
@@ -23,17 +24,25 @@ _CLOSERS = f"{CLOSERS}“‘"
 """Characters after the end of a sentence, also those of German."""
 _STOP = lazy_pattern(r"[^\s.][.。]$")
 _MARK = lazy_pattern(r"[^\s.][.。:,?!]$")
-_ORDINAL = lazy_pattern(r"\d[.。]$")
+_ORDINAL = lazy_pattern(r"(?<!\d)\d{1,2}[.。]$")
 _BARE = lazy_pattern(rf"[^\W{KOREAN_ENDINGS}](?:\s?%)?$")
 """End of a text without a mark; one that ends as Korean verbs do may be a sentence."""
 _OPEN = lazy_pattern(r"[^\W_\u0530-\u1dff\u2c80-\uabff]$")
 """End of a text in a script that has the full stop of English."""
+_WORD = lazy_pattern(r"[^\W\d_]{2,}")
+_WORDLESS = "all its words are lost in the translation, so it stays as it is"
 _ABBREVIATIONS = NEVER_LAST | BEFORE_SMALL
 
 
 def closed_path(path: LinePath, line: str) -> LinePath:
-    """Translate a line by a path, and end its translation as the line ends."""
+    """Translate a line by a path, and end its translation as the line ends. A line with words whose
+    translation has some characters, but no letter, stays as it is.
+    """
     translation = yield from path
+    is_lost = translation.text.strip() and not has_letters(translation.text)
+    if is_lost and len(_WORD.findall(line)) > 1:
+        notes = (*translation.notes, _WORDLESS)
+        return Translation(line, (), 0.0, broken=True, notes=notes)
     return closed_as(line, translation)
 
 

@@ -57,15 +57,21 @@ class Layout:
         self, rules: PathRules, bounds: slice = ALL, code: str = ""
     ) -> list[LinePath]:
         """Return the paths of the lines within some bounds; `code`: that of the target language, if
-        the model needs one.
+        the model needs one. Sentences of markup end as they end in the source.
         """
-        if self.document is not None and rules.may_retry:
-            # Imported late, since plain texts need no markup.
-            from regard.text.sentence_path import sentence_paths
-
-            return sentence_paths(self.document, rules, bounds, code)
         lines = [f"{code} {line}" if code else line for line in self.lines[bounds]]
-        return [line_path(line, rules) for line in lines]
+        if self.document is None:
+            return [line_path(line, rules) for line in lines]
+        # Imported late, since plain texts need no markup.
+        from regard.text.full_stops import closed_path
+        from regard.text.sentence_path import sentence_paths
+
+        paths = (
+            sentence_paths(self.document, rules, bounds, code)
+            if rules.may_retry
+            else [line_path(line, rules) for line in lines]
+        )
+        return [*map(closed_path, paths, self.lines[bounds])]
 
 
 def lay_out(

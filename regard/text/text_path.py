@@ -492,10 +492,11 @@ def with_faults(
         result = replace(result, notes=(*result.notes, note))
     if not faults:
         return result
-    from regard.text.contracts import describe_breaches, keep_source
+    from regard.text.contracts import described, keep_source
 
-    note = describe_breaches(faults)
-    result = replace(result, broken=True, notes=(*result.notes, note))
+    fault = described(faults)
+    note = f"the translation does not keep what its line has: {fault}; mend it by hand"
+    result = replace(result, broken=True, fault=fault, notes=(*result.notes, note))
     if not may_change or not rules.wanted.is_text:
         return result
     return keep_source(result, line, rules.dialect, faults)

@@ -58,7 +58,7 @@ class Translation:
     - `repetition`: a text that the translation keeps repeating, and how often, which indicates
       failure.
     - `broken`: code or numbers of the line are lost or altered, where its contract is to be kept.
-      Sentences whose code would be broken stand as they were.
+      Sentences whose code would be broken stand as they were. `fault` says by what, in short.
     - `markup`: the translation of a sentence of HTML or XML with its marks, if these were placed
       when it was translated.
     - `notes`: remarks in sentences, such as that the line was split or has lost a placeholder.
@@ -83,6 +83,7 @@ class Translation:
     log_probs: tuple[float, ...] = ()
     source_tokens: tuple[str, ...] = ()
     broken: bool = False
+    fault: str = ""
     markup: str | None = None
 
     @property
@@ -101,15 +102,18 @@ class Translation:
         )
 
     def with_doubts(self, doubts: DoubtfulSentences, trust: Trust) -> Translation:
-        """Return the translation with its doubtful parts marked, and the quality of each; it is
-        doubtful if a part is.
+        """Return the translation, and its hypotheses, with doubtful parts marked, and the quality
+        of each; it is doubtful if a part is.
         """
         parts = [
             TranslatedPart(*part[:3], *doubts.judge(*part[:3], trust))
             for part in self.parts
         ]
         return replace(
-            self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts)
+            self,
+            parts=tuple(parts),
+            doubtful=any(part.doubtful for part in parts),
+            nbest=tuple(result.with_doubts(doubts, trust) for result in self.nbest),
         )
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -373,7 +374,7 @@ def test_broken_lines_before_the_interruption_count(regard: Command, run: Path) 
     regard.ended(command, stdin=lines + b"\xff")
     assert _mark(Path("out")).broken == CHUNK
     done = regard.ended(f"{command} --resume", stdin=lines)
-    assert f"{CHUNK} strings would break or be too long" in done.err
+    assert done.causes == [f"{CHUNK} strings are broken, too long or refused"]
     assert done.status == 1
     assert len(lines_of("out")) == CHUNK
 
@@ -405,3 +406,40 @@ def test_a_pipe_is_answered_before_more_lines_come(
                 process.send_signal(signal.SIGINT)
                 assert process.wait(60) == 130
         assert process.wait() in (0, 130)
+
+
+def test_strict_says_why_it_fails_even_if_quiet(regard: Command, run: Path) -> None:
+    """The count, and the first string with its cause."""
+    stdin = f"{SENTENCES[0]}\n".encode() * 2
+    command = f"translate {run} - --max-characters 1 --quiet"
+    assert regard(command, stdin=stdin).err == ""
+    done = regard.ended(f"{command} --strict", stdin=stdin)
+    (cause,) = done.causes
+    assert done.status == 1
+    assert cause.startswith("2 strings are broken, too long or refused, such as ")
+    assert re.search(r"line 1: too long: \d+ of 1 characters", cause)
+    assert done.err.count("\n") == 1
+
+
+@posix
+def test_a_correction_stays_when_a_killed_run_resumes(
+    regard: Command, run: Path, long: Path
+) -> None:
+    texts = {str(key): line for key, line in enumerate(lines_of(long)) if line}
+    Path("a.json").write_text(json.dumps(texts), encoding="utf-8")
+    first = next(iter(texts))
+    Path("b.json").write_text(json.dumps({first: "corrected"}), encoding="utf-8")
+    before = Path("b.json").read_bytes()
+    command = f"translate {run} a.json --beam 1 --chunk {CHUNK}"
+    with _paused(2, f"{command} --output b.json") as process:
+        process.kill()
+    assert Path("b.json").read_bytes() == before
+    done = regard(f"{command} --output b.json --resume")
+    assert "1 text stays as in b.json; --retranslate translates all anew" in done.err
+    assert "continuing after sentence" in done.err
+    result = json.loads(Path("b.json").read_bytes())
+    assert result.pop(first) == "corrected"
+    regard(f"{command} --output b.json --retranslate")
+    whole = json.loads(Path("b.json").read_bytes())
+    assert whole.pop(first) != "corrected"
+    assert result == whole

@@ -39,6 +39,20 @@ def test_lines_below_a_quality_stand_as_they_were(
     )
 
 
+def test_what_was_not_translated_is_not_refused(
+    tmp_path: Path, regard: Command
+) -> None:
+    """An address has no quality, and needs none."""
+    model = calibrated(tmp_path / "run")
+    page = tmp_path / "a.html"
+    page.write_text('<p>나는 간다</p><input placeholder="you@example.org">', "utf-8")
+    options = ("--attributes", "--refuse-below", 1, "--strict", "--output", "b.html")
+    done = regard.ended("translate", model, page, *options)
+    assert done.status == 1
+    assert "1 string would break, be too long, or are refused" in done.err
+    assert Path("b.html").read_text("utf-8") == page.read_text("utf-8")
+
+
 def test_calibration_by_the_command(tmp_path: Path, regard: Command) -> None:
     model = folder(tmp_path / "run")
     before = (model / "config.json").read_bytes()

@@ -173,6 +173,23 @@ def test_doubtful_lines_are_marked_and_counted_at_the_end(
     assert "doubtful" not in other.err, "scores of another kind are not compared"
 
 
+def test_a_text_in_another_language_is_told_once(
+    regard: Command, translate: str, data: Path
+) -> None:
+    for name, language in (("test.en", "English"), ("test.ko", "")):
+        lines = lines_of(data / name)[:40]
+        write_lines("lines", lines)
+        rows = [json.dumps({"text": line}, ensure_ascii=False) for line in lines]
+        write_lines("lines.jsonl", rows)
+        page = "".join(f"<p>{line}</p>" for line in lines)
+        Path("lines.html").write_text(page, "utf-8")
+        for name in ("lines", "lines --chunk 7", "lines.jsonl", "lines.html"):
+            done = regard(f"{translate} {name} --beam 1")
+            notes = [note for note in done.warnings if ": the text looks" in note]
+            assert len(notes) == bool(language), name
+            assert all(f"looks like {language}, and" in note for note in notes)
+
+
 KOREAN = "나는 집에 간다"
 CHINESE = "我们今天去公园吧"
 THAI = "สวัสดีชาวโลก"

@@ -146,6 +146,7 @@ def prepare(page: str) -> None:
             noise(seed=number).save(f"pictures/{number}.png")
             rows.append(f'{number}.png,"A {colour} picture, of number {number}."')
         write_lines("captions.csv", rows)
+        shutil.copy("pictures/9.png", "pictures/dog.jpg")
     if page == "inside.md":
         write_lines("test.ko", ["나는 집에 간다"])
         write_lines("test.en", ["I go home"])

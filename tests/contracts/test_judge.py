@@ -39,6 +39,9 @@ a short word, as of a unit, an escape beside a word, a mark of a line twice, an 
 
 SILENT = """
 c | %s sent %s a letter. | %s hat %s einen Brief geschickt.
+c | Save "%s"… | „%s“ wird gespeichert ...
+c | Save "%s" | 《%s》 저장
+plain | A 5" nail | Ein Nagel von 5 Zoll
 c | %s ate %d plums. | %2$d Pflaumen aß %1$s.
 python-brace | {name} sleeps. | {name}은(는) 잡니다.
 plain | {name} sleeps. | {name}이 잡니다.
@@ -194,3 +197,19 @@ def test_recall_of_a_drawn_thousand() -> None:
     cases = islice(FAULTS.planted(lines(), seed=2), 1000)
     hits = [bool(judge(line["text"], text, line["dialect"])) for _, line, text in cases]
     assert sum(hits) >= 970
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "what"),
+    [
+        ('Save "%s"', "%s sichern", '"'),
+        ("Save “%s” now", "„%s jetzt sichern", '"'),
+        ("Save %s…", "%s wird gesichert", "…"),
+        ("Save %s...", "%s wird gesichert..", "…"),
+        ("Save %s", '"" %s sichern', '""'),
+    ],
+)
+def test_quotation_marks_and_ellipses_stay(source: str, target: str, what: str) -> None:
+    (fault,) = judge(source, target, "c")
+    assert fault.what == what
+    assert not fault.breaks_programs

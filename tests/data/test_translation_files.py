@@ -105,7 +105,8 @@ def test_a_fuzzy_entry_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.po"
     path.write_text(PO, encoding="utf-8")
     notes = read_corpus(PairFiles(pairs=path)).report.notes
-    assert f"{path}: 1 fuzzy entry was left out" in notes
+    beginning = f"{path}: 1 fuzzy entry was left out (`msgattrib"
+    assert any(note.startswith(beginning) for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,58 @@ def test_attributes_that_people_read_are_translated_on_request() -> None:
         assert names == [name for name, _ in expected]
 
 
+def test_the_texts_of_buttons_are_attributes() -> None:
+    buttons = (
+        "<input class=a type=submit value='Send it'><INPUT value=Clear type=reset>"
+        "<input type='button' value=Go>"
+    )
+    others = (
+        "<input type=text value='A name'><input data-type=submit value='A b'>"
+        "<p data-x='y alt=A' :class=\"{a: 'title=B c'}\">A</p><button value=a>B</button>"
+    )
+    options = DocumentOptions(attributes=True)
+    document = read_document((buttons + others).encode(), "a.html", None, options)
+    lines = {"Send it": 'Sende "es"', "Clear": "Alles leeren", "Go": ""}
+    answers = [Translation(lines.get(line, line), (), 0.0) for line in document.lines]
+    assert [text.text for text in document.texts[1:]] == [*lines]
+    written = document.render(answers).decode()
+    expected = buttons.replace("'Send it'", "'Sende &quot;es&quot;'")
+    assert written == expected.replace("Clear", '"Alles leeren"') + others
+
+
+FOREIGN = """\
+<html lang="en"><body title="A dog"><p lang="en-GB">A man <a lang="ko" title="개">한국어</a></p>
+<div lang="fr" title="Un chien"><p>Un chien</p> <p lang="en">A dog <b>barks</b></p></div>
+<p translate="no" lang="en">A cat</p></body></html>
+"""
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_in_another_language_stays(model: Model) -> None:
+    """Elements that declare one keep their content, attributes and mark, and are named."""
+    options = DocumentOptions(Languages(source="en", target="de"), attributes=True)
+    document = read_document(FOREIGN.encode(), "a.html", options=options)
+    assert document.lines == ("A man 한국어", "A dog barks", "A dog")
+    first, second = document.notes
+    assert "Korean (`lang`, first in line 1) stays" in first
+    assert "French (`lang`, first in line 2) stays" in second
+    for seed in range(5):
+        page = translate_document(document, model, seed).decode()
+        assert page.count('<a lang="ko" title="개">한국어</a>') == 1
+        assert '\n<div lang="fr" title="Un chien"><p>Un chien</p> <p lang="de">' in page
+        assert page.endswith('<p translate="no" lang="en">A cat</p></body></html>\n')
+        assert page.startswith('<html lang="de"><body title=')
+
+
+def test_a_page_in_another_language_stays() -> None:
+    options = DocumentOptions(Languages(source="en", target="ko"), attributes=True)
+    text = '<html lang="ko-KR"><title>개</title><p title="개">두 <b>마리</b></p></html>'
+    document = read_document(text.encode(), "a.html", options=options)
+    assert document.lines == ()
+    assert "the model reads English; correct the mark" in document.notes[0]
+    assert document.render([]).decode() == text
+
+
 def test_attributes_stay_otherwise() -> None:
     document = read(ATTRIBUTES, "a.html")
     page = document.render([upper(line) for line in document.lines]).decode()
@@ -300,4 +352,5 @@ def test_a_page_names_its_language(opening: str, expected: str) -> None:
     options = DocumentOptions(Languages(source="en", target="de"))
     document = read_document(text.encode(), "a.html", options=options)
     written = document.render([Translation("Zwei Hunde", (), 0.0)]).decode()
-    assert written == text.replace(opening, expected).replace("Two dogs", "Zwei Hunde")
+    page = f'{expected}<body lang="de"><p>Zwei Hunde</p></body></html>'
+    assert written == page

@@ -102,10 +102,15 @@ def test_messages_keep_their_branches() -> None:
             assert branches == [part.strip() for part in syntax.findall(source[key])]
 
 
+def test_keys_of_other_values_stay() -> None:
+    source = '{"a": "app.title", "b": "See app.title", "c": "Stop.Go", "d": "etc."}'
+    assert [*texts(source)] == ["key b", "key c", "key d"]
+
+
 def test_what_is_no_language_stays() -> None:
     assert list(texts(NESTED)) == [
         "key menu.open",
-        "key menu.deep.0.0",
+        "key menu.deep[0][0]",
         "key kinds.one_key",
         "key kinds.slash",
         "key kinds.tab",
@@ -222,7 +227,7 @@ def test_bad_files_are_refused_with_their_place(text: str, problem: str) -> None
 
 def test_long_numbers_and_equal_keys_of_other_objects_are_read() -> None:
     source = f'{{"a": {"1" * 9000}, "b": {{"a": "A dog"}}, "c": [{{"a": 1}}, {{"a": "A cat"}}]}}'
-    assert [*texts(source)] == ["key b.a", "key c.1.a"]
+    assert [*texts(source)] == ["key b.a", "key c[1].a"]
 
 
 def test_half_characters_stay() -> None:

@@ -12,6 +12,7 @@ from helpers.hostile_models import MODELS, say_nothing, translate_document
 from markdown_it import MarkdownIt
 
 from regard.common.errors import MissingExtra
+from regard.data.languages import Languages
 from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
 from regard.text.translation import Translation
@@ -253,6 +254,48 @@ def test_descriptions_of_images_are_attributes() -> None:
     )
     written = translated(source, {"A man.": "Mann.", "a dog": "[Hund]"}, True)
     assert written == "Mann ![\\[Hund\\]](d.png 'x').\n"
+
+
+def test_attributes_in_blocks_of_html_are_translated() -> None:
+    source = "<p>\n<img src=a alt='a dog' title=b> A man.\n</p>\n\n> A <!-- x -->\n"
+    answers = {"a dog": "Hund & <p>'", "A man.": "", "b": ""}
+    written = translated(source, answers, True)
+    expected = source.replace("'a dog'", "'Hund &amp; &lt;p&gt;&#x27;'")
+    assert written == expected.replace("A man.", "")
+    for seed in range(5):
+        for block in (
+            "<div title='A dog'></p>",
+            "<!-- <p title='A dog'>",
+            "<pre title='A b'>",
+        ):
+            text = f"{block}\n<img alt='A cat'>\n"
+            for model in [*MODELS, say_nothing]:
+                written = translate_document(read(text, True), model, seed).decode()
+                assert written.count("<") == text.count("<")
+                assert written.count("'") == text.count("'")
+
+
+def test_emphasis_that_is_a_line_is_a_text_of_its_own() -> None:
+    for mark in ("**", "_", "~~"):
+        source = f"> {mark}Warning{mark}\n> A dog *bites*\n> here.\n"
+        answers = {"Warning": "Achtung", "A dog bites here.": "Hund beißt."}
+        assert read(source).lines == tuple(answers)
+        written = translated(source, answers)
+        assert written.startswith(f"> {mark}Achtung{mark}\n> ")
+    assert read("**A**\nand **b**\n").lines == ("A", "and b")
+    assert read("**A** and\n**b**\n").lines == ("A and b",)
+    assert read("[A](b)\nand c\n").lines == ("A and c",)
+
+
+def test_html_in_another_language_stays() -> None:
+    options = DocumentOptions(Languages(source="en", target="de"))
+    text = 'A <i lang="ko">개</i> *dog*.\n\n<p lang="fr">Un <b>chien</b></p>\n'
+    document = read_document(text.encode(), "a.md", "markdown", options)
+    assert document.lines == ("A 개 dog.",)
+    assert ["Korean" in document.notes[0], "French" in document.notes[1]] == [True] * 2
+    written = translate_document(document, MODELS[0]).decode()
+    assert '<i lang="ko">개</i>' in written
+    assert written.endswith('<p lang="fr">Un <b>chien</b></p>\n')
 
 
 def test_notes_count_what_stays() -> None:

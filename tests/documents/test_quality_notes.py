@@ -21,7 +21,8 @@ QT = """<TS version="2.1"><context><message>
     <source>Two dogs</source>
     <translation type="unfinished"></translation>
 </message></context></TS>"""
-BROKEN = "broken: code or numbers are altered, or it is too long"
+BROKEN = "broken: too long: 20 of 10 characters; &lt;b&gt; has no partner"
+FAULT = "too long: 20 of 10 characters; <b> has no partner"
 PART = TranslatedPart("Two dogs", "Zwei Hunde", -0.1, quality=0.876)
 GOOD = Translation("Zwei Hunde", (), -0.1, parts=(PART,))
 
@@ -33,7 +34,7 @@ GOOD = Translation("Zwei Hunde", (), -0.1, parts=(PART,))
             PO,
             "a.po",
             "# Machine translation: quality 0.88\n",
-            f": {BROKEN}\n#, fuzzy\n",
+            f"# Machine translation: broken: {FAULT}\n#, fuzzy\n",
         ),
         (
             OLD,
@@ -60,7 +61,11 @@ def test_quality_is_noted_once(text: str, name: str, good: str, bad: str) -> Non
     written = document.render([GOOD])
     assert good in written.decode()
     again = written.replace(b"Zwei Hunde", b"")
-    broken = read_document(again, name).render([replace(GOOD, broken=True)]).decode()
+    broken = (
+        read_document(again, name)
+        .render([replace(GOOD, broken=True, fault=FAULT)])
+        .decode()
+    )
     assert bad in broken
     assert good not in broken
 

@@ -15,6 +15,7 @@ from regard.data.languages import Languages
 from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
 from regard.text.text_format import TranslatedText
+from regard.text.translation import Translation
 
 ANDROID = """<?xml version="1.0" encoding="utf-8"?>
 <!-- > strings -->
@@ -241,3 +242,24 @@ def test_qt_gets_the_language() -> None:
 def test_bad_files_are_refused_with_the_line(text: str, name: str, cause: str) -> None:
     with pytest.raises(DataError, match=cause):
         read(text, name)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        '<![CDATA[See <a href="https://a.org">it</a> "here"]]>',
+        "<![CDATA[See <a href='https://a.org'>it</a>]]>",
+        '<![CDATA[See <a href=\\"https://a.org\\">it</a>]]>',
+        '&lt;a href=\\"https://a.org\\"&gt;See it&lt;/a&gt;',
+    ],
+)
+def test_tags_of_android_keep_their_quotation_marks(link: str) -> None:
+    text = f'<resources><string name="a">{link}</string></resources>'
+    document = read(text, "strings.xml")
+    lines = [
+        Translation(line.replace("See", 'Don\'t "see"'), (), 0.0)
+        for line in document.lines
+    ]
+    written = document.render(lines).decode()
+    escaped = link.replace('"here"', '\\"here\\"')
+    assert escaped.replace("See", 'Don\\\'t \\"see\\"') in written

@@ -119,7 +119,9 @@ def without_targets(text: str) -> str:
     text = re.sub(r"(?s)\s*<target([^>]*/>|[^>]*>.*?</target>)", "", text)
     text = re.sub(r'\s*<note from="Regard" annotates="target">[^<]*</note>', "", text)
     return re.sub(
-        r' (state|subState)="(translated|initial|final|regard:broken)"', "", text
+        r' (state|subState)="(translated|initial|final|regard:broken|regard:unread)"',
+        "",
+        text,
     )
 
 
@@ -159,7 +161,7 @@ def test_new_targets_are_marked_as_unreviewed() -> None:
         "&amp; a cat</target>" in result
     )
     result = translate_document(read(FILES["2 pair"]), same).decode()
-    assert '<segment state="translated"><source>' in result
+    assert '<segment subState="regard:unread" state="translated"><source>' in result
     result = translate_document(
         read(old(UNITS["final"], ' approved="yes"'), retranslate=True), same
     ).decode()

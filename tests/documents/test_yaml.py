@@ -142,6 +142,7 @@ def test_all_but_texts_stays(name: str, mark: bytes) -> None:
         assert output.count("#") >= source.count("#")
         assert output.count("\r\n") == output.count("\n") * ("\r" in source)
     names = {text.name for text in read(source).texts}
+    changed = {path.replace("key en.", "key ") for path in changed}
     if name not in ("styles.yaml", "windows.yaml"):  # aliases are read twice
         assert changed <= names
         assert len(changed) >= len(names) - 1
@@ -150,19 +151,19 @@ def test_all_but_texts_stays(name: str, mark: bytes) -> None:
 def test_texts_and_what_stays() -> None:
     document = read(RAILS)
     assert {text.name: text.text for text in document.texts} == {
-        "key en.title": "Two dogs play",
-        "key en.dogs.zero": "No dogs",
-        "key en.dogs.one": "One dog",
-        "key en.dogs.other": "%{count} dogs",
-        "key en.welcome_html": "It isn't <b>here</b>, %{name}",
-        "key en.long": "A dog plays with a cat in the snow near the house and a man sees it.\n"
+        "key title": "Two dogs play",
+        "key dogs.zero": "No dogs",
+        "key dogs.one": "One dog",
+        "key dogs.other": "%{count} dogs",
+        "key welcome_html": "It isn't <b>here</b>, %{name}",
+        "key long": "A dog plays with a cat in the snow near the house and a man sees it.\n"
         "Then it sleeps.",
-        "key en.quoted": 'Two dogs play in the snow "here"\n and\tthere again',
-        "key en.single": "One dog\ntwo cats",
+        "key quoted": 'Two dogs play in the snow "here"\n and\tthere again',
+        "key single": "One dog\ntwo cats",
     }
     assert {text.dialect for text in document.texts} == {"ruby"}
     assert document.notes == (
-        "4 values stay as they are, such as key en.url: identifiers, addresses, colours, names and the "
+        "4 values stay as they are, such as key url: identifiers, addresses, colours, names and the "
         "like",
     )
 
@@ -181,7 +182,7 @@ def test_the_root_of_rails_is_the_target() -> None:
 def test_plural_forms_that_are_missing_are_reported() -> None:
     options = DocumentOptions(languages=Languages(source="en", target="ru"))
     assert read(RAILS, options).notes[0] == (
-        "1 plural has no form few or many, which Russian needs, such as key en.dogs: add them by "
+        "1 plural has no form few or many, which Russian needs, such as key dogs: add them by "
         "hand"
     )
 

@@ -34,9 +34,11 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Yield the scalars of nested objects and arrays, with their paths as a document names them."""
     if isinstance(value, (dict, list)):
         yield path, type(value).__name__
+        is_object = isinstance(value, dict)
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         for key, inner in pairs:
-            yield from flat(inner, f"{path}.{key}" if path else f"{key}")
+            name = f".{key}" if is_object else f"[{key}]"
+            yield from flat(inner, f"{path}{name}".removeprefix("."))
     else:
         yield path, value
 

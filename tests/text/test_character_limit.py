@@ -36,7 +36,7 @@ def limited(
             ranked = []
             for rank, hypothesis in enumerate(hypotheses):
                 whole = hypothesis.replace("*", text)
-                part = TranslatedPart(text, whole, -rank)
+                part = TranslatedPart(text, whole, -rank, quality=0.9 - rank / 10)
                 translation = Translation(whole, (), -rank, ((0, 0),), parts=(part,))
                 ranked.append(translation)
             results.append(Translation(**{**vars(ranked[0]), "nbest": tuple(ranked)}))
@@ -142,3 +142,9 @@ def test_limits_go_with_the_best_text_alone() -> None:
     with pytest.raises(UsageError) as caught:
         check_limit(0, BEST_TEXT._replace(nbest=2, readings=True), True)
     assert len(caught.value.causes) == 4
+
+
+def test_a_shortened_translation_has_the_quality_of_its_own_text() -> None:
+    hypotheses = ["a long one", "shorter", "short"]
+    qualities = [limited("text", hypotheses, limit).quality for limit in (99, 9, 6)]
+    assert qualities == pytest.approx([0.9, 0.8, 0.7])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from helpers.hostile_models import RULES, decoder, translate_document
 
@@ -20,6 +22,7 @@ from regard.text.translation import TranslatedPart, Translation
         ("Open {name}", "Öffne {name}.", "Öffne {name}"),
         ("Sold: 50 %", "Verkauft: 50 %.", "Verkauft: 50 %"),
         ("Chapter 3", "Kapitel 3.", "Kapitel 3"),
+        ("© 2026 The Park", "© 2026.", "© 2026"),
         ("Two dogs.", "Zwei Hunde", "Zwei Hunde."),
         ("Two dogs.", "개 두 마리", "개 두 마리."),
         ("Two dogs:", "Zwei Hunde", "Zwei Hunde:"),
@@ -53,6 +56,26 @@ def test_an_end_is_mended(line: str, text: str, expected: str) -> None:
 )
 def test_another_end_stays(line: str, text: str) -> None:
     assert closed_as(line, Translation(text, (), 0.0)).text == text
+
+
+@pytest.mark.parametrize(
+    ("page", "lost"),
+    [("<p>© 2026 The <b>Park</b></p>", True), ("<p>12 Parks</p>", False)],
+)
+def test_a_text_does_not_lose_all_its_words(page: str, lost: bool) -> None:
+    document = read_document(page.encode(), "a.html")
+    path = joint_path(document.paths(RULES))
+
+    def digits(words: list[str], draw: random.Random) -> list[str]:
+        return [word for word in words if word.isdecimal()]
+
+    (result,) = run_path(path, decoder(digits))
+    assert (result.broken, any("words are lost" in n for n in result.notes)) == (
+        lost,
+        lost,
+    )
+    written = document.render([result]).decode()
+    assert written == (page if lost else "<p>12</p>")
 
 
 def test_markup_and_parts_end_alike() -> None:

@@ -748,6 +748,20 @@ def test_no_space_comes_between_a_kept_element_and_its_mark(space: str) -> None:
         ("<p>• A dog</p><p>- A cat</p>", ("A dog", "A cat")),
         ("<p>A dog|a cat</p>", ("A dog|a cat",)),
         ("<p>2 dogs – a cat. 3.5 dogs</p>", ("2 dogs – a cat.", "3.5 dogs")),
+        ("<p>가. 개</p><p>① 두 마리</p><p>가. 나</p>", ("개", "두 마리", "나")),
+        ("<p>Next »</p><p>« Back</p><p>» Read</p>", ("Next", "Back", "Read")),
+        ("<p>Il dit : « Bonjour »</p>", ("Il dit : « Bonjour »",)),
+        ("<p>Two dogs ...</p><p><b>A cat…</b></p>", ("Two dogs", "A cat")),
+        ("<p>Dogs (2)</p><p>A cat (red)</p>", ("Dogs", "A cat (red)")),
+        ("<p>(see <a>the dog</a>).</p><p>(a) b (c)</p>", ("see the dog", "(a) b (c)")),
+        ("<p>(A dog plays. A cat sleeps.)</p>", ("A dog plays.", "A cat sleeps.")),
+        ("<b>Note:</b> A dog barks.", ("Note:", "A dog barks.")),
+        ("<i><b>Note</b>: A dog</i>", ("Note:", "A dog")),
+        ("<b>A <i>big</i> one:</b> a dog", ("A big one:", "a dog")),
+        ("<input> <b>참고:</b> 개", ("참고:", "개")),
+        ("<p>A <b>note:</b> a dog</p>", ("A note: a dog",)),
+        ("<p>Your name: A dog barks</p>", ("Your name:", "A dog barks")),
+        ("<p>She said: the dog</p><p>A: B</p>", ("She said: the dog", "A: B")),
     ],
 )
 def test_signs_between_texts_and_numbers_of_items_are_no_text(
@@ -758,6 +772,55 @@ def test_signs_between_texts_and_numbers_of_items_are_no_text(
     upper = [AlignedLine(line.upper(), None) for line in document.lines]
     written = document.render(upper)
     assert re.sub("<.*?>", "", written) == re.sub("<.*?>", "", text).upper()
+
+
+@pytest.mark.parametrize("sign", ["+", "/", "–", "&amp;", "->", ","])
+def test_signs_between_kept_elements_stay_with_them(sign: str) -> None:
+    keys = f"<kbd>Ctrl</kbd>{sign}<kbd>Alt</kbd>{sign}<kbd>S</kbd>"
+    document = parse_markup(f"Press {keys} to save.")
+    draw = random.Random(sign)
+    for _ in range(50):
+        words = draw.sample(["Drücken", "Sie", "jetzt", "Ctrl", "."], 4)
+        links = [(draw.randrange(4), draw.randrange(4)) for _ in range(3)]
+        written = document.render([AlignedLine(" ".join(words), links)])
+        assert written.count("<kbd>") == 3
+        assert keys in written, (words, links)
+
+
+def test_other_text_between_kept_elements_parts_them() -> None:
+    text = "<kbd>A</kbd> + <kbd>B</kbd>or<kbd>C</kbd>&nbsp;<kbd>D</kbd>"
+    document = parse_markup(f"Press {text} now")
+    written = document.render([AlignedLine("D C A B x", None)])
+    assert sorted(re.findall("<kbd>.</kbd>", written)) == re.findall(
+        "<kbd>.</kbd>", text
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<p lang="ko">개</p><p lang="de">Hund</p><p>Dog</p>', ("Dog",)),
+        ('See <a lang="ko">개 두 마리</a> now', ("See 개 두 마리 now",)),
+        ('<div xml:lang="ko-KR"><p>개</p><p lang="en_US">A dog</p></div>', ("A dog",)),
+        ('<html lang="ko"><p>개</p><ul><li>둘</ul>', ()),
+        ("<p lang=''>A</p><p lang=und>B</p><p lang='{{ x }}'>C</p>", ("A", "B", "C")),
+        (
+            "<p lang=english>A</p><p hreflang=ko>B</p><p data-lang=ko>C</p>",
+            tuple("ABC"),
+        ),
+        ("<p lang=ko translate=yes>A</p><p lang=en translate=no>B</p>", ("A",)),
+        ("<div translate=no><p lang=en>A</p></div>", ()),
+    ],
+)
+def test_elements_in_another_language_stay(
+    text: str, expected: tuple[str, ...]
+) -> None:
+    options = MarkupOptions(language="en")
+    document = parse_markup(text, options=options)
+    assert document.lines == expected
+    upper = [AlignedLine(line.upper(), None) for line in document.lines]
+    written = document.render(upper)
+    assert re.findall("[가-힣]+|Hund", written) == re.findall("[가-힣]+|Hund", text)
 
 
 def test_a_sign_within_what_is_kept_divides_nothing() -> None:

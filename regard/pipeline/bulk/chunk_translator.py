@@ -24,7 +24,8 @@ UNLEARNT = "the translation that follows is doubtful, and probably wrong"
 @dataclass(frozen=True)
 class ChunkResult:
     """Formatted results and warnings of a chunk, and its numbers of lines in known script, in
-    unknown script, doubtful, and broken. `qualities`: of each line that has one.
+    unknown script, doubtful, and broken. `fault`: that of the first broken line, with its place.
+    `qualities`: of each line that has one.
     """
 
     text: str
@@ -33,6 +34,7 @@ class ChunkResult:
     unknown: int
     doubtful: int = 0
     broken: int = 0
+    fault: str = ""
     qualities: tuple[LineQuality, ...] = ()
 
 
@@ -97,18 +99,31 @@ class ChunkTranslator:
         doubtful = sum(translation.doubtful for translation in translations)
         if self.document is None and (note or (self.typed and doubtful)):
             notes.append(note or UNLEARNT)
-        broken = sum(translation.broken for translation in translations)
+        faults = [
+            f"{self.name}, {self.numbering.name(number)}: {translation.fault}"
+            for number, translation in enumerate(translations, chunk.start)
+            if translation.broken
+        ]
         qualities = tuple(
             LineQuality(result.quality, number)
             for number, result in enumerate(translations, chunk.start)
             if result.quality is not None
         )
         return ChunkResult(
-            text, tuple(notes), known, unknown, doubtful, broken, qualities
+            text,
+            tuple(notes),
+            known,
+            unknown,
+            doubtful,
+            len(faults),
+            next(iter(faults), ""),
+            qualities,
         )
 
     def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
         """Return a translation, or its line, marked, if its quality is below `least`."""
+        if result.text == line.strip() and result.quality is None:
+            return result  # nothing was translated, such as an address
         if result.quality is None:
             raise UsageError(
                 "--refuse-below: the model is not calibrated for this search, so its translations "
@@ -116,13 +131,14 @@ class ChunkTranslator:
             )
         if result.quality >= least:
             return result
-        note = f"refused: its quality is {result.quality:.2f}, below {least:g}"
+        fault = f"its quality is {result.quality:.2f}, below {least:g}"
         return replace(
             result,
             text=line.strip(),
             broken=True,
+            fault=fault,
             markup=None,
-            notes=(*result.notes, note),
+            notes=(*result.notes, f"refused: {fault}"),
         )
 
 
@@ -158,16 +174,25 @@ def unknown_script(
 
 
 def doubt_note(
-    name: str, doubtful: int, lines: int, is_document: bool = False
+    name: str,
+    doubtful: int,
+    lines: int,
+    is_calibrated: bool,
+    is_document: bool = False,
 ) -> tuple[str, ...]:
-    """Return the warning of doubtful translations; empty if none of `lines` lines has any."""
+    """Return the warning of doubtful translations; empty if none of `lines` lines has any. If the
+    model is not calibrated, it recognises few of them.
+    """
     if not doubtful:
         return ()
     verb = "is" if doubtful == 1 else "are"
+    remedy = "`report=True` names the least sure"
+    if not is_calibrated:
+        remedy = "others may be as bad, until `regard calibrate` has measured the model"
     marks = "" if is_document else "JSON lines (`format=jsonl`) mark them, and "
     return (
         f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
-        f"of sentences that the model has not learnt; {marks}`report=True` names the least sure",
+        f"of sentences that the model has not learnt; {marks}{remedy}",
     )
 
 

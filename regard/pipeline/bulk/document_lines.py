@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from regard.data.pairs import excerpt_of
 from regard.documents import Document
 from regard.pipeline.bulk.lines import Lines, Numbering
 from regard.text.translation import TranslatedPart, Translation
@@ -25,8 +26,11 @@ class DocumentNumbering(Numbering):
         return self._document.name_of_line(line - 1)
 
     def label(self, line: int) -> str:
-        """Return where a line stands."""
-        return self.name(line)
+        """Return where a line stands, and how it begins unless the name shows it."""
+        name = self.name(line)
+        if "“" in name:
+            return name
+        return f"{name} “{excerpt_of(self._document.lines[line - 1])}”"
 
 
 class DocumentLines(Lines):
@@ -54,6 +58,7 @@ class DocumentLines(Lines):
             "alignments": result.alignments,
             "markup": result.markup,
             "broken": result.broken,
+            "fault": result.fault,
             "parts": [part._asdict() for part in result.parts],
         }
         return json.dumps(values, ensure_ascii=False) + "\n"
@@ -74,4 +79,5 @@ def _read_line(line: str) -> Translation:
         parts=tuple(TranslatedPart(**part) for part in values["parts"]),
         markup=values["markup"],
         broken=values["broken"],
+        fault=values["fault"],
     )

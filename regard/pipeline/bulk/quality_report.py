@@ -22,6 +22,11 @@ class QualityReport:
         self._total = 0.0
         self._worst = list[LineQuality]()
 
+    @property
+    def is_known(self) -> bool:
+        """True if the quality of a line is known."""
+        return self._count > 0
+
     def add(self, qualities: Iterable[LineQuality]) -> None:
         """Add lines."""
         lines = list(qualities)
@@ -32,7 +37,7 @@ class QualityReport:
 
     def lines(self, label: Callable[[int], str] = str) -> Iterator[str]:
         """Yield the sentences of the report; `label` names a line."""
-        if not self._count:
+        if not self.is_known:
             yield (
                 "no quality is known: the model is not calibrated for this search; run regard "
                 "calibrate"

@@ -1,6 +1,6 @@
 // The judge of the code of translated strings: does what came out keep what went in? Python's judge.py and codes.py of regard/contracts.
 import { firstOf, isAlnum, isBlank, lastOf, quoted } from "./characters.js";
-import { dialectNamed, matched, searched } from "./contract_spans.js";
+import { compiled, dialectNamed, matched, searched } from "./contract_spans.js";
 import { CONTRACTS } from "./contract_tables.js";
 import { readMessage } from "./messages.js";
 import { BREAKING, GLUED } from "./text_tables.js";
@@ -65,6 +65,7 @@ function* branchFaults(source, target, pairs) {
 const codeFaults = (source, target) => [
   ...countFaults(source, target), ...pairFaults(source, target), ...glueFaults(source, target), ...placeFaults(source, target),
   ...rawFaults(source, target), ...signFaults(source.prose, target.prose),
+  ...quotationFaults(source.prose, target.prose),
 ];
 
 /** Counts of pairs of texts, in the order in which they came. */
@@ -246,6 +247,18 @@ function* signFaults(source, target) {
     const isCounted = wanted || ofCode.includes(sign);
     if (isCounted && given > wanted && given > wanted + sumIn(source, words)) yield fault("invented", sign, "is a sign that the source has not");
   }
+}
+
+/** Yield the lost quotation marks and ellipses, and quotation marks around nothing. */
+function* quotationFaults(source, target) {
+  const { quotation, ellipsis } = CONTRACTS();
+  const count = (pattern, text) => Array.from(text.matchAll(compiled(pattern))).length;
+  const marks = count(quotation.marks, source);
+  // One alone may be the sign of inches.
+  if (marks > 1 && count(quotation.any, target) < marks) yield fault("lost", '"', "is a quotation mark that the source has");
+  const pair = searched(quotation.empty, target);
+  if (pair && !searched(quotation.empty, source)) yield fault("invented", pair[0], "stands around nothing");
+  if (count(ellipsis, target) < count(ellipsis, source)) yield fault("lost", "…", "is an ellipsis that the source has");
 }
 
 const timesIn = (text, part) => (text.includes(part) ? text.split(part).length - 1 : 0);

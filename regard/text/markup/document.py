@@ -12,8 +12,8 @@ import html
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -72,8 +72,23 @@ TAG = "\u2060"
 """Character that stands for a tag, a comment or the like in `MarkupDocument.read`."""
 _UNDIVIDED = MarkupOptions(sentences=False, mark_spans=False)
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
-_ITEM = lazy_pattern(r"(?:\(?\d{1,3}(?:\.\d{1,3})*[.)]|[•·*–—-])(?=\s)")
+_COLONS = (":", "：")
+_ITEM = lazy_pattern(
+    r"(?:\(?\d{1,3}(?:\.\d{1,3})*[.)]|[가나다라마바사아자차카타파하][.)]|[•·*–—①-⑳※-])(?=\s)"
+)
+_LABEL = lazy_pattern(
+    r"[^\W\d_][\w'’-]*(?:\s[\w'’-]+)?[:：](?=\s+[^\W_]+\s)(?!\s+[a-z])"
+)
+"""A word or two with a colon before a text, such as Note:"""
 _BETWEEN = lazy_pattern(r"(?<=\s)[|·•](?=\s)")
+_SIGN = lazy_pattern(r"[^\w\s<&]{1,3}|&(?!nbsp)\w{2,8};")
+"""Signs between two elements kept whole that are kept with them."""
+_ARROW = lazy_pattern(r"[«»‹›]")
+_ARROW_AT_END = lazy_pattern(r"^[«»‹›]\s+|\s[«»‹›]$")
+"""A sign that leads to another page, and no quotation mark, if it is the only one of a text."""
+_ELLIPSIS = lazy_pattern(r"(?<![.…])(?:\.{3,}|…)$")
+_BRACKETS = lazy_pattern(r"\([^()]*\)$")
+_IN_BRACKETS = lazy_pattern(r"\(([^()]*)\)[.!?]?")
 _MOST_WORDS, _LONGEST = 8, 60
 """Maximum number of words and characters of an element kept whole that is part of the line to
 translate.
@@ -99,7 +114,8 @@ class MarkupDocument:
     """A marked-up text and its sentences to translate.
 
     `lines` are plain text: entities are decoded, and each run of white space is one space. No line
-    is empty. `start` and `end` are the bounds of the text in its source.
+    is empty. `start` and `end` are the bounds of the text in its source. `foreign`: where its first
+    element in each other language than the source's begins.
     """
 
     source: Source
@@ -107,6 +123,7 @@ class MarkupDocument:
     lines: tuple[str, ...]
     start: int = 0
     end: int = sys.maxsize
+    foreign: Mapping[str, int] = field(default_factory=dict)
 
     def read(self, text: str) -> str:
         """Return markup of the kind of this text as plain text, with `TAG` for each tag."""
@@ -232,7 +249,8 @@ def arranged_markup(
 ) -> MarkupDocument:
     """Find the sentences of a text whose elements and their roles are known."""
     paragraphs = _paragraphs(source.text, source.kind, elements, options.mark_spans)
-    return _document(source, paragraphs, options)
+    document = _document(source, paragraphs, options)
+    return replace(document, foreign=elements.foreign_starts)
 
 
 def _document(
@@ -355,6 +373,22 @@ class _Paragraph:
                 pass
         self.after_space |= mark.role is Role.VISIBLE
 
+    def _label_ends(self, plain: str) -> Iterator[int]:
+        """Yield the end of an element at the beginning whose text ends in a colon, such as
+        <b>Note:</b>, or that a colon follows.
+        """
+        outer = set[int]()
+        end = 0
+        for entry in self.entries:
+            if isinstance(entry, Piece):
+                end = entry.offset + len(entry.text)
+            elif entry.role is Role.OPEN and not end:
+                outer.add(entry.token)
+            elif entry.role is Role.CLOSE and entry.partner in outer and end:
+                stop = end + (plain[end : end + 1] in _COLONS)
+                if plain[stop - 1] in _COLONS:
+                    yield stop
+
     def sentences(self, options: MarkupOptions) -> Iterator[TaggedSentence]:
         """Yield the sentences that have anything to translate, with the tags that stand in them."""
         plain = "".join(self.parts)
@@ -364,7 +398,7 @@ class _Paragraph:
         if options.sentences and not self.mark_spans:
             ends = _outside_spans(ends, plain)
         if options.sentences:
-            ends = sorted({*ends, *_separated(plain)})
+            ends = sorted({*ends, *_separated(plain), *self._label_ends(plain)})
         entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
         bounds = _bounds(numbers)
         tags = {
@@ -373,6 +407,7 @@ class _Paragraph:
             if isinstance(entry, Mark)
         }
 
+        item = _ITEM.match(plain) if options.sentences else None
         previous_end = -1  # in `plain`; -1 if the preceding sentence was left out
         for number, (first, last) in enumerate(bounds):
             pieces = [
@@ -380,14 +415,17 @@ class _Paragraph:
             ]
             follows = previous_end == pieces[0].offset
             previous_end = -1
-            if not any(piece.whole < 0 and has_letters(piece.text) for piece in pieces):
+            end = pieces[-1].offset + len(pieces[-1].text)
+            is_item = item is not None and end <= item.end()
+            if is_item or not any(
+                piece.whole < 0 and has_letters(piece.text) for piece in pieces
+            ):
                 continue
 
             is_last = number + 1 == len(bounds)
             low = bounds[number - 1][1] + 1 if number else 0
             high = len(entries) - 1 if is_last else bounds[number + 1][0] - 1
             start, stop = _with_tags(entries, tags, (low, first, last, high))
-            end = pieces[-1].offset + len(pieces[-1].text)
             line = plain[pieces[0].offset : end]
             previous_end = end
             yield build_sentence(entries[start : stop + 1], line, follows)
@@ -470,34 +508,52 @@ def _paragraphs(
                     yield paragraph
                     paragraph = new_paragraph()
                 paragraph.add_text(start, end)
-        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN) and _add_whole(
-            paragraph, elements, index
-        ):
-            index = partner
+        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN):
+            last = _glued(text, elements, index)
+            if _add_whole(paragraph, elements, index, last):
+                index = last
+            else:
+                paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
         else:
             paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
         index += 1
     yield paragraph
 
 
-def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
-    """Add an element that is kept whole or has no letters, as words or as a mark.
+def _glued(text: str, elements: Elements, index: int) -> int:
+    """Return the last token of an element, or of the last of those that are kept and that nothing
+    but signs part from it, such as the keys in Ctrl+S.
+    """
+    last = elements.partners[index]
+    while elements.roles[index] is Role.UNIT and last + 2 < len(elements.tokens):
+        sign, following = elements.tokens[last + 1 : last + 3]
+        is_glued = elements.roles[last + 2] is Role.UNIT and following.kind == "open"
+        if not is_glued or not _SIGN.fullmatch(text, sign.start, sign.end):
+            break
+        last = elements.partners[last + 2]
+    return last
+
+
+def _add_whole(
+    paragraph: _Paragraph, elements: Elements, index: int, last: int
+) -> bool:
+    """Add an element that is kept whole or has no letters, as words or as a mark; `last` is the
+    last token of what is kept with it.
 
     Returns False, and adds nothing, for an element whose content is translated.
     """
-    partner = elements.partners[index]
     role = elements.roles[index]
     start = elements.tokens[index].start
-    end = elements.tokens[partner].end
+    end = elements.tokens[last].end
     content = _Paragraph(paragraph.text, paragraph.kind)
     is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
     if is_short:
-        for token in elements.tokens[index + 1 : partner]:
+        for token in elements.tokens[index + 1 : last]:
             if token.kind == "text":
                 content.add_text(token.start, token.end)
     plain = "".join(content.parts)
     if role is Role.OPEN:
-        has_break = Role.BREAK in elements.roles[index:partner]
+        has_break = Role.BREAK in elements.roles[index:last]
         if not is_short or has_break or has_letters(plain):
             return False
 
@@ -575,13 +631,31 @@ def _cut(
 
 
 def _separated(plain: str) -> Iterator[int]:
-    """Yield the ends of the number or sign of an item, and the bounds of signs between texts."""
+    """Yield the ends of the number or sign of an item and of a label, and the bounds of signs
+    between texts and at either end: arrows, an ellipsis, and brackets around all of the text, or
+    around no words.
+    """
     item = _ITEM.match(plain)
     if item:
         yield item.end()
+    label = _LABEL.match(plain)
+    if label:
+        yield label.end()
     for match in _BETWEEN.finditer(plain):
         yield match.start()
         yield match.end()
+    arrow = _ARROW_AT_END.search(plain)
+    if arrow and len(_ARROW.findall(plain)) == 1:
+        yield arrow.end() if arrow.start() == 0 else arrow.start()
+    ellipsis = _ELLIPSIS.search(plain)
+    if ellipsis:
+        yield ellipsis.start()
+    brackets = _BRACKETS.search(plain)
+    if brackets and not has_letters(brackets[0]):
+        yield brackets.start()
+    enclosed = _IN_BRACKETS.fullmatch(plain)
+    if enclosed:
+        yield from enclosed.span(1)
 
 
 def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list[int]:

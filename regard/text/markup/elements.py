@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from regard.data.language_codes import base_language, is_same_language
 from regard.data.sentences import has_letters
 from regard.text.markup.tags import Kind, Token, attributes, names
 
@@ -50,7 +51,8 @@ class MarkupOptions:
     all others end one; if False, only `splitting_tags` end one. Without `sentences`, the text of a
     block is one line. With `newlines`, line breaks in text end a sentence, too. Placeholders,
     addresses, code and emoji in text are kept as tags are, or, without `mark_spans`, stand in the
-    lines.
+    lines. Elements that declare another language than `language`, that of the source, are kept with
+    their content.
     """
 
     splitting_tags: frozenset[str] = frozenset()
@@ -60,6 +62,7 @@ class MarkupOptions:
     sentences: bool = True
     newlines: bool = False
     mark_spans: bool = True
+    language: str = ""
 
 
 class Role(Enum):
@@ -80,13 +83,27 @@ class Role(Enum):
 
 @dataclass
 class Elements:
-    """The tokens of a text, with the role of each, and the other tag of its element (-1 if
-    none).
+    """The tokens of a text, with the role of each, and the other tag of its element (-1 if none).
+
+    `foreign`: the start tags of elements in another language than the source, by the language that
+    they or elements around them declare.
     """
 
     tokens: list[Token]
     partners: list[int]
     roles: list[Role]
+    foreign: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def foreign_starts(self) -> dict[str, int]:
+        """Offset of the first element with a content in each language other than the source's, by
+        the code of the language.
+        """
+        starts = dict[str, int]()
+        for index, code in self.foreign.items():
+            if self.partners[index] >= 0:
+                starts.setdefault(base_language(code), self.tokens[index].start)
+        return starts
 
 
 @dataclass
@@ -95,7 +112,8 @@ class _Outline:
 
     `mixed` elements contain text, `blocks` end a sentence, `silent` ones are not translated,
     `sealed` ones are no text, and `lines` keep their line breaks. `broken` elements are silent, but
-    contain something that is translated or ends a sentence.
+    contain something that is translated or ends a sentence. `foreign` elements are in another
+    language than the source.
     """
 
     parents: list[int]
@@ -106,6 +124,7 @@ class _Outline:
     sealed: set[int] = field(default_factory=set)
     lines: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)
+    foreign: dict[int, str] = field(default_factory=dict)
 
 
 def find_elements(
@@ -122,7 +141,8 @@ def find_elements(
             _break_around(index, outline)
     if kind == "html":
         _part_links(text, tokens, _LINKS - options.non_splitting_tags, outline)
-    return Elements(tokens, outline.partners, _roles(tokens, kind, options, outline))
+    roles = _roles(tokens, kind, options, outline)
+    return Elements(tokens, outline.partners, roles, outline.foreign)
 
 
 def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
@@ -190,8 +210,20 @@ def _classify(
         outline.lines.add(index)
     if parent in outline.sealed or (kind == "html" and token.name in _SEALED):
         outline.sealed.add(index)
+    is_kept = parent in outline.silent
+    declared = declared_language(attribute_values)
+    if declared and options.language:
+        is_foreign = not is_same_language(declared, options.language)
+        # What is in the language of the source again is translated again.
+        is_kept &= is_foreign or parent not in outline.foreign
+    else:
+        declared = outline.foreign.get(parent, "")
+        is_foreign = bool(declared)
+    if is_foreign:
+        outline.foreign[index] = declared
     is_silent = (
-        parent in outline.silent
+        is_kept
+        or is_foreign
         or token.name in options.ignore_tags
         or (kind == "html" and token.name in _KEPT)
     )
@@ -202,6 +234,11 @@ def _classify(
         is_silent = True
     if is_silent or index in outline.sealed:
         outline.silent.add(index)
+
+
+def declared_language(named: dict[str, str]) -> str:
+    """Return the code of the language that attributes declare; empty if they declare none."""
+    return (named.get("xml:lang") or named.get("lang", "")).strip()
 
 
 def _is_preserved(named: dict[str, str], kind: Kind) -> bool:

@@ -95,6 +95,14 @@ def parts_letter(edge: str, letter: str, original: str, is_behind: bool) -> bool
     return is_hangul != bool(_HANGUL.match(original))
 
 
+def replaces_letter(edge: str, letter: str, original: str, is_behind: bool) -> bool:
+    """Return whether a space must be put between code and a letter in the place of one of another
+    script. Beside space and punctuation, code stands where word links put it, and if that is in a
+    word, another try may be better.
+    """
+    return original.isalnum() and parts_letter(edge, letter, original, is_behind)
+
+
 def split_text(
     text: str, *, sentences: bool = True, newlines: bool = True
 ) -> TextLayout:

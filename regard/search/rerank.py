@@ -18,9 +18,7 @@ MIN_COVERAGE = 1e-6
 MIN_TIMES = 5
 """Fewest consecutive copies of an n-gram that are a runaway repetition."""
 MIN_TOKENS = 20
-"""Fewest tokens of a runaway repetition, in all its copies, unless these are many."""
-MANY_TIMES = 10
-"""Copies from which on any n-gram is a runaway repetition, such as a word of one token."""
+"""Fewest tokens of a runaway repetition, in all its copies."""
 
 
 def coverage(weights: Array) -> float:
@@ -110,8 +108,7 @@ def find_repetition(
     repetition = _longest_repetition(target)
     if repetition is None or repetition.times < MIN_TIMES:
         return None
-    is_long = repetition.times * len(repetition.ids) >= MIN_TOKENS
-    if not is_long and repetition.times < MANY_TIMES:
+    if repetition.times * len(repetition.ids) < MIN_TOKENS:
         return None
     in_source = _longest_repetition(source)
     if in_source is not None and 2 * in_source.times >= repetition.times:

@@ -45,9 +45,7 @@ def test_mbr_utility_is_the_expected_chrf() -> None:
         ([1, 2, 3] + [7] * 20 + [4], Repetition(3, (7,), 20)),
         ([1, 2, 3] * 7 + [4], Repetition(0, (1, 2, 3), 7)),
         ([9, 9] + [1, 2, 3] * 8 + [1, 2], Repetition(2, (1, 2, 3), 8)),
-        ([7] * 10, Repetition(0, (7,), 10)),  # a word of one token, many times
-        ([7] * 9, None),  # few tokens
-        ([1, 2] * 9, None),
+        ([7] * 19, None),  # few tokens
         (list(range(10)) * 4, None),  # few repetitions
     ],
 )

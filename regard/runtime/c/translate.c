@@ -17,8 +17,7 @@
 #define QUOTED(number) #number
 #define TEXT_OF(number) QUOTED(number)
 #define MIN_TIMES 5   /* copies of an n-gram in a row, */
-#define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition, */
-#define MANY_TIMES 10 /* and copies from which on it is one however short it is */
+#define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
 
 typedef struct { /* one hypothesis of a line, put together from those of its parts */
   RegardHypothesis shown; /* first; made at the end of what follows */
@@ -381,9 +380,9 @@ static int64_t longest_repetition(const int32_t *ids, int64_t count, int64_t *st
 
 static int note_repetition(const RegardResult *r, RegardPart *part, const Hypothesis *h, const Segment *segment) {
   int64_t start = 0, period = 0, other = 0, times = 0;
-  if (h->count < MANY_TIMES) return 0;
+  if (h->count < MIN_TOKENS) return 0;
   times = longest_repetition(h->ids, h->count, &start, &period);
-  if (times < MIN_TIMES || (times < MANY_TIMES && times * period < MIN_TOKENS)) return 0;
+  if (times < MIN_TIMES || times * period < MIN_TOKENS) return 0;
   int64_t first = start, size = period;
   if (2 * longest_repetition(segment->ids, segment->count, &start, &other) >= times) return 0;
   TextBuffer text = {0};

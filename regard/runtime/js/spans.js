@@ -91,6 +91,9 @@ export function partsLetter(edge, letter, original, isBehind) {
   return isHangul(letter) !== isHangul(original);
 }
 
+/** Return whether a space must part code from a letter in the place of one of another script. */
+export const replacesLetter = (edge, letter, original, isBehind) => isAlnum(original) && partsLetter(edge, letter, original, isBehind);
+
 /** A line with copy characters in the place of its spans, `marked`, and what puts the spans back into a translation. */
 export class Copies {
   #of = new Map();

@@ -1,7 +1,7 @@
 // Lines whose spans are put back by word links, as the tags of markup are; Python's protected_line.py and writing.py.
 import { SPACES, firstOf, isAlnum, isSpace, lastOf } from "./characters.js";
 import { project } from "./projection.js";
-import { hasSpaces, partsLetter } from "./spans.js";
+import { hasSpaces, replacesLetter } from "./spans.js";
 import { PART, tagName } from "./tag_roles.js";
 import { sentencesOf } from "./tagged_sentence.js";
 import { BLOCKS, LINE_TAGS, PATTERNS } from "./text_tables.js";
@@ -73,8 +73,8 @@ export class TaggedLine {
     if (text === line) return ["", ""];
     const before = this.#source.edgeBefore(start, this.#sentences[i - 1]?.end ?? 0);
     const behind = this.#source.edgeBehind(end, this.#sentences[i + 1]?.start ?? this.marked.length);
-    const isLeft = partsLetter(before, firstOf(text), firstOf(line), true);
-    return [isLeft ? " " : "", partsLetter(behind, lastOf(text), lastOf(line), false) ? " " : ""];
+    const isLeft = replacesLetter(before, firstOf(text), firstOf(line), true);
+    return [isLeft ? " " : "", replacesLetter(behind, lastOf(text), lastOf(line), false) ? " " : ""];
   }
 }
 
@@ -248,9 +248,9 @@ class Writer {
     if (left.end >= 0 && behind === right.start) return false;
     const edges = [lastOf(left.text), firstOf(right.text)];
     if (left.end >= 0 && right.start >= 0 && isAlnum(firstOf(this.source.slice(behind)))) return hasSpaces(...edges);
-    if (left.end >= 0 && partsLetter(...edges, firstOf(this.source.slice(behind)), true)) return true;
+    if (left.end >= 0 && replacesLetter(...edges, firstOf(this.source.slice(behind)), true)) return true;
     const before = follow(this.tagStarts, right.start);
-    return right.start >= 0 && partsLetter(...edges.reverse(), lastOf(this.source.slice(0, before)), false);
+    return right.start >= 0 && replacesLetter(...edges.reverse(), lastOf(this.source.slice(0, before)), false);
   }
 
   /** Return a gap of the source as it is if the marks that wait are those in it, else nothing. */

@@ -27,7 +27,7 @@ from regard.data.sentences import (
     check_count,
     has_letters,
     needs_space,
-    parts_letter,
+    replaces_letter,
 )
 from regard.data.spans import KEPT, find_spans, may_have_spans
 from regard.text.aligned_line import AlignedLine
@@ -209,10 +209,10 @@ class MarkupDocument:
         edge = self.source.edge_before(
             sentence.start, before.end if before else self.start
         )
-        left = parts_letter(edge, translation[:1], line[0], True)
+        left = replaces_letter(edge, translation[:1], line[0], True)
         limit = behind.start if behind else min(self.end, len(self.source.text))
         edge = self.source.edge_behind(sentence.end, limit)
-        right = parts_letter(edge, translation[-1:], line[-1], False)
+        right = replaces_letter(edge, translation[-1:], line[-1], False)
         return " " * left, " " * right
 
     def _render_sentence(

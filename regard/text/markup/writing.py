@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
-from regard.data.sentences import has_spaces, parts_letter
+from regard.data.sentences import has_spaces, replaces_letter
 from regard.text.markup.elements import BLOCKS, Role
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
@@ -302,11 +302,12 @@ class _Writer:
         edges = (left.text[-1:], right.text[:1])
         if left.end >= 0 <= right.start and text[behind : behind + 1].isalnum():
             return has_spaces(*edges)
-        if left.end >= 0 and parts_letter(*edges, text[behind : behind + 1], True):
+        original = text[behind : behind + 1]
+        if left.end >= 0 and replaces_letter(*edges, original, True):
             return True
         before = _follow(self._tag_starts, right.start)
         original = text[max(0, before - 1) : before]
-        return right.start >= 0 and parts_letter(*edges[::-1], original, False)
+        return right.start >= 0 and replaces_letter(*edges[::-1], original, False)
 
     @cached_property
     def _tag_ends(self) -> dict[int, int]:

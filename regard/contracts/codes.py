@@ -226,9 +226,10 @@ def _quotation_faults(source: str, target: str) -> Iterator[Fault]:
     # One alone may be the sign of inches.
     if marks > 1 and count(quotation["any"], target) < marks:
         yield Fault("lost", '"', "is a quotation mark that the source has")
-    if not count(quotation["empty"], source):
-        for pair in compiled(quotation["empty"]).findall(target)[:1]:
-            yield Fault("invented", pair, "stands around nothing")
+    empty = compiled(quotation["empty"]).search(target)
+    if empty and not count(quotation["empty"], source):
+        yield Fault("invented", empty[0], "stands around nothing")
     ellipsis = table()["ellipsis"]
-    if count(ellipsis, target) < count(ellipsis, source):
+    wanted = count(ellipsis, source)
+    if wanted and count(ellipsis, target) < wanted:
         yield Fault("lost", "…", "is an ellipsis that the source has")

@@ -84,14 +84,17 @@ def breaches(
     faults = judge_code(line, translation, dialect_of(line, dialect))
     if faults and not code_spans(line, dialect):
         faults = [fault for fault in faults if fault.breaks_programs]
-    unknown = _unknown_faults(line, translation, dialect)
-    own_faults = _own_faults(line, translation, own)
-    return [*faults, *unknown, *own_faults, *_word_faults(line, translation, dialect)]
+    line, translation = nfc(line), nfc(translation)
+    return [
+        *faults,
+        *_unknown_faults(line, translation, dialect),
+        *_own_faults(line, translation, own),
+        *_word_faults(line, translation, dialect),
+    ]
 
 
 def _word_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
     """Yield a fault if of a line with words and code only code is left."""
-    line, translation = nfc(line), nfc(translation)
     words = translation.split()
     if not words or any(has_letters(word) and word not in line for word in words):
         return
@@ -108,7 +111,6 @@ def _unknown_faults(line: str, translation: str, dialect: str) -> Iterator[Fault
     """Yield the lost spans that are hidden from the model but unknown to the dialect, and keys and
     names, which have to stay as they are.
     """
-    line, translation = nfc(line), nfc(translation)
     kinds = {
         line[start:end]: kind
         for start, end, kind in [*find_spans(line), *_names(line)]
@@ -142,7 +144,7 @@ def _own_faults(line: str, translation: str, own: object) -> Iterator[Fault]:
         Counter(
             text[start:end] for start, end, kind in find_spans(text, own) if kind == OWN
         )
-        for text in map(nfc, (line, translation))
+        for text in (line, translation)
     )
     for text in wanted - given:
         yield Fault("lost", text, "occurs less often than in the source")

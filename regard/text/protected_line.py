@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
@@ -176,8 +176,7 @@ def in_markup(
     options = MarkupOptions(
         sentences=sentences, splitting_tags=frozenset({"kept-part"})
     )
-    document = parse_markup("".join(parts), "xml", options)
-    document = replace(document, source=replace(document.source, spans=texts))
+    document = parse_markup("".join(parts), "xml", options, texts)
     return ProtectedLine(document, texts, pairs=pairs, is_apart=apart)
 
 

@@ -24,6 +24,7 @@ from regard.text.text_path import (
     ALL,
     LONG,
     Attempt,
+    Joined,
     LinePath,
     Outcome,
     PathRules,
@@ -77,7 +78,7 @@ class _SentenceAttempt:
     def lines(self) -> Sequence[str]:
         return [read_escapes(line)[0] for line in self.document.lines]
 
-    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+    def join(self, parts: Sequence[Translation]) -> Joined:
         pairs = zip(self.document.lines, parts, strict=True)
         parts = [read_escapes(line)[1].restore(part) for line, part in pairs]
         if not self.needs_links:
@@ -86,14 +87,14 @@ class _SentenceAttempt:
         markup = self.document.render(lines)
         text = self.document.read(markup)
         result = joined_as(text.replace(TAG, ""), parts, self.lines)
-        return replace(result, markup=markup), text
+        return Joined(replace(result, markup=markup), text, [*self._faults(markup)])
 
-    def faults(self, result: Translation) -> Iterator[Fault]:
+    def _faults(self, markup: str) -> Iterator[Fault]:
         """Yield the elements that held text, and hold none in the translation."""
         document = self.document
         source = document.source.text[document.start : document.end]
         kind = document.source.kind
-        written = Counter(bare_elements(result.markup or "", kind))
+        written = Counter(bare_elements(markup, kind))
         for tag in written - Counter(bare_elements(source, kind)):
             yield Fault("lost", tag, "is left without a text", "tag")
 

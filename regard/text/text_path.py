@@ -277,6 +277,14 @@ def _is_plain(line: str, reader: CaseReader) -> bool:
     return reader.read(line).line == line
 
 
+class Joined(NamedTuple):
+    """The translation of a line, the text of it that is judged, and its other faults."""
+
+    result: Translation
+    text: str
+    faults: Sequence[Fault] = ()
+
+
 class Attempt(Protocol):
     """A way to protect a line: the texts to translate, and how their translations are joined."""
 
@@ -288,11 +296,8 @@ class Attempt(Protocol):
     def needs_links(self) -> bool:
         """True if word links are needed to join them."""
 
-    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
-        """Return the translation of the line, and the text of it that is judged."""
-
-    def faults(self, result: Translation) -> Iterable[Fault]:
-        """Return the faults of the translation of the line besides those of its text."""
+    def join(self, parts: Sequence[Translation]) -> Joined:
+        """Return the translation of the line, and what of it is judged."""
 
 
 @dataclass(frozen=True)
@@ -310,12 +315,9 @@ class _LineAttempt:
     def needs_links(self) -> bool:
         return self.protected is not None and self.protected.needs_links
 
-    def join(self, parts: Sequence[Translation]) -> tuple[Translation, str]:
+    def join(self, parts: Sequence[Translation]) -> Joined:
         result = parts[0] if self.protected is None else _joined(self.protected, parts)
-        return result, result.text
-
-    def faults(self, result: Translation) -> Iterable[Fault]:  # noqa: ARG002
-        return ()
+        return Joined(result, result.text)
 
 
 class Outcome(NamedTuple):
@@ -434,9 +436,8 @@ def _try(
         without_code(restored_case(translation, case, text), words)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    result, target = attempt.join(parts)
-    faults = [*_breaches(source, target, rules), *attempt.faults(result)]
-    return Outcome(result, faults)
+    result, target, faults = attempt.join(parts)
+    return Outcome(result, [*_breaches(source, target, rules), *faults])
 
 
 def with_both_particles(

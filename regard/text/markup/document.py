@@ -13,7 +13,7 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -228,10 +228,13 @@ class MarkupDocument:
 
 
 def parse_markup(
-    text: str, kind: Kind = "html", options: MarkupOptions | None = None
+    text: str,
+    kind: Kind = "html",
+    options: MarkupOptions | None = None,
+    spans: Sequence[str] = (),
 ) -> MarkupDocument:
     """Find the sentences of HTML or XML, also of fragments, in linear time. Malformed markup is
-    kept.
+    kept. `spans`: the code that its tags `kept-span` and `kept-part` stand for.
 
     Raises UsageError for another kind.
     """
@@ -241,7 +244,7 @@ def parse_markup(
         )
     options = options or MarkupOptions()
     elements = find_elements(text, list(tokenize(text, kind)), kind, options)
-    return arranged_markup(Source(text, kind), elements, options)
+    return arranged_markup(Source(text, kind, spans), elements, options)
 
 
 def arranged_markup(
@@ -249,8 +252,7 @@ def arranged_markup(
 ) -> MarkupDocument:
     """Find the sentences of a text whose elements and their roles are known."""
     paragraphs = _paragraphs(source.text, source.kind, elements, options.mark_spans)
-    document = _document(source, paragraphs, options)
-    return replace(document, foreign=elements.foreign_starts)
+    return _document(source, paragraphs, options, foreign=elements.foreign_starts)
 
 
 def _document(
@@ -258,6 +260,7 @@ def _document(
     paragraphs: Iterable[_Paragraph],
     options: MarkupOptions,
     bounds: tuple[int, int] = (0, sys.maxsize),
+    foreign: Mapping[str, int] | None = None,
 ) -> MarkupDocument:
     sentences = tuple(
         sentence
@@ -265,7 +268,7 @@ def _document(
         for sentence in paragraph.sentences(options)
     )
     lines = tuple(sentence.line for sentence in sentences)
-    return MarkupDocument(source, sentences, lines, *bounds)
+    return MarkupDocument(source, sentences, lines, *bounds, foreign or {})
 
 
 @dataclass

@@ -21,6 +21,7 @@ from regard.comparison.result import (
     Point,
     RunResult,
     RunScore,
+    SeedLead,
     SeedScore,
     System,
     TestSet,

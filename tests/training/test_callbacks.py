@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -292,7 +293,7 @@ def test_what_the_journal_cannot_hold_names_the_callback(
     message = rf"callback \S+:Logging==\S+, after_update failed with TypeError: {cause}"
     with pytest.raises(TrainingError, match=message):
         trainer(tmp_path, Logging(name, value)).run()
-    assert not events(tmp_path, "callback")
+    assert not (tmp_path / "journal.jsonl").exists()
 
 
 def _returns_a_number(model: Model, batch: TrainingBatch) -> Any:
@@ -392,3 +393,31 @@ def test_a_recipe_with_an_objective_is_trained_only_with_it(
         train(tmp_path / "run", pairs=pairs, settings=settings)
     with pytest.raises(UsageError, match=r"is no regard.Callback; give objects"):
         train(tmp_path / "run", pairs=pairs, settings=SETTINGS, callbacks=[print])
+
+
+def _times_nothing(model: Model, batch: TrainingBatch) -> Loss:
+    """Fail, as an objective does that is to be mended."""
+    raise ZeroDivisionError("mend me")
+
+
+@pytest.mark.system
+def test_what_failed_before_a_checkpoint_begins_anew_by_the_same_call(
+    pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(TrainingError, match="train again"):
+        train(out, pairs=pairs[:30], settings=SETTINGS, objective=_times_nothing)
+    assert (out / "journal.jsonl").exists()
+    train(out, pairs=pairs, settings=SETTINGS)
+    anew = shutil.move(out, tmp_path / "anew")
+    fresh = train(out, pairs=pairs, settings=SETTINGS)
+
+    for name in ("model.safetensors", "joint.model", "valid.tsv"):
+        assert (anew / name).read_bytes() == (out / name).read_bytes(), name
+    lines = (anew / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(fresh.journal)
+    before = (out / "model.safetensors").read_bytes()
+    shutil.rmtree(out / "checkpoints")
+    with pytest.raises(UsageError, match="there is a run already"):
+        train(out, pairs=pairs, settings=SETTINGS)
+    assert (out / "model.safetensors").read_bytes() == before

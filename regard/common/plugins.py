@@ -163,12 +163,17 @@ def plugin_of(variant: object) -> str | None:
 def plugin_problem(variant: object, problem: str) -> str:
     """Return a sentence on a problem with what a variant of a plug-in computes, and its place."""
     name = getattr(variant, "__name__", type(variant).__name__)
-    place = ""
-    with suppress(OSError, TypeError):  # a cell of a notebook has no file
-        line = inspect.getsourcelines(cast(Any, variant))[1]
-        place = f" (line {line} of {inspect.getsourcefile(cast(Any, variant))})"
     plugin = short(str(plugin_of(variant)))
-    return f"plug-in {plugin}: {name}: {problem}{place}; mend it there"
+    return f"plug-in {plugin}: {name}: {problem}{_place_of(variant)}; mend it there"
+
+
+@cache  # a warning is composed at each call of a doubtful normaliser
+def _place_of(variant: Any) -> str:
+    """Return line and file of a definition, in parentheses; empty for a cell of a notebook."""
+    with suppress(OSError, TypeError):
+        line = inspect.getsourcelines(variant)[1]
+        return f" (line {line} of {inspect.getsourcefile(variant)})"
+    return ""
 
 
 def short(names: str) -> str:

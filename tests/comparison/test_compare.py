@@ -114,6 +114,16 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
     for example in values["examples"]:
         assert [*example["attention"]] == names[2:]
 
+    before, after = (system["scores"] for system in values["systems"])
+    for number, (one, other) in enumerate(zip(before, after, strict=True)):
+        assert one["lead"] is None
+        of_runs = [run["scores"][number]["value"] for run in runs]
+        difference = (sum(of_runs[2:]) - sum(of_runs[:2])) / 2
+        lead = other["lead"]
+        assert lead["value"] == pytest.approx(difference)
+        assert lead["low"] + lead["high"] == pytest.approx(2 * difference)
+        assert 0 <= lead["p"] <= 1
+
     scores = [score["value"] for run in runs for score in run["scores"]]
     assert _column(undisturbed / "scores.csv", "value") == scores
 

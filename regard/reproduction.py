@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.common.checksums import tensor_digest
 from regard.common.errors import DataError, UsageError
+from regard.common.notebook import html_table
 from regard.common.processes import torch_threads
 from regard.common.requests import takes
 from regard.data.corpus_settings import CorpusSettings
@@ -18,8 +19,9 @@ from regard.model_folder import WEIGHTS, load_tensors
 from regard.models import select_device
 from regard.requests.reproduce_request import ReproduceRequest
 from regard.run import machine, train
-from regard.training.callbacks import Extensions
+from regard.training.callbacks import Extensions, listed
 from regard.training.journal import of_kind, scores_of
+from regard.training.recipe import Recipe
 from regard.training.run_record import RunRecord
 
 CONDITIONS = (
@@ -73,6 +75,19 @@ class Reproduction:
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "": row.name,
+                "run": row.before,
+                "again": row.now,
+                " ": "" if row.is_equal else "differs",
+            }
+            for row in (*self.conditions, *self.results)
+        ]
+        verdict = "the same weights" if self.is_identical else "other weights"
+        return html_table(f"Reproduction in {self.folder}: {verdict}", rows)
+
     def lines(self) -> Iterator[str]:
         """Yield the lines of a table of all values, which marks those that differ."""
         rows = [Row("", "run", "again"), *self.conditions, *self.results]
@@ -111,6 +126,7 @@ def reproduce(request: ReproduceRequest) -> Reproduction:
     threads = request.threads or before.get("threads")
     device = request.device or before.get("device", "auto")
     extensions = Extensions(request.objective, tuple(request.callbacks))
+    extensions.check(record.recipe.training, False, "regard.reproduce")
     out = Path(request.out or f"{run}-reproduced")
     with torch_threads(threads):
         now = {**machine(select_device(device)), "processes": 1}
@@ -132,7 +148,10 @@ def reproduce(request: ReproduceRequest) -> Reproduction:
     for name, value in extensions.names.items():
         recorded = getattr(record.recipe.training, name)
         if value:
-            conditions.append(Row(name, str(recorded), str(value)))
+            conditions.append(Row(name, listed(recorded), listed(value)))
+    plugins = [_plugins(recipe) for recipe in (record.recipe, again.recipe)]
+    if any(plugins):
+        conditions.append(Row("plug-ins", *map(listed, plugins)))
     count = f"{len(record.files)} with the recorded SHA-256"
     conditions.append(Row("data files", count, count))
     results = _results(run, out, record, RunRecord.read(out, again.recipe))
@@ -166,14 +185,20 @@ def _check_data(run: Path, data: CorpusSettings, recorded: Fingerprints) -> None
         if file is None:
             causes.append(
                 f"{role}: {entry['path']} is not there; put the file with the SHA-256 "
-                f"{entry['sha256']} in its place, or change to the folder where training began"
+                f"{entry['sha256'][:12]}… in its place, or change to the folder where training "
+                "began"
             )
         elif file["sha256"] != entry["sha256"]:
             causes.append(
-                f"{role}: {file['path']} has changed: its SHA-256 was {entry['sha256']} and is "
-                f"{file['sha256']}; put back what it was"
+                f"{role}: {file['path']} has changed: its SHA-256 was {entry['sha256'][:12]}… and "
+                f"is {file['sha256'][:12]}…; put back what it was"
             )
     DataError.raise_all(causes)
+
+
+def _plugins(recipe: Recipe) -> tuple[str, ...]:
+    """Return the plug-ins of the model and of the tokenizer."""
+    return tuple(dict.fromkeys([*recipe.model.plugins, *recipe.tokenizer.plugins]))
 
 
 def _results(run: Path, out: Path, before: RunRecord, now: RunRecord) -> Iterator[Row]:

@@ -12,7 +12,7 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.checksums import json_digest
 from regard.common.counting import counted, format_duration
-from regard.common.errors import LineWarning, ModelFolderError, RegardError, UsageError
+from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.notebook import data_frame, html_table, progress_bar
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
@@ -186,13 +186,13 @@ class Run:
         return load(self.folder, device, task=task)
 
     def to_frame(self) -> Any:
-        """Return losses and validations as a data frame of pandas, a row for each event.
+        """Return losses, validations and what callbacks logged as a data frame of pandas, a row
+        for each event.
 
         Raises UsageError without pandas.
         """
-        return data_frame(
-            event for event in self.journal if event["event"] in ("train", "valid")
-        )
+        shown = ("train", "valid", "callback")
+        return data_frame(event for event in self.journal if event["event"] in shown)
 
     def __repr__(self) -> str:
         progress = self.outcome.progress
@@ -325,14 +325,9 @@ def _write_pairs(request: TrainRequest) -> None:
     if not given:
         return
     _check_folder(out, resume=False)
-    out.mkdir(parents=True, exist_ok=True)
-    try:
+    with lock_run(out):
         for name, pairs in given.items():
             write_pairs(pairs, out / WRITTEN[name], f"`{name}=`")
-    except RegardError:
-        with suppress(OSError):
-            out.rmdir()  # if there is nothing else in it
-        raise
 
 
 def _with_written_pairs(request: TrainRequest) -> TrainRequest:
@@ -471,6 +466,8 @@ class _Session:
         if self.world.is_main:
             _check_folder(self.out, self.resume)
         with lock_run(self.out) if self.world.is_main else nullcontext():
+            if self.world.is_main and not self.resume:
+                _begin_anew(self.out)
             self.world.barrier()
             return self._train(recipe)
 
@@ -1016,7 +1013,8 @@ def _check_folder(out: Path, resume: bool) -> None:
     check_links(out, *RUN_FILES, written=True)
     if resume:
         return
-    if (out / "journal.jsonl").exists():
+    has_weights = (out / WEIGHTS).exists() and (out / "journal.jsonl").exists()
+    if has_weights or has_checkpoint(out):
         raise UsageError(
             f"{out}: there is a run already; add `resume=True` to continue it, or choose another "
             "`out=`"
@@ -1026,3 +1024,10 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise UsageError(
             f"`out={out}`: its {' and '.join(others)} would be overwritten; choose another folder"
         )
+
+
+def _begin_anew(out: Path) -> None:
+    """Remove what a run without a checkpoint left that would be taken for files of the new one."""
+    if (out / "train.toml").exists():
+        for name in (CONFIG, LANGUAGES, ALIGNMENT, "journal.jsonl"):
+            (out / name).unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -227,13 +227,16 @@ def _stepped_again(model: Model, example: Example) -> str:
 
 def _hidden(model: Model, example: Example) -> str:
     encoded = model.encoder(example.batch)
+    if encoded.keep is None:
+        return ""
+    # A copy: the summary may be a view of the outputs.
+    damaged = encoded.outputs.masked_fill(~encoded.keep[..., None], torch.nan)
     features = []
-    for _ in range(2):
-        source = model.decoder.prepare(encoded)
+    for variant in (encoded, replace(encoded, outputs=damaged)):
+        source = model.decoder.prepare(variant)
         features.append(model.step(example.target, model.begin(source), source)[0])
-        if encoded.keep is not None:
-            encoded.outputs.masked_fill_(~encoded.keep[..., None], torch.nan)
-    return _difference(features[1], features[0], 0)
+    problem = _difference(features[1], features[0], 0)
+    return problem and f"with NaN in the hidden rows of Encoded.outputs, {problem}"
 
 
 def _greedy(model: Model, example: Example) -> str:

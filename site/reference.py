@@ -48,8 +48,8 @@ MODULES = {
     "regard.common.errors": ["UsageError", "DataError", "PluginError", "LineWarning"],
     "regard.common.settings": ["Settings"],
     "regard.comparison.result": [
-        *("System", "SeedScore", "RunResult", "RunScore", "Cost", "Point"),
-        *("Alignment", "Breakdown", "Bucket", "TestSet"),
+        *("System", "SeedScore", "SeedLead", "RunResult", "RunScore", "Cost"),
+        *("Point", "Alignment", "Breakdown", "Bucket", "TestSet"),
     ],
     "regard.contracts.judge": ["judge"],
     "regard.data.batch": ["Example", "TrainingBatch", "pad"],

@@ -25,6 +25,7 @@ EVENTS: list[dict[str, Any]] = [
     {"event": "machine", "time": 1.0},
     {"event": "train", "update": 5, "cross_entropy": 3.25, "time": 2.0},
     {"event": "valid", "update": 5, "loss": 3.0, "chrf": 12.5, "time": 3.0},
+    {"event": "callback", "update": 5, "sharpness": 0.5, "time": 4.0},
 ]
 
 
@@ -108,6 +109,12 @@ def test_a_frame_by_system_has_means_intervals_and_p(
             assert row[f"{score.name} {kind} high"] == score.high
             p = [run.scores[i].p for run in runs if run.scores[i].p is not None]
             assert row[f"{score.name} largest p"] == (sorted(p)[-1] if p else None)
+            assert (f"{score.name} Welch p" in row) == (score.lead is not None)
+            if score.lead is not None:
+                names = ("minus baseline", "Welch low", "Welch high", "Welch p")
+                shown = [row[f"{score.name} {name}"] for name in names]
+                lead = score.lead
+                assert shown == [lead.value, lead.low, lead.high, lead.p]
 
 
 def test_frames_have_a_row_for_each_event_or_run(
@@ -174,11 +181,16 @@ def test_a_run_without_a_last_update_has_a_bar_without_an_end(
         sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell)
     )
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    report = progress_bar()
-    assert report is not None
-    report("progress", {"update": 5, "updates": None, "seconds_left": None})
+    values = {"update": 5, "updates": None, "seconds_left": None}
+    for title in ("", "rnn-seed<1>"):
+        report = progress_bar(title)
+        assert report is not None
+        report("progress", values)
 
-    assert shown == ["<progress ></progress> update 5"]
+    assert shown == [
+        "<progress ></progress> update 5",
+        "<progress ></progress> rnn-seed&lt;1&gt; · update 5",
+    ]
 
 
 def test_a_task_is_checked(tmp_path: Path) -> None:

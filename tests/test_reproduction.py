@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 import torch
+from helpers.forgotten_plugins import forgotten_plugins
 from safetensors.torch import load_file
 
 import regard
 from regard.common.errors import DataError, UsageError
+from regard.common.plugins import import_named
 from regard.learn.samples import korean_english
-from regard.reproduction import Row
+from regard.reproduction import Reproduction, Row
 from regard.training.loss import Objective
 
 pytestmark = pytest.mark.system  # each trains
@@ -40,10 +44,9 @@ def train(folder: Path, **arguments: Any) -> Path:
         source=folder / "train.ko",
         target=folder / "train.en",
         preset="rnn-bahdanau",
-        settings=SETTINGS,
         out=folder / "run",
         threads=1,
-        **arguments,
+        **{"settings": SETTINGS, **arguments},
     )
     return folder / "run"
 
@@ -142,10 +145,10 @@ def test_data_that_changed_or_are_absent_are_named_with_their_hash(
         if change == "changed":
             data.write_bytes(content + b"one more\n")
             now = hashlib.sha256(data.read_bytes()).hexdigest()
-            message = f"train.target: {data} has changed: its SHA-256 was {digest} and is {now}"
+            message = f"train.target: {data} has changed: its SHA-256 was {digest[:12]}… and is {now[:12]}…"
         else:
             data.unlink()
-            message = f"train.target: {data} is not there; put the file with the SHA-256 {digest}"
+            message = f"train.target: {data} is not there; put the file with the SHA-256 {digest[:12]}…"
         with pytest.raises(DataError) as refused:
             regard.reproduce(trained, out=tmp_path / "again")
     finally:
@@ -177,15 +180,42 @@ def test_a_run_that_has_not_ended_or_without_a_record_is_refused(
         regard.reproduce(run)
 
 
-def test_an_objective_has_to_be_given(tmp_path: Path) -> None:
-    run = train(tmp_path, objective=Objective(0.2))
-    with pytest.raises(
-        UsageError, match=r"`objective=`: the recipe has .*:Objective=="
-    ):
-        regard.reproduce(run)
-    assert not (tmp_path / "run-reproduced").exists()
-    again = regard.reproduce(run, objective=Objective(0.2))
+def test_a_run_with_a_plugin_and_an_objective_names_both(tmp_path: Path) -> None:
+    with forgotten_plugins():
+        path = tmp_path / "mine.py"
+        path.write_text(
+            "import regard\n@regard.register_normaliser('mine')\n"
+            "def mine(scores, keep):\n"
+            "    return scores.masked_fill(~keep, -1e9).softmax(-1)\n",
+            encoding="utf-8",
+        )
+        import_named([str(path)])
+        objective = Objective(0.1)
+        settings = {**SETTINGS, "model.decoder.normaliser": "mine"}
+        run = train(tmp_path / "data", objective=objective, settings=settings)
+        message = r"in Python: regard\.reproduce\(…, objective=…\)"
+        with pytest.raises(UsageError, match=message):
+            regard.reproduce(run)
+        assert not (tmp_path / "data" / "run-reproduced").exists()
+        again = regard.reproduce(run, objective=objective)
 
+    rows = {row.name: row for row in again.conditions}
+    digest = sha256(path.read_bytes()).hexdigest()[:12]
+    assert rows["plug-ins"] == Row("plug-ins", *[f"mine==sha256:{digest}…"] * 2)
+    assert rows["objective"].is_equal
+    assert rows["objective"].now.startswith("regard.training.loss:Objective==")
     assert again.is_identical
-    assert again.conditions[-2].name == "objective"
-    assert again.conditions[-2].is_equal
+
+
+def test_a_notebook_shows_a_table_that_marks_what_differs(tmp_path: Path) -> None:
+    conditions = (Row("torch", "<1>", "2"), Row("python", "3", "3"))
+    results = (Row("weights (SHA-256)", "0f", "0f"),)
+    html = Reproduction(tmp_path, conditions, results)._repr_html_()
+    rows = [[cell.text or "" for cell in row] for row in fromstring(html).iter("tr")]
+
+    assert rows[1:] == [
+        ["torch", "<1>", "2", "differs"],
+        ["python", "3", "3", ""],
+        ["weights (SHA-256)", "0f", "0f", ""],
+    ]
+    assert "the same weights" in html

@@ -5,6 +5,7 @@ training and attention.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -80,8 +81,25 @@ def _print(comparison: Comparison) -> None:
             evidence = decision.short_evidence() if decision is not None else ""
             cells.append(f"  {mean.mean:7.2f} {interval:>15} {evidence:>8}")
         typer.echo((system.name.ljust(width) + "".join(cells)).rstrip())
+    _print_leads(comparison, names)
     if has_seeds:
         say(
             "1 of 2: so many runs differ from the baseline's of the same seed, in this direction, "
             f"with p < {LEVEL}"
         )
+
+
+def _print_leads(comparison: Comparison, names: Sequence[str]) -> None:
+    """Print the differences from the baseline over seeds, a line for each system and score."""
+    from regard.comparison.report_numbers import probability, signed
+
+    for system in comparison.systems:
+        for name in names:
+            mean = system.score(name)
+            if mean is None or mean.lead is None:
+                continue
+            lead = mean.lead
+            typer.echo(
+                f"{system.name} − {comparison.baseline}, {name} over seeds: {signed(lead.value)} "
+                f"({signed(lead.low)} to {signed(lead.high)}, Welch's p {probability(lead.p)})"
+            )

@@ -48,15 +48,17 @@ def data_frame(rows: Iterable[Mapping[str, object]]) -> Any:
     return pandas.DataFrame(list(rows))
 
 
-def progress_bar() -> Report | None:
-    """Return a report that draws training as a bar in the cell of a notebook; None elsewhere."""
+def progress_bar(title: str = "") -> Report | None:
+    """Return a report that draws training as a bar with a title in the cell of a notebook; None
+    elsewhere.
+    """
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if getattr(shell, "kernel", None) is None:
         return None
     display = import_module("IPython.display")
     shown = display.display(display.HTML(""), display_id=True)
-    known = dict[str, Any]()
+    known: dict[str, Any] = {"title": title}
 
     def report(event: str, values: dict[str, Any]) -> None:
         if event in ("train", "progress", "valid", "end"):
@@ -70,7 +72,8 @@ def _bar(values: Mapping[str, Any]) -> str:
     """Return a bar, with the last loss and scores under it."""
     total = values.get("updates")
     extent = f'value="{values["update"]}" max="{total}"' if total else ""
-    parts = [f"update {values['update']}" + (f" of {total}" if total else "")]
+    parts = [values["title"]] if values["title"] else []
+    parts.append(f"update {values['update']}" + (f" of {total}" if total else ""))
     for name in ("cross_entropy", "chrf", "bleu", "cider"):
         if name in values:
             parts.append(f"{name} {values[name]:.2f}")

@@ -8,10 +8,13 @@ Regard imports those that the user named, in this call or in the environment var
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, wraps
 from hashlib import sha256
 from importlib.metadata import packages_distributions, version
@@ -94,7 +97,7 @@ class Registry(dict[K, V]):
             return names[name]
         raise ValueError(
             f"there is no {self.part} {str(name)[:80]!r}; known are {', '.join(names)}; plug-ins "
-            f"have others: name one by `plugin=`, or in {VARIABLE}"
+            f"have others: name one by --plugin, or in {VARIABLE} (in Python: import it)"
         )
 
     def __get_pydantic_core_schema__(
@@ -158,9 +161,34 @@ def plugin_of(variant: object) -> str | None:
 
 
 def plugin_problem(variant: object, problem: str) -> str:
-    """Return a sentence on a problem with what a variant of a plug-in computes."""
+    """Return a sentence on a problem with what a variant of a plug-in computes, and its place."""
     name = getattr(variant, "__name__", type(variant).__name__)
-    return f"plug-in {plugin_of(variant)}: {name}: {problem}; mend it there"
+    plugin = short(str(plugin_of(variant)))
+    return f"plug-in {plugin}: {name}: {problem}{_place_of(variant)}; mend it there"
+
+
+@cache  # a warning is composed at each call of a doubtful normaliser
+def _place_of(variant: Any) -> str:
+    """Return line and file of a definition, in parentheses; empty for a cell of a notebook."""
+    with suppress(OSError, TypeError):
+        line = inspect.getsourcelines(variant)[1]
+        return f" (line {line} of {inspect.getsourcefile(variant)})"
+    return ""
+
+
+def short(names: str) -> str:
+    """Return names of plug-ins for a sentence, with twelve digits of each SHA-256."""
+    return re.sub(r"(sha256:\w{12})\w+", r"\1…", names)
+
+
+def place_in(variant: object, problem: BaseException) -> str:
+    """Return line and file of an exception: the last in the file of a variant, else the last."""
+    variant = getattr(variant, "func", variant)  # of a functools.partial
+    file = getattr(sys.modules.get(_module_of(variant)), "__file__", None)
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [frame for frame in frames if frame.filename == file]
+    last = (own or frames)[-1]
+    return f"line {last.lineno} of {last.filename}"
 
 
 def qualified_name(value: object) -> str:
@@ -197,7 +225,7 @@ def plugin_failure(problem: BaseException) -> str:
     names = _named()
     if not names:
         return ""
-    plugins = ", ".join(map(_identity, names))
+    plugins = short(", ".join(map(_identity, names)))
     return _raised_by_plugin(problem) or (
         f"{_cause(problem)}; the plug-ins {plugins} take part: check the shapes of what they "
         "return, and see the traceback with --debug"
@@ -233,7 +261,7 @@ def _raised_by_plugin(problem: BaseException) -> str:
     }
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if frame.filename in files:
-            plugin = _identity(files[frame.filename])
+            plugin = short(_identity(files[frame.filename]))
             line = f"line {frame.lineno} of {frame.filename}"
             return f"plug-in {plugin}: {_cause(problem)} ({line}); mend it there"
     return ""
@@ -258,6 +286,7 @@ def check_recorded(
     missing = [plugin for plugin in recorded if plugin not in used]
     others = [plugin for plugin in used if plugin not in recorded]
     if missing and others:
+        # In full, as they are to be copied into the files.
         raise ValueError(
             f"the model was made with {', '.join(missing)}, and this is {', '.join(others)}: put "
             "that back; or, if the change was on purpose, write the latter in place of the former "
@@ -271,8 +300,9 @@ def check_recorded(
                 "process has not; write it into a file, import that, and train again"
             )
         raise ValueError(
-            f"the model was made with {', '.join(missing)}, which nobody named, so it was not "
-            f"imported; if you trust it, give `plugin={name}`, or its file (in Python: import it)"
+            f"the model was made with {short(', '.join(missing))}, which nobody named, so it was "
+            f"not imported; if you trust it, give --plugin {name}, or its file (in "
+            "Python: import it)"
         )
 
 

@@ -19,12 +19,14 @@ from regard.common.arguments import Report
 from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
+from regard.common.notebook import progress_bar
 from regard.common.reading import file_bytes, parse_json
 from regard.common.requests import call_with
 from regard.comparison.entries import has_ended
 from regard.data.provenance import DATA_FILE, fingerprint_files, refuse_changed_files
 from regard.requests.train_request import TrainArguments
 from regard.run import Interrupted, TrainPlan, plan_training, train
+from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import RecipeComposer
 from regard.training.recipe import Recipe, presets, read_run_recipe
 
@@ -281,14 +283,15 @@ def train_missing(plan: Plan, out: Path, environment: Environment) -> Plan:
 def _train(
     plan: Plan, model: ModelPlan, seed: int, path: Path, environment: Environment
 ) -> None:
-    if (path / "journal.jsonl").exists():
+    if has_checkpoint(path):
         arguments = TrainArguments(resume=True)
     else:
         arguments = _arguments(plan, model, seed)
         recipe = RecipeComposer(arguments).compose()
         arguments = _arguments(plan, model, seed, _ending(plan.budget, model, recipe))
     arguments = environment.applied(arguments)
-    run = call_with(train, arguments, out=path, report=environment.report)
+    report = environment.report or progress_bar(path.name)
+    run = call_with(train, arguments, out=path, report=report)
     if run.outcome.stopped is not None:
         raise Interrupted(run.outcome.stopped)
 

@@ -139,9 +139,23 @@ class RunResult:
 
 
 @dataclass(frozen=True)
+class SeedLead:
+    """Mean of a score over the seeds of a system minus that of the baseline, with Welch's 95 %
+    interval, which is not cut, and the two-sided p-value.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True)
 class SeedScore:
-    """Mean of a score over the seeds of a system, with Student's interval, or with the bootstrap
-    interval if there is only one seed.
+    """Mean of a score over the seeds of a system, with Student's interval, cut at the ends of the
+    scale, or with the bootstrap interval if there is only one seed.
+
+    `lead` compares it with the baseline; None for the baseline, and unless both have several seeds.
     """
 
     name: str
@@ -149,6 +163,7 @@ class SeedScore:
     low: float
     high: float
     seeds: int
+    lead: SeedLead | None = None
 
 
 @dataclass(frozen=True)
@@ -250,8 +265,9 @@ class Comparison:
         """Return scores as a data frame of pandas; the names of intervals say of which kind.
 
         There is a row for each run, with its costs; or, `by_system`, for each system: for each
-        score the mean over the seeds, an interval, and the largest p-value of its runs against the
-        baseline. Raises UsageError without pandas.
+        score the mean over the seeds, an interval, the largest p-value of its runs against the
+        baseline, and, with several seeds of both, the difference of the means with Welch's interval
+        and p-value. Raises UsageError without pandas.
         """
         if by_system:
             return data_frame(self._system_rows())
@@ -287,6 +303,11 @@ class Comparison:
                 own = (run.score(score.name) for run in runs)
                 p = [one.p for one in own if one is not None and one.p is not None]
                 row[f"{score.name} largest p"] = max(p, default=None)
+                if score.lead is not None:
+                    row[f"{score.name} minus baseline"] = score.lead.value
+                    row[f"{score.name} Welch low"] = score.lead.low
+                    row[f"{score.name} Welch high"] = score.lead.high
+                    row[f"{score.name} Welch p"] = score.lead.p
             rows.append(row)
         return rows
 

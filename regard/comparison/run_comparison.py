@@ -67,6 +67,7 @@ from regard.requests.compare_request import (
     ComparisonFiles,
     named_paths,
 )
+from regard.runtime.engine import EngineName
 from regard.search import SearchOptions
 
 T = TypeVar("T")
@@ -333,7 +334,10 @@ class _Session:
             task="captions" if files.images else "translation",
             test=replace(data.test, note=note),
             baseline=baseline,
-            systems=tuple(_system(name, runs) for name, runs in by_system.items()),
+            systems=tuple(
+                _system(name, runs, () if name == baseline else by_system[baseline])
+                for name, runs in by_system.items()
+            ),
             runs=tuple(results.values()),
             breakdowns=breakdowns(
                 data.test, output_lines, caption_scores, training, baseline
@@ -380,7 +384,11 @@ class _Session:
             name: sentence_scores(data.test, lines, tokenize)
             for name, lines in outputs.items()
         }
-        times, unmeasured = self._times(data, [run for run in timed if run.is_run])
+        timed_runs = [entry for entry in timed if entry.is_run]
+        engine = _shared_engine([measured[entry.name].decoding for entry in timed_runs])
+        times, unmeasured = self._times(data, timed_runs, engine)
+        if engine == "pytorch" and times:
+            measured = {name: _timed_apart(value) for name, value in measured.items()}
         results = {
             entry.name: _result(
                 entry,
@@ -403,10 +411,10 @@ class _Session:
         return measure_run(entry, data, self.device, self.search, self.out / "cache")
 
     def _times(
-        self, data: TestData, runs: Sequence[Entry]
+        self, data: TestData, runs: Sequence[Entry], engine: EngineName
     ) -> tuple[Mapping[str, Mapping[str, float]], Sequence[str]]:
-        """Measure speed and memory of these runs if the request asks for it; return them with the
-        reasons why runs could not be measured.
+        """Measure speed and memory of these runs with an engine if the request asks for it; return
+        them with the reasons why runs could not be measured.
         """
         if not self.request.speed or not runs:
             return {}, ()
@@ -415,7 +423,7 @@ class _Session:
             source for source in data.test.sources if source
         ]
         paths = {run.name: run.path for run in runs}
-        times, causes = measure_speed(paths, sources, self.device, self.search)
+        times, causes = measure_speed(paths, sources, self.device, self.search, engine)
         say(
             self.request.report,
             *(f"{cause}; all else is in the report" for cause in causes),
@@ -493,6 +501,22 @@ def _wrong_language(entry: Entry, data: TestData) -> list[str]:
     return causes
 
 
+def _shared_engine(decodings: Iterable[str]) -> EngineName:
+    """Return the engine to time all runs with: PyTorch if it alone can decode some of them."""
+    engines = {decoding.partition(",")[0] for decoding in decodings}
+    return "pytorch" if len(engines) > 1 else "auto"
+
+
+def _timed_apart(measured: Measured) -> Measured:
+    """Say that a run which the C library decoded was timed with PyTorch, as the others were."""
+    if not measured.decoding.startswith("C library"):
+        return measured
+    return replace(
+        measured,
+        decoding=f"{measured.decoding}; timed with PyTorch, which other systems need",
+    )
+
+
 def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
     """Return the tokenizer with which captions are scored. Raises UsageError if runs have different
     ones.
@@ -563,14 +587,19 @@ def _test_groups(
     return list(groups.values())
 
 
-def _system(name: str, runs: Sequence[RunResult]) -> System:
-    """Return a system with the means of the scores that all of its runs have."""
-    groups = [
-        [score for run in runs for score in run.scores if score.name == first.name]
-        for first in runs[0].scores
-    ]
-    means = tuple(over_seeds(scores) for scores in groups if len(scores) == len(runs))
-    return System(name, tuple(run.name for run in runs), means)
+def _system(
+    name: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]
+) -> System:
+    """Return a system with the means of the scores that all of its runs have, compared with the
+    runs of the baseline.
+    """
+    means = []
+    for first in runs[0].scores:
+        scores = [score for run in runs if (score := run.score(first.name))]
+        others = [score.value for run in baseline if (score := run.score(first.name))]
+        if len(scores) == len(runs):
+            means.append(over_seeds(scores, others))
+    return System(name, tuple(run.name for run in runs), tuple(means))
 
 
 def _notes(

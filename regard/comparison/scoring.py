@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.errors import UsageError
-from regard.comparison.result import RunScore, SeedScore, TestSet
+from regard.comparison.result import RunScore, SeedLead, SeedScore, TestSet
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.evaluation.bootstrap import paired_bootstrap, student_interval
+from regard.evaluation.bootstrap import (
+    paired_bootstrap,
+    student_interval,
+    welch_interval,
+)
 from regard.evaluation.caption_metrics import (
     WordTokenizer,
     caption_scores,
@@ -131,9 +135,9 @@ def _score_captions(
     return results
 
 
-def over_seeds(scores: Sequence[RunScore]) -> SeedScore:
+def over_seeds(scores: Sequence[RunScore], baseline: Sequence[float] = ()) -> SeedScore:
     """Return the mean of one score over the runs of a system, with Student's 95 % interval, cut at
-    the ends of the scale.
+    the ends of the scale, and the difference from the values of the baseline.
 
     A single run keeps the interval of its bootstrap.
     """
@@ -145,4 +149,7 @@ def over_seeds(scores: Sequence[RunScore]) -> SeedScore:
         return SeedScore(first.name, first.value, first.low, first.high, 1)
     mean, low, high = student_interval(values)
     high = high if first.name in UNBOUNDED else min(100.0, high)
-    return SeedScore(first.name, mean, max(0.0, low), high, len(values))
+    lead = None
+    if len(baseline) > 1:
+        lead = SeedLead(*welch_interval(baseline, values))
+    return SeedScore(first.name, mean, max(0.0, low), high, len(values), lead)

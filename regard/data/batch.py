@@ -58,6 +58,10 @@ class TrainingBatch:
 
     The sources are sentences or images. If each source has K targets, then N = B·K, and row b·K + k
     is target k of source b.
+
+    `links`, of data with word alignments, holds a distribution over the source tokens for each
+    target token: the tokens of linked words have equal parts. Its row is zero for EOS, for padding
+    and for a token without links.
     """
 
     source: Tensor  # ids (B, S) or pixels (B, C, Y, X)
@@ -66,7 +70,6 @@ class TrainingBatch:
     target_out: Int[Tensor, "N T"]
     tokens: int  # target tokens to predict, with EOS and without padding
     indices: list[int]  # of the examples in the corpus
-    # Attention weights for guided alignment; a row of zeros leaves the target token free.
     links: Float[Tensor, "N T S"] | None = None
 
     def to(self, device: torch.device | str) -> TrainingBatch:

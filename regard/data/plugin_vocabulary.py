@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from regard.common.errors import PluginError
-from regard.common.plugins import Registry, plugin_of
+from regard.common.plugins import Registry, place_in, plugin_of, short
 from regard.common.reading import parse_json
 from regard.data.marian_vocab import SPECIAL
 from regard.data.text import clean
@@ -107,6 +107,7 @@ def _naming(kind: str, call: str) -> Iterator[None]:
         raise
     except Exception as problem:
         raise PluginError(
-            f"plug-in {plugin_of(TOKENIZERS[kind])}: tokenizer {kind!r}, {call}: "
-            f"{type(problem).__name__}: {problem}; mend it there"
+            f"plug-in {short(str(plugin_of(TOKENIZERS[kind])))}: tokenizer {kind!r}, {call}: "
+            f"{type(problem).__name__}: {problem} ({place_in(TOKENIZERS[kind], problem)}); mend it "
+            "there"
         ) from problem

@@ -1,5 +1,5 @@
-"""Paired bootstrap test of two systems (Efron 1979; Koehn 2004), and Student's interval over
-runs.
+"""Paired bootstrap test of two systems (Efron 1979; Koehn 2004), Student's interval over runs, and
+Welch's interval of a difference.
 """
 
 from __future__ import annotations
@@ -88,33 +88,58 @@ def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
+def welch_interval(
+    first: Sequence[float], second: Sequence[float]
+) -> tuple[float, float, float, float]:
+    """Return the mean of `second` minus that of `first`, the ends of its 95 % interval, and the
+    two-sided p-value, by Welch's t test (1947).
+
+    The values are independent, at least two of each, and their variances may differ.
+    """
+    variances = list[float]()
+    for values in (first, second):
+        mean = sum(values) / len(values)
+        squares = sum((value - mean) ** 2 for value in values)
+        variances.append(squares / (len(values) - 1) / len(values))
+    difference = sum(second) / len(second) - sum(first) / len(first)
+    variance = sum(variances)
+    if not variance:
+        return difference, difference, difference, float(not difference)
+    weighted = (
+        part * part / (count - 1)
+        for part, count in zip(variances, (len(first), len(second)), strict=True)
+    )
+    degrees = variance * variance / sum(weighted)
+    error = math.sqrt(variance)
+    half = student_quantile(degrees) * error
+    p = max(0.0, 1 - 2 * _student_integral(abs(difference) / error, degrees))
+    return difference, difference - half, difference + half, p
+
+
+def _student_integral(end: float, degrees: float) -> float:
+    """Integrate the density of Student's t distribution from 0 to `end` by Simpson's rule.
+
+    The substitution t = √degrees · tan u makes the density a power of a cosine.
+    """
+    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2))
+    last = math.atan(end / math.sqrt(degrees))
+    steps = 400
+    values = [
+        math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)
+    ]
+    simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
+    integral: float = scale / math.sqrt(math.pi) * simpson * last / steps / 3
+    return integral
+
+
 @cache
-def student_quantile(degrees: int) -> float:
+def student_quantile(degrees: float) -> float:
     """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
-    scale = math.exp(
-        math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
-    ) / math.sqrt(degrees * math.pi)
-
-    def integral(end: float) -> float:
-        """Integrate the density from 0 to `end` by Simpson's rule.
-
-        The substitution t = √degrees · tan u makes the density a power of a cosine.
-        """
-        last = math.atan(end / math.sqrt(degrees))
-        steps = 400
-        values = [
-            math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)
-        ]
-        simpson = (
-            values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
-        )
-        return scale * math.sqrt(degrees) * simpson * last / steps / 3
-
     low = 0.0
     high = 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        if integral(middle) < 0.475:
+        if _student_integral(middle, degrees) < 0.475:
             low = middle
         else:
             high = middle

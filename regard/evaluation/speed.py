@@ -24,6 +24,7 @@ import torch
 
 from regard.common.errors import WorkerError
 from regard.common.processes import module_command, peak_memory
+from regard.runtime.engine import EngineName
 
 ROUNDS = 3
 MANY, ALONE = 200, 20
@@ -76,18 +77,19 @@ def measure_speed(
     sources: Sequence[str],
     device: str,
     options: Mapping[str, object],
+    engine: EngineName = "auto",
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return tokens_per_second, latency in seconds and memory in MiB of each run.
 
-    They are medians of rounds in turns. `sources` are sentences, or paths of images. Memory is the
-    peak of the process that loads the run and decodes. A run whose process fails is left out, and
-    the second result has a sentence with the cause.
+    They are medians of rounds in turns. `sources` are sentences, or paths of images; `engine` is as
+    in `regard.load`. Memory is the peak of the process that loads the run and decodes. A run whose
+    process fails is left out, and the second result has a sentence with the cause.
     """
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
     causes: dict[str, str] = {}
     with ExitStack() as stack:
         workers = {
-            name: stack.enter_context(_start(run, device, options))
+            name: stack.enter_context(_start(run, device, options, engine))
             for name, run in runs.items()
         }
         for line in (json.dumps(list(sources)), *[""] * ROUNDS):
@@ -119,8 +121,10 @@ def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @contextmanager
-def _start(run: Path, device: str, options: Mapping[str, object]) -> Iterator[_Worker]:
-    values = (str(run), device, json.dumps(dict(options)))
+def _start(
+    run: Path, device: str, options: Mapping[str, object], engine: EngineName
+) -> Iterator[_Worker]:
+    values = (str(run), device, json.dumps(dict(options)), engine)
     command = module_command(
         "regard.evaluation.speed", *values, call="serve(*sys.argv[1:])"
     )
@@ -139,7 +143,7 @@ def _start(run: Path, device: str, options: Mapping[str, object]) -> Iterator[_W
         yield _Worker(process, errors)
 
 
-def serve(run: str, device: str, options: str) -> None:
+def serve(run: str, device: str, options: str, engine: EngineName) -> None:
     """Answer the lines of standard input, in the process that `measure_speed` starts for a run."""
     from regard.pipeline import Captioner, load
 
@@ -147,7 +151,7 @@ def serve(run: str, device: str, options: str) -> None:
         int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads()
     )
     warnings.simplefilter("ignore")
-    pipeline = load(run, device)
+    pipeline = load(run, device, engine=engine)
     search = json.loads(options)
     sources: list[str] = json.loads(sys.stdin.readline())
     translate = (

@@ -85,10 +85,11 @@ def source_length(source: SourceInput) -> int:
 class Encoded:
     """Output of an encoder: a vector for each source position, and a summary of the source.
 
-    `embedded` holds the embeddings from which the encoder started. `summary` holds the last states
-    of each recurrent layer, hidden states before LSTM cells; for other encoders it is the mean of
-    the outputs (L = 1). `keep` is the padding mask; `grid` is (rows, columns) if the positions are
-    image cells.
+    `embedded` holds the embeddings from which the encoder started. From `summary` a decoder makes
+    its first state: Regard's recurrent encoders give the last states of each layer, hidden states
+    before LSTM cells, and the others the mean of the visible outputs (L = 1). It may be anything of
+    this shape that padding does not change, also a view of `outputs`. `keep` is the padding mask;
+    `grid` is (rows, columns) if the positions are image cells.
     """
 
     outputs: Float[Tensor, "B S D"]
@@ -230,7 +231,12 @@ class ShardUnit(nn.Module):
 
 @as_defined
 class Encoder(nn.Module, ABC):
-    """Encoder of sentences or images; any decoder can attend to its output."""
+    """Encoder of sentences or images; any decoder can attend to its output.
+
+    `build` calls `__init__(settings, vocabulary)` of a registered class: with an object of the
+    class of settings that it was registered with, and the number of source tokens, special ones
+    included. It sets `sizes`, and `embedding` if it reads sentences.
+    """
 
     sizes: EncoderSizes
     # Text encoders have an embedding.

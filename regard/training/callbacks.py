@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.common.arguments import describe
 from regard.common.errors import UsageError
-from regard.common.plugins import qualified_name
+from regard.common.plugins import qualified_name, short
 from regard.data.batch import TrainingBatch
 from regard.models import Model
 from regard.training.loss import LossFunction
@@ -38,7 +40,22 @@ class TrainingContext:
     stop_reason: str = ""
 
     def log(self, **values: object) -> None:
-        """Write values to the journal, in an event "callback", once the callbacks have returned."""
+        """Write values to the journal, in an event "callback", once the callbacks have returned.
+
+        Raises TypeError for values that JSON lacks, and for the names that each event has.
+        """
+        for name, value in values.items():
+            if name in ("event", "time", "update"):
+                raise TypeError(
+                    f"log({name}=…): each event has this name; take another"
+                )
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as problem:
+                raise TypeError(
+                    f"log({name}=…): wanted a value that JSON has, got {describe(value)}; give a "
+                    "number (of a tensor: float(x)), a text, a list or a dictionary"
+                ) from problem
         self.logged |= values
 
     def stop(self, reason: str) -> None:
@@ -81,8 +98,10 @@ class Extensions:
             "callbacks": tuple(map(qualified_name, self.callbacks)),
         }
 
-    def check(self, recorded: TrainingSettings, is_begun: bool) -> None:
-        """Raise UsageError if a recipe, or a run that was begun, has others.
+    def check(
+        self, recorded: TrainingSettings, is_begun: bool, call: str = "regard.train"
+    ) -> None:
+        """Raise UsageError if a recipe, or a run that was begun, has others; `call` takes them.
 
         Their versions may differ: one that failed has to be mended before the run is resumed.
         """
@@ -91,8 +110,8 @@ class Extensions:
             before = getattr(recorded, name)
             if (is_begun or before) and _bare(before) != _bare(given):
                 causes.append(
-                    f"`{name}=`: the recipe has {_listed(before)}, and given is {_listed(given)}; "
-                    f"give what it has, in Python: regard.train(…, {name}=…); a command cannot"
+                    f"`{name}=`: the recipe has {listed(before)}, and given is {listed(given)}; "
+                    f"give what it has, in Python: {call}(…, {name}=…); a command cannot"
                 )
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
@@ -109,5 +128,8 @@ def _bare(names: str | tuple[str, ...] | None) -> list[str]:
     return [name.partition("==")[0] for name in listed]
 
 
-def _listed(names: str | tuple[str, ...] | None) -> str:
-    return ", ".join([names] if isinstance(names, str) else names or ()) or "none"
+def listed(names: str | tuple[str, ...] | None) -> str:
+    """Return names with short hashes for a sentence; "none" if there are none."""
+    return (
+        short(", ".join([names] if isinstance(names, str) else names or ())) or "none"
+    )

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 
+from regard.common.arguments import describe
 from regard.common.processes import torch_threads
 from regard.data.batch import TrainingBatch
 from regard.layers.dropout import dropout_generator
@@ -115,6 +116,11 @@ class GradientWorkers:
                         model, batch, self._scheduled_sampling, generator
                     )
                 loss = self.objective(model, batch)
+            if not isinstance(loss, Loss):
+                raise TypeError(
+                    f"wanted a regard.training.loss.Loss, got {describe(loss)}; return "
+                    "Loss(smoothed, cross_entropy, batch.tokens)"
+                )
             torch.autograd.backward(loss.smoothed * (self.scale / tokens))
             losses.append(loss.detached())
         return losses

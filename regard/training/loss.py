@@ -32,7 +32,8 @@ class Loss(NamedTuple):
 
     `smoothed` is the loss to minimise, `cross_entropy` is in nats, and `tokens` is the number of
     tokens. With guided attention, `guided` is the divergence of the guided head in nats, summed
-    over the `linked` tokens.
+    over the tokens with links, and `linked` is their number. An objective may give both for a term
+    of its own; the journal then has `guided` / `linked` as `guided`.
     """
 
     smoothed: Tensor

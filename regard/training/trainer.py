@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ import torch
 from regard.common.arguments import Report
 from regard.common.counting import counted
 from regard.common.errors import TrainingError
-from regard.common.plugins import qualified_name
+from regard.common.plugins import place_in, qualified_name, short
 from regard.common.reading import reason_of
 from regard.data.batch import TrainingBatch
 from regard.data.batch_stream import BatchSource, Position, Update
@@ -305,7 +305,7 @@ class Trainer:
 
         losses = self._accumulate(update, batches)
         norm = self.updater.clip()
-        self._check_finite(norm)
+        self._check_finite(norm, losses)
         self.updater.step(self.context.learning_rate)
         self.ema.update(progress.update)
 
@@ -344,26 +344,31 @@ class Trainer:
                 getattr(callback, point)(context)
             except Exception as problem:
                 name = f"callback {qualified_name(callback)}, {point}"
+                place = place_in(callback, problem)
                 raise self._failure(
-                    name, problem, point == "before_update"
+                    name, place, problem, point == "before_update"
                 ) from problem
         if context.logged:
             self._record("callback", update=context.update, **context.logged)
             context.logged = {}
 
     def _failure(
-        self, name: str, problem: Exception, is_before_update: bool
+        self, name: str, place: str, problem: Exception, is_before_update: bool
     ) -> TrainingError:
-        """Save a checkpoint, and return the error of what the caller of a training brought.
+        """Save a checkpoint, and return the error of what the caller of a training brought, with
+        its place.
 
         `is_before_update`: the weights are still those of the update before.
         """
         self.progress.update -= is_before_update
         if self.progress.update:
             self._save_checkpoint()
+        remedy = "train with `resume=True`"
+        if not has_checkpoint(self.folder):
+            remedy = "train again"
         return TrainingError(
-            f"update {self.progress.update}: {name} failed with {type(problem).__name__}: "
-            f"{problem}; {self._last_checkpoint()}: mend it, then train with `resume=True`"
+            f"update {self.progress.update}: {short(name)} failed with {type(problem).__name__}: "
+            f"{problem} ({place}); {self._last_checkpoint()}: mend it, then {remedy}"
         )
 
     def _accumulate(self, update: Update, batches: Batches) -> list[Loss]:
@@ -386,7 +391,8 @@ class Trainer:
                         raise
                     name = f"objective {qualified_name(objective)}"
                     self.updater.free_memory()
-                    raise self._failure(name, problem, True) from problem
+                    place = place_in(objective, problem)
+                    raise self._failure(name, place, problem, True) from problem
                 cause = reason_of(problem)
             # This is outside the except clause, because the exception keeps the tensors of the
             # failed pass alive.
@@ -417,15 +423,25 @@ class Trainer:
         progress.batch_parts *= 2
         self._record("halved", update=progress.update, parts=progress.batch_parts)
 
-    def _check_finite(self, norm: float) -> None:
-        if not math.isfinite(norm):
+    def _check_finite(self, norm: float, losses: Sequence[Loss]) -> None:
+        if math.isfinite(norm):
+            return
+        objective = self.extensions.objective
+        if objective is not None:
+            is_finite = all(bool(loss.smoothed.isfinite()) for loss in losses)
             raise TrainingError(
-                f"update {self.progress.update}: the gradient is infinite or NaN, so nothing was "
-                f"changed; {self._last_checkpoint()}. Lower schedule.peak or lengthen "
-                "schedule.warmup, then train with `resume=True`; should it stop here again, the "
-                "weights were damaged before: delete the newest folder in "
-                f"{self.checkpoints.folder}"
+                f"update {self.progress.update}: objective {short(qualified_name(objective))}: "
+                f"{'the gradient of ' if is_finite else ''}its Loss.smoothed is infinite or NaN, "
+                f"so nothing was changed; {self._last_checkpoint()}. Look there for a logarithm, "
+                "root or quotient of 0; if the loss grew before, lower schedule.peak"
             )
+        raise TrainingError(
+            f"update {self.progress.update}: the gradient is infinite or NaN, so nothing was "
+            f"changed; {self._last_checkpoint()}. Lower schedule.peak or lengthen "
+            "schedule.warmup, then train with `resume=True`; should it stop here again, the "
+            "weights were damaged before: delete the newest folder in "
+            f"{self.checkpoints.folder}"
+        )
 
     def _last_checkpoint(self) -> str:
         if has_checkpoint(self.folder):

@@ -21,6 +21,7 @@ from regard.comparison.result import (
     Point,
     RunResult,
     RunScore,
+    SeedLead,
     SeedScore,
     System,
     TestSet,
@@ -260,7 +261,11 @@ def _system(name: str, runs: list[RunResult]) -> System:
     for number, score in enumerate(runs[0].scores):
         values = [run.scores[number].value for run in runs]
         mean = sum(values) / len(values)
-        means.append(SeedScore(score.name, mean, mean - 1.21, mean + 1.24, len(values)))
+        lead = None
+        if len(runs) > 1 and name != NAMES[0]:
+            lead = SeedLead(number + 1.25, number - 2.5, number + 5.0, 0.0625)
+        ends = mean - 1.21, mean + 1.24
+        means.append(SeedScore(score.name, mean, *ends, len(values), lead))
 
     return System(name, tuple(run.name for run in runs), tuple(means))
 

@@ -17,6 +17,7 @@ import pytest
 import sacrebleu
 import trained
 from helpers.cached_folders import FolderCache
+from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import FRAME, SENTENCES, captioner_folder, folder
 from helpers.time_limits import wait_until
 from trained import SMALL
@@ -24,11 +25,19 @@ from trained import SMALL
 import regard
 import regard.comparison.run_comparison
 from regard.common.errors import DataError, UsageError
+from regard.common.plugins import import_named
 from regard.comparison.test_data import read_test_data, split_off_test
 from regard.learn.samples.images import image_sample
 from regard.requests.compare_request import ComparisonFiles
 
 pytestmark = pytest.mark.system
+NORMALISER = """
+import regard
+
+@regard.register_normaliser("mine")
+def mine(scores, keep):
+    return (scores if keep is None else scores.masked_fill(~keep, -1e9)).softmax(-1)
+"""
 MEASURED = {"seconds", "training_seconds", "tokens_per_second", "latency", "memory"}
 
 
@@ -104,6 +113,16 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
 
     for example in values["examples"]:
         assert [*example["attention"]] == names[2:]
+
+    before, after = (system["scores"] for system in values["systems"])
+    for number, (one, other) in enumerate(zip(before, after, strict=True)):
+        assert one["lead"] is None
+        of_runs = [run["scores"][number]["value"] for run in runs]
+        difference = (sum(of_runs[2:]) - sum(of_runs[:2])) / 2
+        lead = other["lead"]
+        assert lead["value"] == pytest.approx(difference)
+        assert lead["low"] + lead["high"] == pytest.approx(2 * difference)
+        assert 0 <= lead["p"] <= 1
 
     scores = [score["value"] for run in runs for score in run["scores"]]
     assert _column(undisturbed / "scores.csv", "value") == scores
@@ -365,6 +384,46 @@ def test_the_example_of_the_page_runs(
 
     printed = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     assert printed[:2] == [["first", "BLEU"], ["second", "BLEU"]]
+
+
+def test_one_engine_times_all_if_one_of_them_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def measure(runs: Any, *arguments: Any) -> Any:
+        asked.append(arguments[-1])
+        values = {"tokens_per_second": 1.0, "latency": 1.0, "memory": 1.0}
+        return dict.fromkeys(runs, values), []
+
+    monkeypatch.setattr(regard.comparison.run_comparison, "measure_speed", measure)
+    lines = "".join(f"{line}\n" for line in SENTENCES[:2])
+    (tmp_path / "test.txt").write_text(lines, encoding="utf-8")
+    plain = folder(tmp_path / "plain", end=0.5)
+    other = folder(tmp_path / "other", end=0.5)
+    with forgotten_plugins():
+        plugin = tmp_path / "mine.py"
+        plugin.write_text(NORMALISER, encoding="utf-8")
+        import_named([str(plugin)])
+        own = folder(tmp_path / "own", end=0.5, normaliser="mine")
+        compared = [
+            regard.compare(
+                {run.name: run for run in runs},
+                test_source=tmp_path / "test.txt",
+                test_target=tmp_path / "test.txt",
+                out=tmp_path / f"compared-{own in runs}",
+                ter=False,
+            )
+            for runs in ((plain, other), (plain, own))
+        ]
+
+    assert asked == ["auto", "pytorch"]
+    decoding = [run.cost.decoding for one in compared for run in one.runs if run.cost]
+    assert ["timed with PyTorch" in text for text in decoding] == [False] * 2 + [
+        True,
+        False,
+    ]
+    assert decoding[3].startswith("PyTorch, float32 (")
 
 
 # --- bad input

@@ -381,6 +381,8 @@ def test_the_summary_says_by_what_systems_differ() -> None:
     summary = summary_of(two)
     for sentence in (
         "Of 2 systems, rnn-attention has the highest BLEU: 20.47 (mean of 2 runs, 95 % interval",
+        "Over the seeds, rnn-attention minus the baseline is +1.25 (95 % interval −2.50 … +5.00,",
+        "; other seeds may change its sign.",
         "most at 31–40: +",
         "Cost of rnn-attention relative to rnn-no-attention: 1.21 × the weights",
     ):

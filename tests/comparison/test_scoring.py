@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from regard.common.errors import UsageError
 from regard.comparison import result
 from regard.comparison.result import RunScore
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
-from regard.evaluation.bootstrap import student_quantile
+from regard.evaluation.bootstrap import student_quantile, welch_interval
 from regard.evaluation.caption_metrics import words
 
 REFERENCES = [
@@ -64,6 +65,41 @@ def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
 
     with pytest.raises(UsageError, match="at least one run"):
         over_seeds([])
+
+
+def test_the_difference_over_seeds_is_welchs() -> None:
+    """The data are Student's own (1908); t.test of R prints these numbers for them."""
+    first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+    difference, low, high, p = welch_interval(first, second)
+
+    assert difference == pytest.approx(1.58)
+    assert (low, high) == pytest.approx((-0.2054832, 3.3654832), abs=1e-6)
+    assert p == pytest.approx(0.07939, abs=1e-5)
+
+
+@pytest.mark.parametrize("spread", [0.25, 2.0, 3.5])
+def test_the_difference_of_two_seeds_each_has_students_closed_form(
+    spread: float,
+) -> None:
+    """With equal variances of two values each there are two degrees of freedom."""
+    first, second = [10 - spread, 10 + spread], [13 - spread, 13 + spread]
+    lead = over_seeds(_scores(*second), first).lead
+    assert lead is not None
+    t = 3 / statistics.stdev(first)
+
+    assert lead.p == pytest.approx(1 - t / math.sqrt(2 + t * t))
+    half = 4.302653 * statistics.stdev(first)
+    assert (lead.value, lead.low) == (3, pytest.approx(3 - half, rel=1e-5))
+    assert lead.low < 0 or spread < 0.5, "the difference is not cut"
+
+
+def test_without_a_spread_or_several_seeds_there_is_no_guess() -> None:
+    assert welch_interval([5, 5], [5, 5, 5]) == (0, 0, 0, 1)
+    assert welch_interval([5, 5], [7, 7]) == (2, 2, 2, 0)
+    assert over_seeds(_scores(1.0, 2.0), [1.0]).lead is None
+    assert over_seeds(_scores(1.0), [1.0, 2.0]).lead is None
+    assert over_seeds(_scores(1.0, 2.0)).lead is None
 
 
 def test_sentence_scores_are_those_of_sacrebleu() -> None:

@@ -39,7 +39,7 @@ def test_p_belongs_to_the_mean_beside_it(
     assert not ended.value.code
 
     printed = capsys.readouterr()
-    heading, first, second = printed.out.splitlines()
+    heading, first, second, *leads = printed.out.splitlines()
     end = heading.index(" p ") + 2
 
     assert first.startswith("rnn-no-attention ")
@@ -47,6 +47,13 @@ def test_p_belongs_to_the_mean_beside_it(
         "nothing speaks for or against the baseline itself"
     )
     assert second[:end].endswith(f" {cell}")
+
+    assert bool(leads) == (len(gains) > 1)
+    if leads:
+        assert leads[0] == (
+            "rnn-attention − rnn-no-attention, BLEU over seeds: +1.25 "
+            "(−2.50 to +5.00, Welch's p 0.062)"
+        )
 
     is_explained = "runs differ from the baseline's of the same seed" in printed.err
     assert is_explained == (len(gains) > 1)

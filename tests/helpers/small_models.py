@@ -67,16 +67,20 @@ def folder(  # noqa: PLR0913 - the kinds of a model folder
     languages: tuple[str, str] = ("", ""),
     score_threshold: float | None = -8.0,
     copy_tokens: int = 0,
+    normaliser: str = "",
     **search: Any,
 ) -> Path:
-    """Write a model folder with random weights; `end` is the output bias of end of sentence;
-    `search` are settings.
+    """Write a model folder with random weights; `end` is the output bias of end of sentence,
+    `normaliser` that of the decoder; `search` are settings.
     """
     torch.manual_seed(5)
     tokenizer_settings = TokenizerSettings(copy_tokens=copy_tokens)
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
+    side = SIDES[decoder]
+    if normaliser:
+        side = {**side, "normaliser": normaliser}
     model_settings = ModelSettings.parse(
-        {"encoder": SIDES[encoder], "decoder": SIDES[decoder]}, "test"
+        {"encoder": SIDES[encoder], "decoder": side}, "test"
     )
     model = build(
         model_settings, len(tokenizer.source), len(tokenizer.target), joint=True

@@ -13,7 +13,7 @@ import torch
 
 from laws.models import make, pairs
 from regard.common.errors import UsageError
-from regard.models import ModelSettings
+from regard.models import Batch, Encoded, ModelSettings
 from regard.testing import LAWS, LawError, check
 
 SIDE = {"kind": "transformer", "size": 16, "heads": 2, "feedforward": 24, "layers": 1}
@@ -115,10 +115,38 @@ def test_each_law_is_found_broken_with_the_smallest_example(
     assert str(failure.example.target.tolist()) in repr(report)
     with pytest.raises(LawError, match=law):
         report.raise_for_failures()
+    if broken is mean_of_padding:
+        assert failure.problem.startswith("with NaN in the hidden rows of Encoded")
     if broken is without_causal_mask:
         # One input token sees nothing that it should not, and two do.
         assert failure.example.target.shape == (2, 2)
         assert "holds  alone" in repr(report)
+
+
+def test_a_summary_may_be_a_view_of_the_outputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here it is a row that no attention sees, in which an in-place NaN would be seen."""
+    side = {"kind": "recurrent", "cell": "gru", "size": 8, "embedding": 8, "layers": 1}
+    values = {"encoder": side, "decoder": side, "share": "none"}
+    model = make(ModelSettings.parse(values, "a law"))
+    forward = model.encoder.forward
+
+    def with_a_row(batch: Batch) -> Encoded:
+        encoded = forward(batch)
+        keep = torch.ones(encoded.outputs.shape[:2], dtype=torch.bool)
+        keep = keep if encoded.keep is None else encoded.keep
+        outputs = torch.cat([encoded.outputs, encoded.summary], 1)
+        return replace(
+            encoded,
+            outputs=outputs,
+            embedded=torch.nn.functional.pad(encoded.embedded, (0, 0, 0, 1)),
+            summary=outputs[:, -1:],
+            keep=torch.nn.functional.pad(keep, (0, 1)),
+        )
+
+    monkeypatch.setattr(model.encoder, "forward", with_a_row)
+    check(model).raise_for_failures()
 
 
 def test_sources_of_your_own() -> None:

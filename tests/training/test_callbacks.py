@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +192,8 @@ def test_a_failure_leaves_a_checkpoint_and_the_resumed_run_is_the_same(
     folder = tmp_path / "failing"
     message = (
         rf"callback \S*test_callbacks\S*:Recording==\S+, {failing[0]} failed with "
-        r"ZeroDivisionError: by zero; the last checkpoint is kept: mend it"
+        rf"ZeroDivisionError: by zero \(line \d+ of {re.escape(__file__)}\); the last checkpoint is "
+        "kept: mend it"
     )
     with pytest.raises(TrainingError, match=message):
         trainer(folder, Recording(failing)).run()
@@ -204,7 +207,8 @@ def test_a_failure_leaves_a_checkpoint_and_the_resumed_run_is_the_same(
 
 
 def test_a_failure_at_the_first_update_leaves_nothing_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="there is no checkpoint yet"):
+    message = "there is no checkpoint yet: mend it, then train again"
+    with pytest.raises(TrainingError, match=message):
         trainer(tmp_path, Recording(("before_update", 1))).run()
     assert not trainer(tmp_path).resume()
 
@@ -263,6 +267,66 @@ def test_a_failing_objective_leaves_the_weights_of_the_update_before(
     resumed.run()
 
     assert_same_weights(whole, resumed)
+
+
+class Logging(Callback):
+    """Logs a value under a name."""
+
+    def __init__(self, name: str, value: object) -> None:
+        self.values = {name: value}
+
+    def after_update(self, context: TrainingContext) -> None:
+        context.log(**self.values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cause"),
+    [
+        ("seen", torch.ones(()), r"log\(seen=…\): wanted a value that JSON has, got "),
+        ("seen", {(1, 2): 3}, r"log\(seen=…\): wanted a value that JSON has, got "),
+        ("update", 3, r"log\(update=…\): each event has this name"),
+    ],
+)
+def test_what_the_journal_cannot_hold_names_the_callback(
+    tmp_path: Path, name: str, value: object, cause: str
+) -> None:
+    message = rf"callback \S+:Logging==\S+, after_update failed with TypeError: {cause}"
+    with pytest.raises(TrainingError, match=message):
+        trainer(tmp_path, Logging(name, value)).run()
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
+def _returns_a_number(model: Model, batch: TrainingBatch) -> Any:
+    return 3.5
+
+
+def _returns_nan(model: Model, batch: TrainingBatch) -> Loss:
+    loss = plain_cross_entropy(model, batch)
+    return loss._replace(smoothed=loss.smoothed * float("nan"))
+
+
+def _has_an_infinite_gradient(model: Model, batch: TrainingBatch) -> Loss:
+    loss = plain_cross_entropy(model, batch)
+    return loss._replace(smoothed=(loss.smoothed - loss.smoothed.detach()).abs().sqrt())
+
+
+@pytest.mark.parametrize(
+    ("objective", "cause"),
+    [
+        (
+            _returns_a_number,
+            r" failed with TypeError: wanted a regard\S+Loss, got 3\.5",
+        ),
+        (_returns_nan, ": its Loss.smoothed is infinite or NaN"),
+        (_has_an_infinite_gradient, ": the gradient of its Loss.smoothed is"),
+    ],
+)
+def test_what_is_wrong_with_an_objective_names_it(
+    tmp_path: Path, objective: Any, cause: str
+) -> None:
+    message = rf"objective \S+:{objective.__name__}==\S+{cause}"
+    with pytest.raises(TrainingError, match=message):
+        trainer(tmp_path, objective=objective).run()
 
 
 # regard.train
@@ -329,3 +393,31 @@ def test_a_recipe_with_an_objective_is_trained_only_with_it(
         train(tmp_path / "run", pairs=pairs, settings=settings)
     with pytest.raises(UsageError, match=r"is no regard.Callback; give objects"):
         train(tmp_path / "run", pairs=pairs, settings=SETTINGS, callbacks=[print])
+
+
+def _times_nothing(model: Model, batch: TrainingBatch) -> Loss:
+    """Fail, as an objective does that is to be mended."""
+    raise ZeroDivisionError("mend me")
+
+
+@pytest.mark.system
+def test_what_failed_before_a_checkpoint_begins_anew_by_the_same_call(
+    pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(TrainingError, match="train again"):
+        train(out, pairs=pairs[:30], settings=SETTINGS, objective=_times_nothing)
+    assert (out / "journal.jsonl").exists()
+    train(out, pairs=pairs, settings=SETTINGS)
+    anew = shutil.move(out, tmp_path / "anew")
+    fresh = train(out, pairs=pairs, settings=SETTINGS)
+
+    for name in ("model.safetensors", "joint.model", "valid.tsv"):
+        assert (anew / name).read_bytes() == (out / name).read_bytes(), name
+    lines = (anew / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(fresh.journal)
+    before = (out / "model.safetensors").read_bytes()
+    shutil.rmtree(out / "checkpoints")
+    with pytest.raises(UsageError, match="there is a run already"):
+        train(out, pairs=pairs, settings=SETTINGS)
+    assert (out / "model.safetensors").read_bytes() == before

@@ -99,6 +99,8 @@ def _word_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
     if not words or any(has_letters(word) and word not in line for word in words):
         return
     spans = [code.span for code in code_spans(line, dialect)]
+    if not spans:
+        return
     rest = line
     for start, end, _ in reversed(spans):
         rest = f"{rest[:start]} {rest[end:]}"

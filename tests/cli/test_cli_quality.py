@@ -49,7 +49,7 @@ def test_what_was_not_translated_is_not_refused(
     options = ("--attributes", "--refuse-below", 1, "--strict", "--output", "b.html")
     done = regard.ended("translate", model, page, *options)
     assert done.status == 1
-    assert "1 string would break, be too long, or are refused" in done.err
+    assert "1 string is broken, too long or refused" in done.err
     assert Path("b.html").read_text("utf-8") == page.read_text("utf-8")
 
 

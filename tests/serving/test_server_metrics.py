@@ -26,7 +26,7 @@ regard_request_duration_seconds_count{method="GET",route="/v1/models/{name}"} 1.
 regard_request_duration_seconds_count{method="other",route="/health"} 1.0
 regard_requests_in_flight 1.0
 regard_queue_depth 12.0
-regard_texts_total{source="en",target="ko"} 3.0
+regard_texts_total{source="en",target="ko"} 4.0
 regard_characters_total{source="en",target="ko"} 41.0
 regard_tokens_total{source="en",target="ko"} 5.0
 regard_documents_total{source="en",target="ko"} 1.0

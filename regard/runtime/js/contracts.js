@@ -36,8 +36,10 @@ export function breaches(line, translation, dialect) {
 function wordFaults(line, translation, dialect) {
   const words = wordsOf(translation);
   if (!words.length || words.some((word) => hasLetters(word) && !line.includes(word))) return [];
+  const spans = codeSpans(line, dialect);
+  if (!spans.length) return [];
   let [rest, left] = [line, translation];
-  for (const { start, end, text } of codeSpans(line, dialect).reverse()) {
+  for (const { start, end, text } of spans.reverse()) {
     rest = `${rest.slice(0, start)} ${rest.slice(end)}`;
     left = left.replaceAll(text, " ");
   }

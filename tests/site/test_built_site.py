@@ -446,7 +446,7 @@ def _check_the_translator(page: Any) -> None:
     assert page.locator("[data-part=lines] path").count() >= 3
 
     asks = re.compile("한국어 문장을|Type a Korean sentence")
-    warns = re.compile("not learnt|배우지 않은")
+    warns = re.compile("do not trust|믿을 수 없습니다")
     page.fill("#try-input", "나는 친구와 집에 간다")
     page.locator("[data-part=message]", has_text=": 친구와").wait_for()
     assert page.locator("[data-part=source] .unread").all_text_contents() == ["친구와"]

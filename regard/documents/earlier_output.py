@@ -113,9 +113,9 @@ def _merged(document: EditedText, earlier: EditedText) -> Document:
         raw = _raw(earlier, slot)
         if name not in slots or not _is_other(slot, raw, slots[name], document):
             continue
-        place = _NUMBER.sub("[]", name)
-        size = sizes[place]
-        if size == older_sizes[place] and (size == 1 or place != name):
+        list_name = _NUMBER.sub("[]", name)
+        size = sizes[list_name]
+        if size == older_sizes[list_name] and (size == 1 or list_name != name):
             texts[name] = (slot.text.text, raw)
         else:
             anew.append(name)

@@ -22,7 +22,7 @@ _MODIFIER = (
 )
 _KEYS = lazy_pattern(rf"(?:{_MODIFIER} ?[+-] ?)+\S+|F\d\d?|Del|Ins|Esc")
 _DIVIDED = lazy_pattern(r"[\n\r\t]|  ")
-"""What may divide a text."""
+"""Line breaks, tabs and columns of blanks, which may divide a text."""
 _LABEL = lazy_pattern(r"[^\t]*[&_][^\W_][^\t]*\t+[^\t]*")
 """A label with a mnemonic, a tab and its key."""
 

@@ -344,9 +344,9 @@ class Trainer:
                 getattr(callback, point)(context)
             except Exception as problem:
                 name = f"callback {qualified_name(callback)}, {point}"
-                place = place_in(callback, problem)
+                line = place_in(callback, problem)
                 raise self._failure(
-                    name, place, problem, point == "before_update"
+                    name, line, problem, point == "before_update"
                 ) from problem
         if context.logged:
             self._record("callback", update=context.update, **context.logged)
@@ -391,8 +391,8 @@ class Trainer:
                         raise
                     name = f"objective {qualified_name(objective)}"
                     self.updater.free_memory()
-                    place = place_in(objective, problem)
-                    raise self._failure(name, place, problem, True) from problem
+                    line = place_in(objective, problem)
+                    raise self._failure(name, line, problem, True) from problem
                 cause = reason_of(problem)
             # This is outside the except clause, because the exception keeps the tensors of the
             # failed pass alive.

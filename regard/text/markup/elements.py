@@ -214,7 +214,7 @@ def _classify(
     declared = declared_language(attribute_values)
     if declared and options.language:
         is_foreign = not is_same_language(declared, options.language)
-        # What is in the language of the source again is translated again.
+        # An element in the source's language, inside a foreign one, is translated.
         is_kept &= is_foreign or parent not in outline.foreign
     else:
         declared = outline.foreign.get(parent, "")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ResumableOutput,
         StreamedOutput,
     )
+    from regard.pipeline.bulk.quality_report import QualityReport
     from regard.pipeline.bulk.resumable_output import Render
     from regard.search import Constraints
 
@@ -107,16 +108,8 @@ def translate(command: TranslateCommand) -> None:
         return
 
     is_document = isinstance(lines, DocumentLines)
+    arguments = _arguments(command, kept, is_document)
     output_format = OutputFormat(command.format == "jsonl", command.nbest)
-    of_lines = {"nbest": command.nbest, "alignments": command.alignments}
-    arguments = {
-        **({} if is_document else of_lines),
-        "max_characters": command.max_characters,
-        "keep": kept or not command.no_keep,
-        "dialect": command.dialect,
-        "particles": command.particles,
-        **command.settings,
-    }
     translate_chunk = ChunkTranslator(
         lines.name,
         lines if isinstance(lines, DocumentLines) else output_format,
@@ -136,6 +129,11 @@ def translate(command: TranslateCommand) -> None:
     render = lines.render if isinstance(lines, DocumentLines) else None
     is_shown = command.output is None and sys.stdout.isatty()
     qualities = QualityReport()
+
+    def first_notes(chunk: Chunk) -> Iterator[str]:
+        if not lines.typed:
+            yield from _language_notes(lines.name, model, parser(chunk)[0])
+
     with (
         _open_output(command, conditions, render) as sink,
         _chunk_results(command, translate_chunk, model) as results,
@@ -144,28 +142,57 @@ def translate(command: TranslateCommand) -> None:
         # A person waits for each line that is typed.
         size = 1 if lines.typed else command.chunk
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
-        fault = ""
-        for number, (done, result) in enumerate(results(new_chunks)):
-            report.warn(*result.notes)
-            fault = fault or result.fault
-            if number == 0 and not lines.typed:
-                report.warn(*_language_notes(lines.name, model, parser(done)[0]))
-            qualities.add(result.qualities)
-            mark = sink.mark.after(
-                done.end,
-                done.digest,
-                result.known,
-                result.unknown,
-                result.doubtful,
-                result.broken,
-            )
-            sink.add(result.text, mark)
-            report(done.end)
+        fault = _add_results(results(new_chunks), sink, report, qualities, first_notes)
         _finish(sink, lines, command.run, report, qualities.is_known)
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
     _raise_broken(command, sink.mark.broken, fault)
+
+
+def _arguments(
+    command: TranslateCommand, kept: Sequence[str], is_document: bool
+) -> dict[str, object]:
+    """Return the arguments of the translation of each chunk."""
+    of_lines = {"nbest": command.nbest, "alignments": command.alignments}
+    return {
+        **({} if is_document else of_lines),
+        "max_characters": command.max_characters,
+        "keep": kept or not command.no_keep,
+        "dialect": command.dialect,
+        "particles": command.particles,
+        **command.settings,
+    }
+
+
+def _add_results(
+    results: Iterable[tuple[Chunk, ChunkResult]],
+    sink: StreamedOutput | ResumableOutput,
+    report: LineReporter,
+    qualities: QualityReport,
+    first_notes: Callable[[Chunk], Iterator[str]],
+) -> str:
+    """Write the results of chunks as they come, with their warnings, after those of the first
+    chunk; return the first fault of a broken string, empty if there is none.
+    """
+    fault = ""
+    for number, (chunk, result) in enumerate(results):
+        report.warn(*result.notes)
+        fault = fault or result.fault
+        if number == 0:
+            report.warn(*first_notes(chunk))
+        qualities.add(result.qualities)
+        mark = sink.mark.after(
+            chunk.end,
+            chunk.digest,
+            result.known,
+            result.unknown,
+            result.doubtful,
+            result.broken,
+        )
+        sink.add(result.text, mark)
+        report(chunk.end)
+    return fault
 
 
 def _language_notes(

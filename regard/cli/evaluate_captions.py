@@ -28,7 +28,7 @@ def evaluate_captions(command: EvaluateCommand) -> None:
     captioners, tokenize = _load(command)
     ciders = list[list[float]]()
     results = list[dict[str, Any]]()
-    for path, captioner in captioners.items():
+    for path, captioner in captioners:
         result, cider = _score(command, path, captioner, tokenize)
         results.append(result)
         ciders.append(cider)
@@ -45,7 +45,9 @@ def evaluate_captions(command: EvaluateCommand) -> None:
         typer.echo(json.dumps(values, ensure_ascii=False))
 
 
-def _load(command: EvaluateCommand) -> tuple[dict[Path, Captioner], WordTokenizer]:
+def _load(
+    command: EvaluateCommand,
+) -> tuple[list[tuple[Path, Captioner]], WordTokenizer]:
     """Load the captioners, and the tokenizer with which their captions are compared.
 
     Raises UsageError if they have different ones.
@@ -54,15 +56,14 @@ def _load(command: EvaluateCommand) -> tuple[dict[Path, Captioner], WordTokenize
     from regard.pipeline import load_captioner
 
     device = select_device(command.device)
-    captioners = {
-        path: load_captioner(path, device, command.precision) for path in command.runs
-    }
-    tokenizers = {
-        path: tokenizer_for(captioner.settings.tokenizer)
-        for path, captioner in captioners.items()
-    }
-    first = tokenizers[command.run]
-    for path, tokenizer in tokenizers.items():
+    captioners = [
+        (path, load_captioner(path, device, command.precision)) for path in command.runs
+    ]
+    tokenizers = [
+        tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners
+    ]
+    first = tokenizers[0]
+    for path, tokenizer in zip(command.runs, tokenizers, strict=True):
         if tokenizer is not first:
             raise UsageError(
                 f"--against: captions of {command.run} are compared by {first.__name__} and "

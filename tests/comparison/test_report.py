@@ -26,6 +26,7 @@ from regard.comparison.report_numbers import number, probability, signed
 from regard.comparison.result import (
     MIN_ITEMS,
     Comparison,
+    Cost,
     Lead,
     RunResult,
     RunScore,
@@ -88,11 +89,21 @@ def without_parts(comparison: Comparison) -> Comparison:
     return replace(comparison, notes=(), facts={}, budget="")
 
 
+def costs_of(cost: Cost) -> Iterator[str]:
+    """Yield the texts of the cost of a run."""
+    assert cost.latency
+
+    yield f"{cost.weights:,}"
+    yield f"{cost.tokens_per_second:,.1f}"
+    yield number(1000 * cost.latency, 1)
+    ends = min(cost.speeds), max(cost.speeds)
+    yield " to ".join(number(end, 1) for end in ends)
+
+
 def numbers_of(run: RunResult) -> Iterator[str]:
     """Yield the texts of all that is known of a run."""
     yield from (run.name, run.origin, run.status, number(run.mean_length, 1))
-    if run.tested_update is not None:
-        yield from (f"{run.tested_update:,}", str(run.warned))
+    yield from (number(run.tested_update, 0), number(run.warned, 0))
 
     for score in run.scores:
         yield from (number(score.value), score.signature)
@@ -103,13 +114,7 @@ def numbers_of(run: RunResult) -> Iterator[str]:
             yield f"{number(score.low)} to {number(score.high)}"
 
     if run.cost:
-        assert run.cost.latency
-
-        yield f"{run.cost.weights:,}"
-        yield f"{run.cost.tokens_per_second:,.1f}"
-        yield number(1000 * run.cost.latency, 1)
-        ends = min(run.cost.speeds), max(run.cost.speeds)
-        yield " to ".join(number(end, 1) for end in ends)
+        yield from costs_of(run.cost)
 
     for point in run.curve:
         for value in (*point.scores.values(), point.entropy):

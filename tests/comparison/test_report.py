@@ -369,14 +369,14 @@ PAIR = "rnn-attention − rnn-no-attention"
         (
             [(8.05, 0.001), (0.05, 0.001)],
             (4.05, -2.0, 10.1, 0.187, WELCH),
-            f"The difference from {MINUS}, 4.05 BLEU, may be chance ({PAIR}: −2.00 to 10.10, "
+            f"The difference from {MINUS}, 4.05 BLEU, may be chance ({PAIR}: 95 % interval −2.00 to 10.10, "
             "Welch's p 0.187).",
         ),
         # No run for itself, and the methods certainly.
         (
             [(4.05, 0.2), (4.05, 0.09)],
             (4.05, 3.5, 4.6, 0.0004, WELCH),
-            f"{PLUS} is better than {MINUS} by 4.05 BLEU ({PAIR}: 3.50 to 4.60, Welch's p < 0.001).",
+            f"{PLUS} is better than {MINUS} by 4.05 BLEU ({PAIR}: 95 % interval 3.50 to 4.60, Welch's p < 0.001).",
         ),
         ([(4.05, 0.01)], (4.05, 3.0, 5.1, 0.01, PAIRED), "paired bootstrap p 0.010"),
         # The two signs of certainty disagree.
@@ -395,7 +395,7 @@ PAIR = "rnn-attention − rnn-no-attention"
         (
             [(-4.05, 0.01)],
             (-4.05, -5.0, -3.0, 0.01, PAIRED),
-            f"{MINUS} is better than {PLUS} by 4.05 BLEU ({PAIR}: −5.00 to −3.00, ",
+            f"{MINUS} is better than {PLUS} by 4.05 BLEU ({PAIR}: 95 % interval −5.00 to −3.00, ",
         ),
     ],
 )
@@ -417,9 +417,9 @@ def test_the_summary_says_by_what_systems_differ() -> None:
     summary = summary_of(two)
     for sentence in (
         "Of 2 systems, rnn-attention has the highest BLEU: 20.47 (mean of 2 runs, 95 % interval",
-        "(rnn-attention − rnn-no-attention: −2.50 to 5.00, Welch's p 0.062)",
+        "(rnn-attention − rnn-no-attention: 95 % interval −2.50 to 5.00, Welch's p 0.062)",
         "chrF of rnn-attention minus that of rnn-no-attention was looked at in 6 ranges of source",
-        "They resample 2 runs of a system, and are too narrow with fewer than 5.",
+        "The intervals resample 2 runs of a system, and are too narrow with fewer than 5.",
         "Cost of rnn-attention relative to rnn-no-attention: 1.21 × the weights",
         "0.91 × the tokens per second when decoding (0.86 to 0.96 over the rounds)",
         "An output of rnn-attention has ",
@@ -446,8 +446,8 @@ def test_only_what_is_certain_of_other_systems_is_called_better() -> None:
         comparison = with_gains(comparison, name, [(gain, p)], lead)
     summary = summary_of(comparison)
     for sentence in (
-        "12.00 BLEU, may be chance (convolutional − rnn-no-attention: 11.00 to 13.00, paired "
-        "bootstrap p 0.300).",
+        "12.00 BLEU, may be chance (convolutional − rnn-no-attention: 95 % interval 11.00 to 13.00, "
+        "paired bootstrap p 0.300).",
         "Better than the baseline: transformer (+8.00; 7.00 to 9.00, paired bootstrap p 0.001).",
         "No difference from the baseline that could not be chance: rnn-attention (+4.00; 3.00 to "
         "5.00, paired bootstrap p 0.900).",

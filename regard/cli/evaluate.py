@@ -39,8 +39,8 @@ def evaluate(command: EvaluateCommand) -> None:
 
     Translations (--source and --reference, or --pairs) get BLEU, chrF and TER; captions (--images,
     --captions) BLEU-1 to BLEU-4, chrF, CIDEr-D and the share that equals a reference exactly. With
-    --against, also the difference of that model from this one, with its 95 % interval and how likely
-    one as large is by chance; `regard compare` writes a report on several models.
+    --against, also the difference of that model from this one, with its 95 % interval and p;
+    `regard compare` writes a report on several models.
     """
     _check_options(command)
     if command.corrections is not None:

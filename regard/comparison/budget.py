@@ -194,7 +194,6 @@ def complete_plan(plan: Plan, environment: Environment) -> Plan:
     for name, model in plan.models.items():
         try:
             arguments = _arguments(plan, model, plan.first_seed)
-            RecipeComposer(arguments).compose()  # settings that do not fit together
             say(
                 environment.report, f"{name}: reading the data and timing a few updates"
             )

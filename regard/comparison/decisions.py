@@ -80,14 +80,15 @@ class Verdict:
     significant: int
 
     @property
-    def is_certain(self) -> bool:
-        """True if the difference is more than chance."""
-        return self.lead is not None and self.lead.is_certain
-
-    @property
-    def is_tiny(self) -> bool:
-        """True if the difference is 0 in the digits that are shown."""
-        return number(abs(self.difference)) == number(0)
+    def kind(self) -> str:
+        """The decision: "untested", "chance", "tiny" if it is 0 in the digits that are shown, or
+        "certain".
+        """
+        if self.lead is None:
+            return "untested"
+        if not self.lead.is_certain:
+            return "chance"
+        return "tiny" if number(abs(self.difference)) == number(0) else "certain"
 
     def evidence(self) -> Text:
         """Return interval and p-value of the difference."""
@@ -128,27 +129,19 @@ def verdict(comparison: Comparison, system: System, score: str) -> Verdict | Non
 def judge_others(
     comparison: Comparison, score: str, named: Collection[str]
 ) -> dict[str, list[Verdict]]:
-    """Group the systems that are not in `named`: "better" or "worse" than the baseline, "tiny" if a
-    certain difference is 0 in the digits that are shown, or "chance" if it is not certain.
+    """Group the systems that are not in `named` by their decision; those that differ for certain
+    are "better" or "worse" than the baseline.
     """
-    groups: dict[str, list[Verdict]] = {
-        "better": [],
-        "worse": [],
-        "tiny": [],
-        "chance": [],
-    }
+    groups: dict[str, list[Verdict]] = {}
     for system in comparison.systems:
         decision = None if system.name in named else verdict(comparison, system, score)
         if decision is None:
             continue
-        if not decision.is_certain:
-            groups["chance"].append(decision)
-        elif decision.is_tiny:
-            groups["tiny"].append(decision)
-        elif (decision.difference > 0) is (score not in LOWER_IS_BETTER):
-            groups["better"].append(decision)
-        else:
-            groups["worse"].append(decision)
+        kind = decision.kind
+        if kind == "certain":
+            is_better = (decision.difference > 0) is (score not in LOWER_IS_BETTER)
+            kind = "better" if is_better else "worse"
+        groups.setdefault(kind, []).append(decision)
     return groups
 
 

@@ -64,6 +64,8 @@ def summarise(comparison: Comparison) -> tuple[Text, ...]:
         names = [pair.name, comparison.baseline]
         first, second = names if is_ahead else reversed(names)
         sentences.append(_decision(decision, score, first, second))
+        if decision.lead is not None and decision.lead.test == "paired bootstrap":
+            sentences.append(TEXTS["decision.models"])
         sentences += _others(comparison, score, {*names, best.name})
         sentences += _ranges(comparison, first, second)
         sentences += _costs(comparison, first, second)
@@ -126,13 +128,6 @@ def _quality(comparison: Comparison) -> Iterator[Text]:
 
 def _decision(decision: Verdict, score: str, first: str, second: str) -> Text:
     """Say whether the first of two systems, one of which is the baseline, is better."""
-    kind = "better"
-    if decision.lead is None:
-        kind = "untested"
-    elif not decision.is_certain:
-        kind = "chance"
-    elif decision.is_tiny:
-        kind = "tiny"
     baseline = second if decision.system == first else first
     names = {
         name: TEXTS["decision.baseline"].fill(name=plain(name))
@@ -140,7 +135,7 @@ def _decision(decision: Verdict, score: str, first: str, second: str) -> Text:
         else plain(name)
         for name in (first, second)
     }
-    return TEXTS[f"decision.{kind}"].fill(
+    return TEXTS[f"decision.{decision.kind}"].fill(
         first=names[first],
         second=names[second],
         size=number(abs(decision.difference)),

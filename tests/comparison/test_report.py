@@ -410,6 +410,8 @@ def test_the_interval_and_p_of_the_difference_decide(
     is_better = test is not None and test.p < 0.05 and test.low * test.high > 0
     is_better = is_better and abs(test.value) >= 0.005 if test else False
     assert ("is better than" in summary) is is_better
+    is_of_models = test is not None and test.test == PAIRED
+    assert ("This speaks of these two models" in summary) is is_of_models
 
 
 def test_the_summary_says_by_what_systems_differ() -> None:

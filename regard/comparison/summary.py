@@ -244,8 +244,8 @@ def _costs(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
         if speeds is None:
             yield TEXTS["cost.unclear"]
         yield TEXTS["cost.lengths"].fill(
-            first_words=number(_mean_length(comparison, first), 1),
-            second_words=number(_mean_length(comparison, second), 1),
+            first_words=_timed_length(comparison, first),
+            second_words=_timed_length(comparison, second),
             **names,
         )
 
@@ -254,5 +254,10 @@ def _mean(costs: Sequence[Cost], field: str) -> float:
     return fmean(getattr(cost, field) for cost in costs)
 
 
-def _mean_length(comparison: Comparison, system: str) -> float:
-    return fmean(run.mean_length for run in comparison.runs if run.system == system)
+def _timed_length(comparison: Comparison, system: str) -> str:
+    """Return the mean length of the outputs of the run of a system whose speed was measured."""
+    return next(
+        number(run.mean_length, 1)
+        for run in comparison.runs
+        if run.system == system and run.cost is not None and run.cost.speeds
+    )

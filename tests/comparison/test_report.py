@@ -424,7 +424,8 @@ def test_the_summary_says_by_what_systems_differ() -> None:
         "The intervals resample 2 runs of a system, and are too narrow with fewer than 5.",
         "Cost of rnn-attention relative to rnn-no-attention: 1.21 × the weights",
         "0.91 × the tokens per second when decoding (0.86 to 0.96 over the rounds)",
-        "An output of rnn-attention has ",
+        f"have {two.runs[2].mean_length:.1f} words on average (rnn-attention) and "
+        f"{two.runs[0].mean_length:.1f} (rnn-no-attention); time depends on that too.",
     ):
         assert sentence in summary
 

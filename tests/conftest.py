@@ -33,7 +33,6 @@ from helpers.browser import (  # noqa: F401  fixtures of all folders
 from helpers.cached_folders import FolderCache
 from helpers.text_table import items, lines
 from jaxtyping import config as jaxtyping_config
-from jaxtyping import install_import_hook
 
 # The modules of the site, which are no package.
 sys.path.append(str(Path(__file__).parents[1] / "site"))
@@ -46,9 +45,7 @@ CHECKED = {"0": [], "1": items(AXES), "all": ["regard"]}
 declared.
 """
 SHAPES = os.environ.get("REGARD_SHAPES", "1")
-install_import_hook(
-    CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}"
-)
+laws.checking.install(CHECKED[SHAPES])
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # The tests were started in the background; commands under test need the signal.

@@ -6,6 +6,7 @@ all tests, and REGARD_SHAPES=0 nothing.
 """
 
 import gc
+import importlib
 import os
 import shutil
 import signal
@@ -137,11 +138,17 @@ def pytest_collectstart() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through
     them again and again.
     """
     forked_commands.compare_few_sentences()
+    if "regard.visualisation.fonts" in sys.modules and getattr(
+        session.config, "cache", None
+    ):
+        importlib.import_module("helpers.cached_faces").install(
+            session.config.cache.mkdir("faces")
+        )
     gc.collect()
     gc.freeze()
     gc.enable()

@@ -48,9 +48,10 @@ def checked(call: Callable[..., Any]) -> Callable[..., Any]:
 def form(value: Any) -> Hashable:
     """Return all of `value` that an annotation speaks of."""
     kind = type(value)
-    if issubclass(kind, (torch.Tensor, np.ndarray)):
-        is_nested = kind is torch.Tensor and value.is_nested
-        return kind, value.dtype, None if is_nested else tuple(value.shape)
+    if issubclass(kind, torch.Tensor):
+        return kind, value.dtype, None if value.is_nested else value.shape
+    if issubclass(kind, np.ndarray):
+        return kind, value.dtype, value.shape
     if kind is tuple:
         return kind, *map(form, value)
     if kind in (list, set, frozenset):

@@ -22,7 +22,7 @@ class Scaled:
     def __call__(
         self, queries: Float[torch.Tensor, "B T"], scale: Float[torch.Tensor, " T"]
     ) -> Float[torch.Tensor, "B T"]:
-        self.calls += 1
+        self.calls += queries.ndim > 0 and scale.ndim > 0
         return self.result  # type: ignore[return-value]
 
 

@@ -11,8 +11,10 @@ from regard.model_folder import (
     load_weights,
     named_weights,
     save_tensors,
+    without_weights,
 )
 from regard.models import ModelSettings
+from regard.models.registry import build
 
 
 @torch.no_grad()
@@ -55,3 +57,18 @@ def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(
     save_tensors(tmp_path / "again", named_weights(loaded), {"update": "7"})
 
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("settings", kinds(reads=["text"]))
+def test_a_model_is_built_without_weights_and_without_random_numbers(
+    settings: ModelSettings,
+) -> None:
+    before = torch.default_generator.get_state()
+    with without_weights():
+        model = build(settings, 11, 13, joint=False)
+
+    assert torch.equal(torch.default_generator.get_state(), before)
+    assert all(parameter.is_meta for parameter in model.parameters())
+    built = build(settings, 11, 13, joint=False)
+    shapes = {name: weight.shape for name, weight in model.named_parameters()}
+    assert shapes == {name: weight.shape for name, weight in built.named_parameters()}

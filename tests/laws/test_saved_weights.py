@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.small_models import folder
 
 from laws.models import kinds, make, pairs, sources, targets
 from regard.model_folder import (
+    load_folder,
     load_tensors,
     load_weights,
     named_weights,
     save_tensors,
-    without_weights,
 )
 from regard.models import ModelSettings
-from regard.models.registry import build
 
 
 @torch.no_grad()
@@ -59,16 +59,9 @@ def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("settings", kinds(reads=["text"]))
-def test_a_model_is_built_without_weights_and_without_random_numbers(
-    settings: ModelSettings,
-) -> None:
+@pytest.mark.parametrize("kind", ["transformer", "recurrent", "convolutional"])
+def test_a_folder_is_loaded_without_random_numbers(kind: str, tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", kind, kind)
     before = torch.default_generator.get_state()
-    with without_weights():
-        model = build(settings, 11, 13, joint=False)
-
+    load_folder(run)
     assert torch.equal(torch.default_generator.get_state(), before)
-    assert all(parameter.is_meta for parameter in model.parameters())
-    built = build(settings, 11, 13, joint=False)
-    shapes = {name: weight.shape for name, weight in model.named_parameters()}
-    assert shapes == {name: weight.shape for name, weight in built.named_parameters()}

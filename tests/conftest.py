@@ -1,8 +1,8 @@
 """Set-up of all tests.
 
-In tests of attention, layers, models, losses and laws every call of these is checked against its
-annotated shapes and types, which doubles its time; REGARD_SHAPES=all checks the whole package in
-all tests, and REGARD_SHAPES=0 nothing.
+In tests of attention, layers, models, losses and laws the calls of these are checked against their
+annotated shapes and types (laws/checking.py); REGARD_SHAPES=all checks the whole package in all
+tests, and REGARD_SHAPES=0 nothing.
 """
 
 import gc

@@ -37,6 +37,7 @@ SIDES = ("encoder", "decoder")
 SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
 SETTINGS: dict[str, object] = {
     **{f"model.{side}.{key}": value for side in SIDES for key, value in SIDE.items()},
+    "data.check": False,
     "tokenizer.size": 600,
     "batching.tokens": 256,
     "schedule.warmup": 4,

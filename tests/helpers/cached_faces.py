@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +35,7 @@ def _remembered(folder: Path, face: Callable[[str], str]) -> Callable[[str], str
         key.update(text.encode())
         file = folder / key.hexdigest()[:32]
         if not file.exists():
-            part = file.with_suffix(f".{os.getpid()}")
+            part = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
             part.write_text(face(text), encoding="utf-8")
             part.replace(file)
         return file.read_text(encoding="utf-8")

@@ -17,8 +17,12 @@ import torch
 from beartype import beartype
 from beartype.roar import BeartypeDecorHintPep3119Exception
 
-# Returns mappings, whose contents beartype inspects.
-UNCHECKED = {"regard.attention.recorder.active_recorders"}
+UNCHECKED = {
+    # Returns mappings, whose contents beartype inspects.
+    "regard.attention.recorder.active_recorders",
+    # Returns what stands for a pattern.
+    "regard.common.lazy.lazy_pattern",
+}
 ALWAYS_CHECKED = jaxtyping.jaxtyped
 Forms = defaultdict[Hashable, set[Hashable]]
 PASSED: defaultdict[CodeType, Forms] = defaultdict(lambda: defaultdict(set))

@@ -310,6 +310,18 @@ def _seal_remedy(folder: Path) -> str:
     return f"{_REMEDY}; if the change was on purpose, seal it with `regard doctor {folder} --seal`"
 
 
+_RANDOM = {
+    torch.Tensor.uniform_,
+    torch.Tensor.normal_,
+    nn.init.uniform_,
+    nn.init.normal_,
+    nn.init.kaiming_uniform_,
+}
+"""Functions that fill a tensor with random numbers. PyTorch passes the mode those of `nn.init` as a
+whole, and what these call no more.
+"""
+
+
 class _WithoutInitialisation(TorchFunctionMode):
     """Mode of PyTorch that skips random initialisation, since weights are loaded afterwards.
 
@@ -320,8 +332,8 @@ class _WithoutInitialisation(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: object, args: Any = (), kwargs: Any = None
     ) -> object:
-        if func in (torch.Tensor.uniform_, torch.Tensor.normal_):
-            return args[0]
+        if func in _RANDOM:
+            return args[0] if args else kwargs["tensor"]
         if func in (torch.Tensor.div_, torch.Tensor.mul_) and args[0].is_meta:
             return args[0]
         if func is torch.randn:

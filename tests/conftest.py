@@ -1,11 +1,12 @@
 """Set-up of all tests.
 
-In tests of attention, layers, models, losses and laws every call of these is checked against its
-annotated shapes and types, which doubles its time; REGARD_SHAPES=all checks the whole package in
-all tests, and REGARD_SHAPES=0 nothing.
+In tests of attention, layers, models, losses and laws the calls of these are checked against their
+annotated shapes and types (laws/checking.py); REGARD_SHAPES=all checks the whole package in all
+tests, and REGARD_SHAPES=0 nothing.
 """
 
 import gc
+import importlib
 import os
 import shutil
 import signal
@@ -33,7 +34,6 @@ from helpers.browser import (  # noqa: F401  fixtures of all folders
 from helpers.cached_folders import FolderCache
 from helpers.text_table import items, lines
 from jaxtyping import config as jaxtyping_config
-from jaxtyping import install_import_hook
 
 # The modules of the site, which are no package.
 sys.path.append(str(Path(__file__).parents[1] / "site"))
@@ -46,9 +46,7 @@ CHECKED = {"0": [], "1": items(AXES), "all": ["regard"]}
 declared.
 """
 SHAPES = os.environ.get("REGARD_SHAPES", "1")
-install_import_hook(
-    CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}"
-)
+laws.checking.install(CHECKED[SHAPES])
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # The tests were started in the background; commands under test need the signal.
@@ -140,11 +138,17 @@ def pytest_collectstart() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through
     them again and again.
     """
     forked_commands.compare_few_sentences()
+    if "regard.visualisation.fonts" in sys.modules and getattr(
+        session.config, "cache", None
+    ):
+        importlib.import_module("helpers.cached_faces").install(
+            session.config.cache.mkdir("faces")
+        )
     gc.collect()
     gc.freeze()
     gc.enable()

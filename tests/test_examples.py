@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.broad_cases import broad_beyond_cover
 from helpers.small_models import SENTENCES, folder
 from laws.models import fitted, make, sources, targets
 from laws.searching import beam
@@ -62,23 +63,20 @@ def _examples(_without_plugins: None) -> None:  # noqa: F811
 
 
 def models() -> list[Any]:
-    """Return models with each plug-in, as encoder and decoder."""
-    parameters = []
+    """Return models with each plug-in, as encoder and decoder; those beyond the first with each
+    plug-in and with each decoder are marked `broad`.
+    """
+    sparse = {**TRANSFORMER, "normaliser": "sparsemax"}
+    values = [(sparse, TRANSFORMER), (MINGRU, DECODERS[1])]
+    features = [{"encoder"}, {"mingru"}]
+    names = ["sparsemax", "mingru"]
     for decoder in DECODERS:
+        kind = f"{decoder['kind']}.{decoder.get('order')}"
         for name, part in PARTS.items():
-            values = (ENCODER, {**decoder, part: name})
-            parameters.append(
-                pytest.param(
-                    *values, id=f"{decoder['kind']}.{decoder.get('order')}.{name}"
-                )
-            )
-    parameters.append(
-        pytest.param(
-            {**TRANSFORMER, "normaliser": "sparsemax"}, TRANSFORMER, id="sparsemax"
-        )
-    )
-    parameters.append(pytest.param(MINGRU, DECODERS[1], id="mingru"))
-    return parameters
+            values.append((ENCODER, {**decoder, part: name}))
+            features.append({kind, name})
+            names.append(f"{kind}.{name}")
+    return broad_beyond_cover(values, features, names)
 
 
 EVERY_MODEL = pytest.mark.parametrize(("encoder", "decoder"), models())

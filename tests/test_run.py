@@ -42,6 +42,7 @@ SETTINGS: dict[str, object] = {
         for side in ("encoder", "decoder")
         for key, value in SIDE.items()
     },
+    "data.check": False,
     "tokenizer.size": 600,
     "batching.tokens": 256,
     "training.updates": 4,
@@ -124,7 +125,7 @@ def test_python_and_the_command_line_train_the_same_weights(
     options = [
         f"--{name.replace('_', '-')}={file}" for name, file in files(data).items()
     ]
-    options += [f"--set={key}={value}" for key, value in SETTINGS.items()]
+    options += [f"--set={key}={str(value).lower()}" for key, value in SETTINGS.items()]
     options += ["--set=training.log_every=2"]
 
     with pytest.raises(SystemExit) as ended:

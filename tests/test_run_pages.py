@@ -37,6 +37,7 @@ SIDES = ("encoder", "decoder")
 SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
 SETTINGS: dict[str, object] = {
     **{f"model.{side}.{key}": value for side in SIDES for key, value in SIDE.items()},
+    "data.check": False,
     "tokenizer.size": 600,
     "batching.tokens": 256,
     "schedule.warmup": 4,
@@ -142,7 +143,28 @@ POINTS = {
 }
 
 
-@pytest.mark.parametrize("point", POINTS)
+FIRST_POINTS = [
+    "before the journal has them",
+    "before the card",
+    "before the checkpoint",
+    "before the closing",
+]
+"""Points of each kind: amid a validation, amid its pages, between both and the checkpoint, and at
+the end. The fuzzer kills at drawn ones.
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        *FIRST_POINTS,
+        *(
+            pytest.param(point, marks=pytest.mark.slow)
+            for point in POINTS
+            if point not in FIRST_POINTS
+        ),
+    ],
+)
 def test_a_run_killed_at_a_point_tells_of_its_weights_and_of_those_it_is_resumed_with(
     started: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:

@@ -9,6 +9,7 @@ import pkgutil
 import re
 import shlex
 import signal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ from command import Command, lines_of, write_lines
 from helpers.system_marks import posix
 
 from regard.cli import main
-from regard.learn.samples import korean_english
+from regard.learn.samples import AlignedPair, korean_english
+
+
+@cache
+def sample() -> tuple[AlignedPair, ...]:
+    return korean_english(sizes={"train": 600}).splits["train"]
 
 
 @pytest.fixture
 def damaged(regard: Command) -> tuple[str, str]:
     """Write a file of pairs with two that are damaged; return both sides of the first."""
-    sample = korean_english(sizes={"train": 600})
-    pairs = [[pair.source, pair.target] for pair in sample.splits["train"]]
+    pairs = [[pair.source, pair.target] for pair in sample()]
     source, target = pairs[99]
     pairs[99] = [target, source]
     pairs[199][1] = "#REF!"

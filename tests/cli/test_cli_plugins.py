@@ -39,7 +39,17 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=SETTINGS)
+SLOW = {"coverage", "mingru"}
+"""Kinds of parts with which the laws (laws/test_plugins.py) and the examples are tested, too."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name in SETTINGS
+    ],
+)
 def trained_run(
     request: pytest.FixtureRequest,
     corpus: list[str],

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ from helpers.small_models import folder
 from helpers.spreadsheets import write_xlsx
 from helpers.system_marks import posix
 
-from regard.learn.samples.aligned_pairs import AlignedPair
+from regard.learn.samples.aligned_pairs import AlignedPair, Sample
 from regard.learn.samples.images import image_sample
+from regard.learn.samples.images.scene_corpus import ImageSample
 from regard.learn.samples.korean_english_corpus import SIZES, korean_english
 from regard.runtime import native
 
@@ -120,10 +122,21 @@ def code_of(page: str) -> str:
     return str(code)
 
 
-def few_pairs() -> list[AlignedPair]:
+@cache
+def sample() -> Sample:
+    """Return a small sample."""
+    return korean_english(sizes=dict.fromkeys(SIZES, LINES))
+
+
+@cache
+def pictures() -> ImageSample:
+    """Return a small sample of images."""
+    return image_sample(train=40, valid=5, test=5)
+
+
+def few_pairs() -> tuple[AlignedPair, ...]:
     """Return a few pairs of the sample."""
-    sizes = {**dict.fromkeys(SIZES, 0), "train": LINES}
-    return korean_english(sizes=sizes).splits["train"]
+    return sample().splits["train"]
 
 
 def prepare(page: str) -> None:
@@ -240,10 +253,8 @@ def test_the_commands_of_a_tutorial_run(
             native.wasm_file()
         except RuntimeError as problem:
             pytest.skip(str(problem))
-    images = image_sample(train=40, valid=5, test=5)
-    pairs = korean_english(sizes=dict.fromkeys(SIZES, LINES))
-    monkeypatch.setattr("regard.learn.samples.writing.image_sample", lambda: images)
-    monkeypatch.setattr("regard.learn.samples.writing.korean_english", lambda: pairs)
+    monkeypatch.setattr("regard.learn.samples.writing.image_sample", pictures)
+    monkeypatch.setattr("regard.learn.samples.writing.korean_english", sample)
     prepare(page)
     printed = [run(regard, line) for line in commands_of(page)]
     assert printed

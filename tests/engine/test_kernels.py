@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,16 @@ if (reason := native.why_unavailable()) is not None:
     pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
 
 
+@cache
+def has_program(settings: ModelSettings) -> bool:
+    """Return whether the kernels can compute a model, encoder and decoder."""
+    model = loaded(settings, {}).model
+    return why_not_packed(model) is None and bool(pack_model(model).programs.encoder)
+
+
 def with_program(parameters: list[Any]) -> list[Any]:
     """Return those of some models that the kernels can compute, encoder and decoder."""
-    chosen = []
-
-    for parameter in parameters:
-        model = loaded(parameter.values[0], {}).model
-        if why_not_packed(model) is None and pack_model(model).programs.encoder:
-            chosen.append(parameter)
-
-    return chosen
+    return [parameter for parameter in parameters if has_program(parameter.values[0])]
 
 
 ALL = with_program(pairs(reads=["text"]))

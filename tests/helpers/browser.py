@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.text_table import items
 
 PROGRAMS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
 CHROMIUM = next(filter(None, PROGRAMS), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic"]
+FLAGS = items("""
+    --no-sandbox --disable-gpu --in-process-gpu --disable-quic --renderer-process-limit=1
+""")
 """What playwright does not give by itself: it starts Chromium without a window and without all
-that asks the network."""
+that asks the network. One process draws all pages, instead of a new one for each.
+"""
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 """Rules of axe whose results depend on colours, of those that it uses by itself."""
 INSTALLED = Path(__file__).parents[1] / "serving" / "node_modules"

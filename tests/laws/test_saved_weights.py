@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.small_models import folder
 
 from laws.models import kinds, make, pairs, sources, targets
 from regard.model_folder import (
+    load_folder,
     load_tensors,
     load_weights,
     named_weights,
@@ -55,3 +57,11 @@ def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(
     save_tensors(tmp_path / "again", named_weights(loaded), {"update": "7"})
 
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent", "convolutional"])
+def test_a_folder_is_loaded_without_random_numbers(kind: str, tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", kind, kind)
+    before = torch.default_generator.get_state()
+    load_folder(run)
+    assert torch.equal(torch.default_generator.get_state(), before)

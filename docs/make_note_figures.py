@@ -983,7 +983,9 @@ FIGURES: dict[str, Drawing] = {
     "lstm-step": _lstm_step(),
     "rnn-reading": Reading("runs/rnn", 1),
     "luong-steps": Frame("runs/luong", -1),
-    "bahdanau-steps": Frame("runs/bahdanau", 2),
+    "bahdanau-steps": Frame(
+        "runs/bahdanau", 5, "그는 책을 읽고 있다", has_search=False
+    ),
     "two-encoders": Means(
         "reach",
         (

@@ -225,6 +225,22 @@ def test_every_page_says_its_language_and_leads_to_the_other(
         assert (site / other).resolve() in links, name
 
 
+@pytest.mark.parametrize("folder", ["", "ko/"])
+def test_the_contents_of_the_notes_lead_through_them_in_order(
+    site: Path, folder: str
+) -> None:
+    name = f"{folder}notes.html"
+    order = []
+    for _ in range(6):
+        text = (site / name).read_text(encoding="utf-8")
+        (link,) = re.findall(r'<a class="next-page" href="([^"]+)"', text)
+        path, _ = _target(site, name, link)
+        name = path.relative_to(site.resolve()).as_posix()
+        order.append(path.stem)
+
+    assert order == items("000 001 004 003 002 questions")
+
+
 @pytest.mark.parametrize(
     "name", ["index.html", "install.html", "ko/index.html", "ko/install.html"]
 )

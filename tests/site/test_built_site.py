@@ -560,6 +560,22 @@ def test_sections_of_the_notes_fold_on_a_phone(
     wide.close()
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_link_to_a_folded_figure_unfolds_it(
+    site: Path, browser: Any, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for place in ("000.html#ko-n000-boxes", "003.html#ko-n003-board"):
+        name, anchor = place.split("#")
+        page.goto((site / "ko" / "notes" / name).as_uri())
+        fold = page.locator("details", has=page.locator(f"#{anchor}"))
+        assert fold.get_attribute("open") is None
+        page.evaluate("anchor => { location.hash = anchor; }", anchor)
+        page.locator(f"details[open] #{anchor}").wait_for(state="attached")
+        fold.locator("img, svg").first.wait_for()
+    page.close()
+
+
 @pytest.mark.parametrize("name", items(TRIED))
 def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> None:
     page = context.new_page()

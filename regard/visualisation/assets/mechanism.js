@@ -5,7 +5,7 @@ const mechanism = (() => {
   const LABELS = {
     en: {
       candidates: "Candidates for the next token",
-      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", barsFrom: (score) => `from ${score}`, weightRow: "weights α", contextRow: "context c",
+      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", barsFrom: (score) => `foot ${score}`, weightRow: "weights α", contextRow: "context c",
       startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
       encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
       end: "⟨end⟩",
@@ -18,7 +18,7 @@ const mechanism = (() => {
     },
     ko: {
       candidates: "다음 토큰 후보",
-      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", barsFrom: (score) => `${score}부터`, weightRow: "가중치 α", contextRow: "컨텍스트 c",
+      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", barsFrom: (score) => `바닥 ${score}`, weightRow: "가중치 α", contextRow: "컨텍스트 c",
       startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
       encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
       end: "⟨끝⟩",
@@ -112,6 +112,7 @@ const mechanism = (() => {
       wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
       wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
     };
+    const figure = (x, y, content) => text(Math.max(x, GUTTER + widthOf(font, content) / 2), y, content, { class: "number" }); // within the diagram where bars are close to its edge
     const name = (x, y, content, anchor = "start") => text(x, y, content, { "text-anchor": anchor, class: "name" });
     const named = (y, content, isShort = true) => (isNarrow ? isWhole && isShort && name(end + 8, y, content) : name(0, y, content)); // on a narrow screen rows have no room on their left
     const beside = (y, height, content, anchor = "end") => (isNarrow ? isWhole && name(anchor === "end" ? middle - 5 : middle + 5, y - 5, content, anchor) : name(x0 + 24, y + height - 1, content, "end"));
@@ -176,13 +177,13 @@ const mechanism = (() => {
         if (isHead) {
           const high = Math.max(1, 34 * (1 - Math.max(LEAST, score) / LEAST));
           group.append(inSvg("rect", { x: x - half, y: yScore + 34 - high, width: 2 * half, height: weights ? high : 1, class: "score" }));
-          if (weights && isClear(w, top) && !(isWhole && score <= LEAST)) text(x, yScore + 48, (score > LEAST ? "" : "< ") + signed(Math.max(LEAST, score) + highest), { class: "number" });
+          if (weights && isClear(w, top) && !(isWhole && score <= LEAST)) figure(x, yScore + 48, (score > LEAST ? "" : "< ") + signed(Math.max(LEAST, score) + highest));
           wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
         }
         stage(2, isDecoding);
         wire(`M${x} ${ySoft + 20}V${yWeight + 40 - 40 * w}`);
         group.append(inSvg("rect", { x: x - half, y: yWeight + 40 - Math.max(1, 40 * w), width: 2 * half, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
-        if (isClear(w, top)) text(x, yWeight + 53, digits(w), { class: "number" });
+        if (isClear(w, top)) figure(x, yWeight + 53, digits(w));
         stage(3, isDecoding);
         if (w < 0.005) return;
         wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value");
@@ -264,8 +265,10 @@ const mechanism = (() => {
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
     const factors = isDecoding ? data.steps.slice(0, lastOf(t) + 1).map((_, i) => chosenAt(data, i)?.[1]) : [];
     if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
-      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(3)).join(" × ");
-      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown}${factors[1] ? ` = ${Math.exp(-loss).toPrecision(3)}` : ""}`, { "text-anchor": "start", id: "product" });
+      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), product = Math.exp(-loss).toPrecision(3);
+      const ofLast = (count) => `p = ${factors[count] ? "… × " : ""}${factors.slice(-count).map((p) => p.toFixed(3)).join(" × ")}${factors[1] ? ` = ${product}` : ""}`;
+      const products = [ofLast(2), ofLast(1), `p = ${product}`], shown = products.find((one) => widthOf(font, one) <= x0 + 22 - GUTTER) ?? products[2];
+      text(GUTTER, yNext - 2, shown, { "text-anchor": "start", id: "product" });
       text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }
     text(middle, yNext + 18, isDecoding ? fitted(wordAt(t), RIGHT - 50) : labels.nextWord, { class: "chosen" });

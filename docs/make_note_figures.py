@@ -28,6 +28,7 @@ from regard.learn import SoftDictionary, walkthrough_block
 from regard.models import select_device
 from regard.pipeline import load
 from regard.visualisation.architecture_diagram import layout_architecture
+from regard.visualisation.charts import Chart, Series, layout_chart
 from regard.visualisation.colours import level
 from regard.visualisation.encoding import encoding_heading
 from regard.visualisation.figure import (
@@ -734,15 +735,25 @@ class Frame:
 
     run: str
     number: int  # of the scenes after the last word is read; negative: from the end
+    text: str = "TEXT"
+    has_search: bool = True  # with the output so far and the search tree
 
     def draw(self, language: Language) -> str:
         """Return the scene as SVG."""
         _prepare(self.run)
         translator = load(Path(self.run), select_device("cpu"))
+        text = NAMES.get(self.text, self.text)
         with figures_in(language):
-            data = explain(translator, NAMES["TEXT"], attributions=False).data
-            frames = layout_frames(data)[data.encoding_steps :]
-            return without_hints(draw_svg(frames[self.number]))
+            data = explain(translator, text, attributions=False).data
+            scene = layout_frames(data)[data.encoding_steps :][self.number]
+            if not self.has_search:
+                groups = [group for group in scene.groups if group.name == "mechanism"]
+                boxes = [mark for mark in groups[0].marks if isinstance(mark, Box)]
+                height = max(box.y + box.height for box in boxes) + MARGIN
+                scene = make_figure(
+                    float(scene.width), height, groups, scene.title, scene.description
+                )
+            return without_hints(draw_svg(scene))
 
 
 @dataclass(frozen=True)
@@ -778,6 +789,37 @@ def _bottom(mark: Mark) -> float:
     if isinstance(mark, Polyline):
         return max(y for _, y in mark.points)
     return mark.y
+
+
+@dataclass(frozen=True)
+class Means:
+    """First plot of an experiment's graph: the mean of the seeds of each of these systems."""
+
+    experiment: str
+    systems: tuple[Text, ...]
+    title: Text
+    caption: Text
+
+    def draw(self, language: Language) -> str:
+        """Return the lines as SVG."""
+        from make_experiments import replayed  # beside this script
+
+        (panel, *_) = replayed(self.experiment).graph.chart("", language).panels
+        names = [system.by(language) for system in self.systems]
+        lines = tuple(_mean_of(panel.series, name) for name in names)
+        chart = Chart(
+            self.title.by(language),
+            (replace(panel, title="", series=lines),),
+            self.caption.by(language),
+        )
+        return draw_svg(layout_chart(chart, screen_width()))
+
+
+def _mean_of(series: Sequence[Series], name: str) -> Series:
+    """Return the mean of the lines of a name, with their colour."""
+    lines = [one for one in series if one.name == name]
+    points = np.mean([one.points for one in lines], axis=0)
+    return Series(name, tuple(map(tuple, points.tolist())), paint=lines[0].paint)
 
 
 def _left(mark: Mark) -> float:
@@ -1216,6 +1258,7 @@ Drawing = (
     | AttentionStep
     | Way
     | Frame
+    | Means
     | Reading
     | Sinusoids
     | Steps
@@ -1324,7 +1367,24 @@ FIGURES: dict[str, Drawing] = {
     "lstm-step": _lstm_step(),
     "rnn-reading": Reading("runs/rnn", 1),
     "luong-steps": Frame("runs/luong", -1),
-    "bahdanau-steps": Frame("runs/bahdanau", 2),
+    "bahdanau-steps": Frame(
+        "runs/bahdanau", 5, "그는 책을 읽고 있다", has_search=False
+    ),
+    "two-encoders": Means(
+        "reach",
+        (
+            Text("simple RNN", "단순 RNN"),
+            Text("GRU, two directions", "양방향 GRU"),
+        ),
+        Text(
+            "How far back an encoder reaches", "인코더는 얼마나 먼 단어까지 기억하는가"
+        ),
+        Text(
+            "Influence of a token on the last state (its gradient; the largest is 1), mean of "
+            "the seeds",
+            "토큰이 마지막 상태에 미치는 영향(기울기, 가장 큰 것이 1). 시드의 평균입니다.",
+        ),
+    ),
     "luong-heat-map": Command("show runs/luong TEXT"),
     "bahdanau-heat-map": Command("show runs/bahdanau TEXT"),
     "first-heat-map": Command("show runs/first TEXT"),

@@ -12,11 +12,12 @@ import re
 
 from sphinx.search.en import SearchEnglish
 
-WORD = re.compile(r"[가-힣]+|[^\W가-힣]+")
+WORD = re.compile(r"\d+(?:\.\d+)+|[가-힣]+|[^\W가-힣]+")
+"""A number with its digits after the point, a word in Hangul, or another word."""
 
 SPLIT_QUERY = """
 function splitQuery(query) {
-  const words = query.match(/[가-힣]+|(?:(?![가-힣])[\\p{L}\\p{N}_])+/gu) ?? [];
+  const words = query.match(/\\d+(?:\\.\\d+)+|[가-힣]+|(?:(?![가-힣])[\\p{L}\\p{N}_])+/gu) ?? [];
   return words.flatMap((word) => {
     if (!/[가-힣]/.test(word)) return [word];
     if (word.length === 1) return ["~" + word + "~"];
@@ -33,6 +34,10 @@ class SearchBothLanguages(SearchEnglish):
 
     lang = "en"
     js_splitter_code = SPLIT_QUERY
+
+    def word_filter(self, word: str) -> bool:
+        """Tell whether a term is in the index: numbers, also with a point, are in search-data.js."""
+        return super().word_filter(word.replace(".", ""))
 
     def split(self, input: str) -> list[str]:
         """Split a text into the terms of the index."""

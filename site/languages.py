@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gettext
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,7 @@ def set_language(
 
 def _neighbours(app: Any, pagename: str) -> list[dict[str, str] | None]:
     """Return the Korean pages before and after one, in the order of the navigation."""
-    order = [
-        "ko/index",
-        *(
-            page
-            for page in app.env.toctree_includes["ko/index"]
-            if page.startswith("ko/")
-        ),
-    ]
+    order = list(_pages_below(app, "ko/index"))
     near: list[str | None] = [None, *order, None]
     at = near.index(pagename) if pagename in order else 0
     pages = [near[at - 1], near[at + 1]] if at else [None, None]
@@ -97,6 +91,14 @@ def _neighbours(app: Any, pagename: str) -> list[dict[str, str] | None]:
         else None
         for page in pages
     ]
+
+
+def _pages_below(app: Any, page: str) -> Iterator[str]:
+    """Yield a Korean page and those that it lists, each followed by its own."""
+    if page.startswith("ko/"):
+        yield page
+        for child in app.env.toctree_includes.get(page, []):
+            yield from _pages_below(app, child)
 
 
 def name_landmarks(app: Any, exception: Exception | None) -> None:

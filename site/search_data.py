@@ -31,7 +31,7 @@ SYNONYMS = Path(__file__).parent / "synonyms.toml"
 LANGUAGE = SearchBothLanguages({})
 IN_PARTS = re.compile(r"[^\w'-]|^-")
 """Sign or space within a word of a search, of which the index has parts alone, or nothing."""
-NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![.,]?\d)")
+NUMBER = re.compile(r"(?<![\w.,])(?<!\w-)\d[\d,]*(?:\.\d+)*(?![.,]?\d)")
 IN_SECTIONS = ("notes/", "lessons/", "tutorials/")
 """The folders whose pages a search divides into sections."""
 BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
@@ -129,7 +129,7 @@ def keep(app: Any, doctree: nodes.document) -> None:
 
 
 def numbers_in(text: str) -> set[str]:
-    """Return the whole numbers of a text, without commas: Sphinx's index has none."""
+    """Return the numbers of a text, without commas: Sphinx's index has none."""
     return {number.replace(",", "") for number in NUMBER.findall(text)}
 
 

@@ -197,14 +197,16 @@ def alignment_choice(
 def describe_choice(choice: AlignmentChoice, readings: Readings) -> str:
     """Describe the chosen attention weights in words, such as "layer 2, head 1"."""
     layers = readings.layers("cross")
-    if len(layers) <= 1 and choice.head == 0:
-        name = words("attention")
-    else:
-        layer = words("layer {layer}", layer=layers.index(choice.layer) + 1)
+    heads = len(readings.weights[choice.layer])
+    parts = []
+    if len(layers) > 1 or heads > 1:
+        parts.append(words("layer {layer}", layer=layers.index(choice.layer) + 1))
+    if heads > 1:
         head = words("mean of heads")
         if choice.head is not None:
             head = words("head {head}", head=choice.head + 1)
-        name = f"{layer}, {head}"
+        parts.append(head)
+    name = ", ".join(parts) or words("attention")
     if choice.shifted:
         name += words(", one step later")
     return name

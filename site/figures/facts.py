@@ -94,10 +94,16 @@ def of_heads(sentences: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _of_translations() -> dict[str, Any]:
-    """Return facts of how the words of the notes' sentence are aligned: the mean of the heads of
-    the last layer.
+    """Return facts of how the words of the notes' sentence are aligned, of a Transformer (the mean
+    of the heads of its last layer) and, their names with bahdanau- before, of an RNN.
     """
-    rows = [_weights(translator) for translator in _translators("first")]
+    facts = _of_alignment("first")
+    recurrent = _of_alignment("bahdanau")
+    return facts | {f"bahdanau-{name}": one for name, one in recurrent.items()}
+
+
+def _of_alignment(recipe: str) -> dict[str, Any]:
+    rows = [_weights(translator) for translator in _translators(recipe)]
     facts = {}
     for word, other in ALIGNED.items():
         values = [weights[word][other] for weights in rows]

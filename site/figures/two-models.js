@@ -132,7 +132,7 @@ export async function draw(root, data, language, { example: opening = 0, model =
       side.output.replaceChildren(...output.flatMap((word, place) => [element(known && !known.includes(word) ? "mark" : "span", { class: isUnsure[place] ? "unsure" : "" }, word), " "]));
       const missing = translation && known ? missingWords(known, output) : [];
       const isRight = example && translation?.text === example.reference;
-      const lacks = missing.length ? [words.missing, element("span", { lang: "en" }, missing.join(" · "))] : [];
+      const lacks = missing.length ? [words.missing, element("span", { lang: "en" }, missing.map((word) => word.replace(/[.,!?]+$/, "")).join(" · "))] : [];
       side.missing.replaceChildren(...(isRight ? [words.right] : lacks));
       side.tokens = translation?.sourceTokens ?? [];
     }

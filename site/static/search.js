@@ -16,15 +16,17 @@ window.texts = {};
   const [FEW, LONG, FIRST] = [5, 3, 20]; // below so many pages a query of so many words also gets pages that lack one of them
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const joined = (text) => text.replace(/(?<=\p{N}),(?=\p{N}{3})/gu, ""); // 3,000 as 3000
+  const unbraced = (text) => text.replace(/([_^])\{([^{}\s]*)\}/g, "$1$2"); // s_{t-1} as pages have it, s_t-1
+  const patternOf = (word) => escaped(word).replace(/[-−]/g, "[-−]"); // formulas of pages have the sign of subtraction
   const stem = (term) => (isHangul(term) ? term : stemmer.stemWord(term));
   const queryTerms = (text) => splitQuery(joined(text.toLowerCase().replace(/(?<![\p{L}\p{N}])(\p{L})\^(?=\p{L}(?![\p{L}\p{N}]))/gu, "$1_"))).filter((term) => !stopwords.has(term)).map(stem);
-  const textTerms = (text) => new Set((joined(text.toLowerCase()).match(/[가-힣]+|(?:(?![가-힣])[\p{L}\p{N}_])+/gu) ?? []).flatMap((word) =>
+  const textTerms = (text) => new Set((joined(text.toLowerCase()).match(/\d+(?:\.\d+)+|[가-힣]+|(?:(?![가-힣])[\p{L}\p{N}_])+/gu) ?? []).flatMap((word) =>
     isHangul(word) ? [...word].flatMap((letter, i) => [`~${letter}~`, ...(i ? [`~${word[i - 1]}${letter}`] : [])]) : [stem(word)]));
 
   // A query as groups; a page has to match an alternative of each, except of numbers. The first alternative is the reader's own word.
   const groupsOf = (query) => {
     const groups = [];
-    let rest = ` ${query.toLowerCase()} `;
+    let rest = ` ${unbraced(query.toLowerCase())} `;
     const words = window.synonyms.flatMap((family) => family.map((word) => [word, family])).sort((a, b) => b[0].length - a[0].length);
     for (const [word, family] of words) {
       const end = isHangul(word) ? `(?:${PARTICLES})?(?![가-힣])` : "(?:s|es)?(?![\\p{L}\\p{N}])";
@@ -39,7 +41,7 @@ window.texts = {};
 
   // The numbers of the pages that hold a phrase of the synonyms, or a term, and whether only a part of a word is the term.
   const pagesWith = (term) => {
-    if (/^\p{N}+$/u.test(term)) return { pages: new Set((window.numbers[term] ?? []).map((name) => Search._index.docnames.indexOf(name))), isPartial: false };
+    if (/^\p{N}[\p{N}.]*$/u.test(term)) return { pages: new Set((window.numbers[term] ?? []).map((name) => Search._index.docnames.indexOf(name))), isPartial: false };
     const tables = [Search._index.terms, Search._index.titleterms];
     const numbers = (keys) => new Set(tables.flatMap((table) => keys.flatMap((key) => (Object.hasOwn(table, key) ? table[key] : []))));
     const pages = numbers([term]);
@@ -135,7 +137,7 @@ window.texts = {};
     const [anchor, heading, text] = section, content = `${heading} ${text}`.toLowerCase();
     section.terms ??= { heading: textTerms(heading), all: textTerms(content) };
     const matching = groups.map((group) => group.filter((one) => (Object.hasOwn(window.phrases, one.word) ? content.includes(one.word) : holds(section.terms.all, one)))).filter((group) => group.length);
-    const places = matching.map((group) => group.flatMap(({ word }) => [...content.matchAll(new RegExp(escaped(withoutParticle(word)), "gu"))].map(({ index }) => index)));
+    const places = matching.map((group) => group.flatMap(({ word }) => [...content.matchAll(new RegExp(patternOf(withoutParticle(word)), "gu"))].map(({ index }) => index)));
     const score = matching.reduce((sum, group, i) => sum + (group.some((one) => holds(section.terms.heading, one)) ? 3 : 1) + places[i].length / (places[i].length + 2), 0);
     return { anchor, heading, count: matching.length, score: score + (places.length > 1 ? 3 * Math.max(0, 1 - span(places) / NEAR) : 0) };
   }).filter(({ anchor }) => anchor || !LISTED.test(page)).sort((a, b) => b.count - a.count || b.score - a.score);
@@ -178,7 +180,7 @@ window.texts = {};
     const answer = answerTo(query);
     if (answer) {
       const [page, anchor, title] = answer[korean ? "ko" : "en"], number = docnames.indexOf(page), top = Math.max(0, ...results.map((result) => result[4]));
-      const others = results.filter(([name]) => name !== page);
+      const others = results.filter(([name, , own]) => name !== page || !["", `#${anchor}`].includes(own)); // its other sections may answer, too
       results.splice(0, results.length, ...others, [page, `${titles[number]} > ${title}`, `#${anchor}`, null, top + 1, filenames[number], "text"]);
     }
     const terms = named(query);
@@ -193,7 +195,7 @@ window.texts = {};
   };
 
   const excerpt = (page, anchor) => {
-    const pattern = new RegExp(words.map((word) => (isHangul(word) ? escaped(word) : `(?<![\\p{L}\\p{N}])${escaped(word)}\\p{L}*`)).join("|"), "giu");
+    const pattern = new RegExp(words.map((word) => (isHangul(word) ? escaped(word) : `(?<![\\p{L}\\p{N}])${patternOf(word)}\\p{L}*`)).join("|"), "giu");
     const sections = window.texts[page], own = sections.filter(([id]) => `#${id}` === anchor);
     const [, , text] = own[0] ?? sections.find(([, , content]) => content.search(pattern) >= 0) ?? sections[0] ?? ["", "", ""];
     const matches = [...text.matchAll(pattern)], near = ({ index }) => new Set(matches.filter((one) => one.index >= index && one.index < index + LENGTH - 60).map(([word]) => word.toLowerCase())).size;

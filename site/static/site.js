@@ -1,5 +1,5 @@
 // Tells visitors who read Korean that a page has no Korean version, keeps marks of a search out of pictures, offers scripts as files, folds
-// the list of commands on a phone, and lets the keyboard reach what scrolls sideways.
+// the list of commands on a phone, unfolds what a link leads to, and lets the keyboard reach what scrolls sideways.
 (() => {
   const remember = (value) => { try { return value ? sessionStorage.setItem("korean", value) : sessionStorage.getItem("korean"); } catch { return null; } };
   if (document.documentElement.lang === "ko") remember("yes");
@@ -25,6 +25,15 @@
     block.before(Object.assign(document.createElement("p"), { className: "as-file" }));
     block.previousElementSibling.append(link);
   }
+  // A link to what is folded unfolds it, also where browsers do not.
+  const unfold = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folds = [...document.querySelectorAll("article details:not([open])")].filter((fold) => target && fold.contains(target));
+    for (const fold of folds) fold.open = true;
+    if (folds.length) target.scrollIntoView();
+  };
+  window.addEventListener("hashchange", unfold);
+  unfold();
   const reach = () => {
     for (const node of document.querySelectorAll("article pre, .table-wrapper, [data-page^=\"notes/\"] p:has(> img)")) {
       if (node.scrollWidth > node.clientWidth) node.tabIndex = 0;

@@ -225,6 +225,22 @@ def test_every_page_says_its_language_and_leads_to_the_other(
         assert (site / other).resolve() in links, name
 
 
+@pytest.mark.parametrize("folder", ["", "ko/"])
+def test_the_contents_of_the_notes_lead_through_them_in_order(
+    site: Path, folder: str
+) -> None:
+    name = f"{folder}notes.html"
+    order = []
+    for _ in range(6):
+        text = (site / name).read_text(encoding="utf-8")
+        (link,) = re.findall(r'<a class="next-page" href="([^"]+)"', text)
+        path, _ = _target(site, name, link)
+        name = path.relative_to(site.resolve()).as_posix()
+        order.append(path.stem)
+
+    assert order == items("000 001 004 003 002 questions")
+
+
 @pytest.mark.parametrize(
     "name", ["index.html", "install.html", "ko/index.html", "ko/install.html"]
 )
@@ -542,6 +558,22 @@ def test_sections_of_the_notes_fold_on_a_phone(
     assert wide.locator("blockquote").last.is_visible()
     page.close()
     wide.close()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_link_to_a_folded_figure_unfolds_it(
+    site: Path, browser: Any, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for place in ("000.html#ko-n000-boxes", "003.html#ko-n003-board"):
+        name, anchor = place.split("#")
+        page.goto((site / "ko" / "notes" / name).as_uri())
+        fold = page.locator("details", has=page.locator(f"#{anchor}"))
+        assert fold.get_attribute("open") is None
+        page.evaluate("anchor => { location.hash = anchor; }", anchor)
+        page.locator(f"details[open] #{anchor}").wait_for(state="attached")
+        fold.locator("img, svg").first.wait_for()
+    page.close()
 
 
 @pytest.mark.parametrize("name", items(TRIED))

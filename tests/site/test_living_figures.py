@@ -340,7 +340,7 @@ def test_two_models_say_where_bars_of_scores_begin(open_figure: Open) -> None:
     page = open_figure("two-models", state="example=1")
     page.get_by_label("Step", exact=True).fill("9")
     texts = page.locator(".with .mechanism text").all_text_contents()
-    (foot,) = (text[len("foot ") :] for text in texts if text.startswith("foot "))
+    (foot,) = (text[len("foot: ") :] for text in texts if text.startswith("foot: "))
     bars = page.locator(".with .mechanism rect.score")
     tallest = max(float(bar.get_attribute("height")) for bar in bars.all())
     assert tallest == pytest.approx(34)

@@ -11,7 +11,7 @@ const mechanism = (() => {
       end: "⟨end⟩",
       percent: " %",
       stepOf: (step, count) => `Step ${step} of ${count}: `,
-      writes: (word, p, name, weight) => `${word ? `predicts ${word}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
+      writes: (word, p, name, weight) => `${word ? `predicts ${word.replace(/,$/, "")}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
       encoding: "Encoder",
       readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
       allRead: "all is read, and the decoder begins",

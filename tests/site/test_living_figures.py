@@ -359,7 +359,7 @@ def assert_in_sight(page: Any, part: Any) -> None:
     is_top = """node => {
       const { x, y, width, height } = node.getBoundingClientRect();
       const top = document.elementFromPoint(x + width / 2, y + height / 2);
-      return top === node || node.contains(top) || top.contains(node);
+      return (node.closest("svg") ?? node).contains(top);
     }"""
     assert part.evaluate(is_top)
 

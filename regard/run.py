@@ -27,6 +27,7 @@ from regard.common.checksums import json_digest
 from regard.common.counting import counted, format_duration
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.notebook import data_frame, html_table, progress_bar
+from regard.common.plugins import naming_plugins
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.requests import takes
@@ -364,8 +365,12 @@ def dry_run(
         )
 
 
+@naming_plugins
 def plan_training(request: TrainArguments) -> TrainPlan:
-    """Read the data of a run and time a few updates, without writing anything."""
+    """Read the data of a run and time a few updates, without writing anything.
+
+    The state of PyTorch's random numbers stays as it is.
+    """
     with (
         torch_threads(request.threads),
         _rehearsal(RecipeComposer(request), None) as (session, recipe, data),

@@ -48,7 +48,7 @@ MODULES = {
     "regard.common.errors": ["UsageError", "DataError", "PluginError", "LineWarning"],
     "regard.common.settings": ["Settings"],
     "regard.comparison.result": [
-        *("System", "SeedScore", "SeedLead", "RunResult", "RunScore", "Cost"),
+        *("System", "SeedScore", "Lead", "RunResult", "RunScore", "Cost"),
         *("Point", "Alignment", "Breakdown", "Bucket", "TestSet"),
     ],
     "regard.contracts.judge": ["judge"],

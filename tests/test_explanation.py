@@ -2,6 +2,7 @@
 attention.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from PIL import Image
 
 from regard.cli.model_views import draw_map
 from regard.common.errors import UsageError
-from regard.explain.explanation import explain, explain_caption
+from regard.explain.explanation import (
+    alignment_choice,
+    describe_choice,
+    explain,
+    explain_caption,
+)
 from regard.explain.residuals import draw_residuals
 from regard.models import Batch
 from regard.models.recurrent import RecurrentEncoder
@@ -42,6 +48,26 @@ def test_every_model_is_explained_and_drawn(
 
     for suffix in (".html", ".svg"):
         save(data, tmp_path / f"page{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("decoder", "words"),
+    [
+        ("recurrent", "attention"),
+        ("convolutional", r"layer \d"),
+        ("transformer", r"layer \d, mean of heads"),
+    ],
+)
+def test_attention_is_called_by_its_layer_and_heads_if_there_are_several(
+    decoder: str, words: str, tmp_path: Path
+) -> None:
+    translator = load_translator(folder(tmp_path / "run", "transformer", decoder))
+    readings = explain(translator, TEXT, attributions=False).translation.readings
+
+    assert readings is not None
+
+    caption = describe_choice(alignment_choice(translator, readings), readings)
+    assert re.fullmatch(words, caption)
 
 
 @pytest.mark.parametrize("decoder", ["recurrent", "transformer"])

@@ -55,7 +55,7 @@ def test_a_run_shows_itself_in_a_line_and_a_table(run: Run) -> None:
 def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
     comparison = make_comparison(sentences=4, systems=2, seeds=2)
     html = comparison._repr_html_()
-    systems, runs = ElementTree.fromstring(html)
+    systems, runs, length, *sentences = ElementTree.fromstring(html)
     head, *rows = cells(ElementTree.tostring(runs, "unicode"))
 
     assert len(repr(comparison)) < 200
@@ -68,12 +68,21 @@ def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
     head, first, _ = cells(ElementTree.tostring(systems, "unicode"))
     assert head[:4] == ["system", "seeds", "BLEU mean", "BLEU Student interval"]
     score = comparison.systems[0].scores[0]
-    assert first[3] == f"{score.low:.2f} – {score.high:.2f}"
+    assert first[3] == f"{score.low:.2f} to {score.high:.2f}"
+
+    head, first, *_ = cells(ElementTree.tostring(length, "unicode"))
+    bucket = comparison.breakdowns[0].systems[comparison.baseline][0]
+    assert head[:4] == ["source words", "number", "system", "chrF"]
+    assert first[:3] == [bucket.label, str(bucket.items), comparison.baseline]
+    texts = [sentence.text for sentence in sentences]
+    summary = [sentence.en for sentence in comparison.summary]
+    assert texts == [*summary, *comparison.notes]
 
 
 def test_systems_with_one_run_each_have_one_table() -> None:
     comparison = make_comparison(sentences=4, systems=2, seeds=1)
-    (systems,) = ElementTree.fromstring(comparison._repr_html_())
+    systems, *others = ElementTree.fromstring(comparison._repr_html_())
+    assert [part.tag for part in others].count("table") == 1
     assert len(cells(ElementTree.tostring(systems, "unicode"))) == 3
 
 
@@ -92,9 +101,12 @@ def test_results_print_in_a_line_or_a_line_for_each_layer() -> None:
     assert repr(weights) == f"{next(iter(weights))} (3, 2, 4, 4)"
 
 
-@pytest.mark.parametrize(("seeds", "kind"), [(1, "bootstrap"), (3, "Student")])
+@pytest.mark.parametrize(
+    ("seeds", "kind", "test"),
+    [(1, "bootstrap", "paired bootstrap"), (3, "Student", "Welch")],
+)
 def test_a_frame_by_system_has_means_intervals_and_p(
-    monkeypatch: pytest.MonkeyPatch, seeds: int, kind: str
+    monkeypatch: pytest.MonkeyPatch, seeds: int, kind: str, test: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
     comparison = make_comparison(sentences=4, systems=2, seeds=seeds)
@@ -107,11 +119,15 @@ def test_a_frame_by_system_has_means_intervals_and_p(
             values = [row[f"{score.name} {end}"] for end in ("mean", f"{kind} low")]
             assert values == [score.mean, score.low]
             assert row[f"{score.name} {kind} high"] == score.high
-            p = [run.scores[i].p for run in runs if run.scores[i].p is not None]
-            assert row[f"{score.name} largest p"] == (sorted(p)[-1] if p else None)
-            assert (f"{score.name} Welch p" in row) == (score.lead is not None)
+            # In the sample each run is certainly higher, and TER is lower.
+            count = row[f"{score.name} runs with p < 0.05 this way"]
+            is_higher = score.name != "TER"
+            expected = None if system.name == comparison.baseline else seeds * is_higher
+            assert count == expected
+            assert all(run.scores[i].p == 0.001 for run in runs if expected is not None)
+            assert (f"{score.name} {test} p" in row) == (score.lead is not None)
             if score.lead is not None:
-                names = ("minus baseline", "Welch low", "Welch high", "Welch p")
+                names = ("minus baseline", f"{test} low", f"{test} high", f"{test} p")
                 shown = [row[f"{score.name} {name}"] for name in names]
                 lead = score.lead
                 assert shown == [lead.value, lead.low, lead.high, lead.p]
@@ -128,6 +144,8 @@ def test_frames_have_a_row_for_each_event_or_run(
     assert [row["run"] for row in rows] == [result.name for result in comparison.runs]
     for row, result in zip(rows, comparison.runs, strict=True):
         assert row["BLEU"] == result.scores[0].value
+        assert row["weights of update"] == result.tested_update
+        assert row["words of an output"] == result.mean_length
         assert result.cost is None or row["weights"] == result.cost.weights
 
 

@@ -53,53 +53,52 @@ def compare(command: CompareArguments) -> None:
 
 
 def _print(comparison: Comparison) -> None:
-    """Print a table of the systems: mean of each score over seeds, confidence interval, and
-    evidence.
-
-    The evidence for a system with one run is its p-value; for a system with several seeds it is the
-    number of runs that differ significantly from those of the baseline, in the direction of the
-    means, as in the report.
+    """Print the mean of each score of the systems with its interval, the differences from the
+    baseline, and the summary of the report.
     """
-    from regard.comparison.report_summary import LEVEL, verdict
+    from regard.comparison.report_numbers import between
 
     width = max(len(system.name) for system in comparison.systems)
     names = [score.name for score in comparison.systems[0].scores]
     if comparison.task == "captions":
         names = [name for name in names if name in ("BLEU-4", "chrF", "CIDEr-D")]
-    has_seeds = any(len(system.runs) > 1 for system in comparison.systems)
-    header = "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names)
-    typer.echo(" " * width + header.rstrip())
+    header = "".join(f"  {name:>7} {'95 % interval':>16}" for name in names)
+    typer.echo(" " * width + header)
     for system in comparison.systems:
         cells = []
         for name in names:
             mean = system.score(name)
-            if mean is None:
-                cells.append(" " * 34)
-                continue
-            decision = verdict(comparison, system, name)
-            interval = f"{mean.low:.2f} – {mean.high:.2f}"
-            evidence = decision.short_evidence() if decision is not None else ""
-            cells.append(f"  {mean.mean:7.2f} {interval:>15} {evidence:>8}")
+            cell = ""
+            if mean is not None:
+                ends = between(mean.low, mean.high).en
+                cell = f"  {mean.mean:7.2f} {ends:>16}"
+            cells.append(cell.ljust(26))
         typer.echo((system.name.ljust(width) + "".join(cells)).rstrip())
-    _print_leads(comparison, names)
-    if has_seeds:
-        say(
-            "1 of 2: so many runs differ from the baseline's of the same seed, in this direction, "
-            f"with p < {LEVEL}"
-        )
+    _print_differences(comparison, names)
+    for sentence in comparison.summary:
+        typer.echo(sentence.en)
 
 
-def _print_leads(comparison: Comparison, names: Sequence[str]) -> None:
-    """Print the differences from the baseline over seeds, a line for each system and score."""
-    from regard.comparison.report_numbers import probability, signed
+def _print_differences(comparison: Comparison, names: Sequence[str]) -> None:
+    """Print the differences from the baseline, a line for each system and score."""
+    from regard.comparison.decisions import verdict
+    from regard.comparison.report_numbers import signed
 
+    has_counts = False
     for system in comparison.systems:
         for name in names:
-            mean = system.score(name)
-            if mean is None or mean.lead is None:
+            decision = verdict(comparison, system, name)
+            if decision is None:
                 continue
-            lead = mean.lead
+            runs = decision.run_evidence().en
+            has_counts = has_counts or bool(runs)
+            evidence = "; ".join(filter(None, (decision.evidence().en, runs)))
             typer.echo(
-                f"{system.name} − {comparison.baseline}, {name} over seeds: {signed(lead.value)} "
-                f"({signed(lead.low)} to {signed(lead.high)}, Welch's p {probability(lead.p)})"
+                f"{system.name} − {comparison.baseline}, {name}: "
+                f"{signed(decision.difference)} ({evidence})"
             )
+    if has_counts:
+        say(
+            "runs with p: each against the baseline's of the same seed, by paired bootstrap; that "
+            "says how sure these models are, and nothing of the method"
+        )

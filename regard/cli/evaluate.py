@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from regard.cli.app import app, say, warn
+from regard.cli.evaluate_captions import evaluate_captions
 from regard.cli.options import select_device
+from regard.cli.printed_scores import print_scores, scores_as_values
 from regard.cli.search_options import search_command
 from regard.common.counting import counted
-from regard.common.errors import LineError, LineWarning, UsageError
+from regard.common.errors import LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.requests.evaluate_request import EvaluateCommand
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from regard.evaluation.length_buckets import LengthBucket
     from regard.evaluation.significance import TestedScore
     from regard.evaluation.text_metrics import MetricScore
-    from regard.pipeline import Captioner
 
 
 MAX_RUNS = 6
@@ -39,14 +39,14 @@ def evaluate(command: EvaluateCommand) -> None:
 
     Translations (--source and --reference, or --pairs) get BLEU, chrF and TER; captions (--images,
     --captions) BLEU-1 to BLEU-4, chrF, CIDEr-D and the share that equals a reference exactly. With
-    --against, also how likely a difference as large as that between the models is by chance;
+    --against, also the difference of that model from this one, with its 95 % interval and p;
     `regard compare` writes a report on several models.
     """
     _check_options(command)
     if command.corrections is not None:
         _evaluate_corrections(command, command.corrections)
     elif command.images is not None:
-        _evaluate_captions(command)
+        evaluate_captions(command)
     elif command.pairs is not None:
         _evaluate_translations(command, *_read_pairs(command, command.pairs))
     else:
@@ -58,26 +58,18 @@ def _check_options(command: EvaluateCommand) -> None:
     """Raise UsageError, with all causes, unless the options name either sentences or images to
     score.
     """
-    image_options: tuple[str, ...] = ("images", "captions")
-    text_options: tuple[str, ...] = ("source", "reference")
+    images = ("images", "captions")
+    texts: tuple[str, ...] = ("source", "reference")
     for name in ("pairs", "corrections"):
         if getattr(command, name):
-            text_options = (name,)
-    has_images = any(getattr(command, name) for name in image_options)
-    has_texts = any(getattr(command, name) for name in text_options)
-
-    causes = list[str]()
-    if len(text_options) == 1:
-        causes += [
-            f"--{name} and --{text_options[0]}: score one or the other; leave one out"
-            for name in ("source", "reference", "pairs")
-            if getattr(command, name) and name not in text_options
-        ]
-    if command.columns and not (command.pairs or command.captions):
-        causes.append("--columns: only with --pairs or --captions; leave it out")
+            texts = (name,)
+    has_images, has_texts = (
+        any(getattr(command, name) for name in options) for options in (images, texts)
+    )
+    causes = _exclusive_options(command, texts)
     if has_images and has_texts:
         causes.append(
-            f"--{text_options[0]} and --images: score either sentences or images; leave one out"
+            f"--{texts[0]} and --images: score either sentences or images; leave one out"
         )
     elif not has_images and not has_texts:
         causes.append(
@@ -85,36 +77,53 @@ def _check_options(command: EvaluateCommand) -> None:
             "--captions"
         )
     else:
-        required = image_options if has_images else text_options
+        required = images if has_images else texts
         causes += [
             f"--{name} is missing: give --{required[0]} and --{required[1]}"
             for name in required
             if not getattr(command, name)
         ]
+    causes += _misplaced_options(command, has_images)
+    if command.figure and len(command.runs) > MAX_RUNS:
+        causes.append(
+            f"--figure: shows at most {MAX_RUNS} models, got {len(command.runs)}; leave some out"
+        )
+    UsageError.raise_all(causes)
 
+
+def _exclusive_options(command: EvaluateCommand, texts: tuple[str, ...]) -> list[str]:
+    """Return a sentence for each file of texts beside another one that excludes it."""
+    causes = list[str]()
+    if len(texts) == 1:
+        causes += [
+            f"--{name} and --{texts[0]}: score one or the other; leave one out"
+            for name in ("source", "reference", "pairs")
+            if getattr(command, name) and name not in texts
+        ]
+    if command.columns and not (command.pairs or command.captions):
+        causes.append("--columns: only with --pairs or --captions; leave it out")
+    return causes
+
+
+def _misplaced_options(command: EvaluateCommand, has_images: bool) -> list[str]:
+    """Return a sentence for each option that is for another kind of test set."""
     needed_option = {
         "skip_bad": "images",
         "by_length": "source",
         "figure": "source",
         "bleu_tokenizer": "source",
     }
-    causes += [
+    causes = [
         f"--{name.replace('_', '-')}: only with --{needed}; leave it out"
         for name, needed in needed_option.items()
         if getattr(command, name) and (needed == "images") != has_images
     ]
-
     causes += [
         f"--{name.replace('_', '-')}: not with --corrections; leave it out"
         for name in ("against", "by_length", "figure")
         if command.corrections and getattr(command, name)
     ]
-    runs = command.runs
-    if command.figure and len(runs) > MAX_RUNS:
-        causes.append(
-            f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out"
-        )
-    UsageError.raise_all(causes)
+    return causes
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ class _Translated:
             "model": str(self.run),
             "beam": self.beam,
             "engine": self.engine,
-            **_as_values(self.scores),
+            **scores_as_values(self.scores),
         }
         for score in self.tested:
             values[score.name] |= {
@@ -147,6 +156,7 @@ class _Translated:
                 "high": score.high,
                 "p": score.p,
                 "signature": score.signature,
+                "difference": score.difference and asdict(score.difference),
             }
         if by_length:
             values["by_length"] = [asdict(bucket) for bucket in self.buckets]
@@ -198,6 +208,8 @@ def _evaluate_translations(
     else:
         for model in models:
             _print_model(model, len(models) > 1, command.by_length)
+        for model in models[1:]:
+            _print_differences(model, models[0])
     if figure is not None and any(model.buckets for model in models):
         _draw(models, figure)
     elif figure is not None:
@@ -253,7 +265,7 @@ def _evaluate_corrections(command: EvaluateCommand, path: Path) -> None:
             "pairs": len(pairs),
         }
         names = {"before": by_reference, "after": by_correction}
-        values |= {name: _as_values(results) for name, results in names.items()}
+        values |= {name: scores_as_values(results) for name, results in names.items()}
         typer.echo(json.dumps(values, ensure_ascii=False))
         return
     references = counted(len(pairs), "reference was", "references were")
@@ -283,6 +295,7 @@ def _translate(
     command: EvaluateCommand, run: Path, source: str, sources: list[str]
 ) -> tuple[int, str, list[str]]:
     """Translate with one model; return its beam width, its engine and the translations."""
+    from regard.evaluation.line_warnings import caught_warnings
     from regard.pipeline import load_translator
     from regard.pipeline.bulk import unknown_script
 
@@ -293,27 +306,20 @@ def _translate(
     )
     warn(unknown_script(translator, source, sources)[1])
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with caught_warnings() as caught:
             translations = translator.translate(sources, **command.search)
             outputs = [translation.text for translation in translations]
     except LineError as problem:
         raise problem.in_file(source) from None
 
-    messages = [warning.message for warning in caught]
-    numbers = sorted(
-        {message.index + 1 for message in messages if isinstance(message, LineWarning)}
-    )
-    if numbers:  # one summary, because the scores do not depend on single lines
+    if caught.lines:  # one summary, because the scores do not depend on single lines
         lines = (
-            f"{len(numbers):,} of {counted(len(sources), 'line')} "
-            f"{'has' if len(numbers) == 1 else 'have'} a translation with a warning, such as line "
-            f"{numbers[0]:,}"
+            f"{len(caught.lines):,} of {counted(len(sources), 'line')} "
+            f"{'has' if len(caught.lines) == 1 else 'have'} a translation with a warning, such as "
+            f"line {caught.lines[0] + 1:,}"
         )
         warn(f"{source}: {lines}; regard translate prints all")
-    for message in messages:
-        if not isinstance(message, LineWarning):
-            warn(str(message))
+    warn(*caught.others)
     beam = command.search.get("beam", translator.settings.search.beam)
     return beam, translator.engine.describe(), outputs
 
@@ -327,25 +333,15 @@ def _print_json(models: list[_Translated], source: str, by_length: bool) -> None
 
 
 def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -> None:
-    """Print the scores of a model.
-
-    For one of several models, print also its path, confidence intervals, and p-values against the
-    first model.
-    """
+    """Print the scores of a model, and if it is one of several, its path and the intervals too."""
     if not is_one_of_several:
-        _print_scores(model.scores, model.beam, 5)
+        print_scores(model.scores, model.beam, 5)
     else:
         typer.echo(f"{model.run}")
         for score in model.tested:
-            if score.p is None:
-                p = " " * 10
-            elif score.equal:
-                p = "equal     "
-            else:
-                p = f"p = {score.p:.4f}"
             interval = f"{score.low:6.2f} to {score.high:6.2f}"
             typer.echo(
-                f"{score.name:5} {score.value:6.2f}   {interval}   {p}   "
+                f"{score.name:5} {score.value:6.2f}   {interval}   "
                 f"{score.signature}|beam:{model.beam}"
             )
     if not by_length:
@@ -359,18 +355,16 @@ def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -
         )
 
 
-def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
-    return {
-        score.name: {"score": score.value, "signature": score.signature}
-        for score in scores
-    }
-
-
-def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
-    for score in scores:
-        typer.echo(
-            f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}"
-        )
+def _print_differences(model: _Translated, first: _Translated) -> None:
+    """Print how the scores of a model differ from those of the first one."""
+    typer.echo(f"{model.run} − {first.run}, 95 % interval of the paired resamples")
+    for score in model.tested:
+        assert score.difference is not None, "it is not the first model"
+        value, low, high = astuple(score.difference)
+        interval = f"{low:6.2f} to {high:6.2f}".replace("-", "−")
+        p = "equal" if score.equal else f"p = {score.p:.4f}"
+        difference = f"{value:+6.2f}".replace("-", "−")
+        typer.echo(f"{score.name:5} {difference}   {interval}   {p}")
 
 
 def _read_pairs(
@@ -428,98 +422,6 @@ def _read_parallel(
                 f"{consequence}"
             )
     return sources, normalised_references
-
-
-def _evaluate_captions(command: EvaluateCommand) -> None:
-    """Score the captions of each run, and compare the first run with the others."""
-    from regard.evaluation.bootstrap import paired_bootstrap
-    from regard.evaluation.caption_metrics import (
-        CIDER_MEANING,
-        caption_scores,
-        cider_scores,
-        describe_captions,
-        tokenizer_for,
-    )
-    from regard.pipeline import load_captioner
-
-    runs = command.runs
-    as_json = command.format == "json"
-    device = select_device(command.device)
-    captioners = [
-        (path, load_captioner(path, device, command.precision)) for path in runs
-    ]
-    tokenizers = [
-        tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners
-    ]
-    for (path, _), tokenizer in zip(captioners, tokenizers, strict=True):
-        if tokenizer is not tokenizers[0]:
-            raise UsageError(
-                f"--against: captions of {runs[0]} are compared by {tokenizers[0].__name__} and "
-                f"those of {path} by {tokenizer.__name__}, as their vocabularies are "
-                "(tokenizer.kind); evaluate each alone"
-            )
-
-    ciders = []
-    results = list[dict[str, Any]]()
-    for path, captioner in captioners:
-        outputs, references = _caption_test_set(captioner, command)
-        scores = caption_scores(outputs, references, tokenizers[0])
-        ciders.append(cider_scores(outputs, references, tokenizers[0]))
-        beam = command.search.get("beam", captioner.settings.search.beam)
-        result = {
-            "model": str(path),
-            "beam": beam,
-            "engine": captioner.engine.describe(),
-            **_as_values(scores),
-        }
-        results.append(result)
-        if not as_json:
-            if len(runs) > 1:
-                typer.echo(f"{path}")
-            _print_scores(scores, beam, 7)
-            say(describe_captions(outputs, references, tokenizers[0]))
-    say(CIDER_MEANING)
-
-    for path, result, cider in zip(runs[1:], results[1:], ciders[1:], strict=True):
-        difference = paired_bootstrap(cider, ciders[0])
-        result["cider_difference"] = asdict(difference)
-        if not as_json:
-            draws = f"paired bootstrap, {difference.draws:,} draws"
-            typer.echo(f"CIDEr-D of {runs[0]} above {path}: {difference}; {draws}")
-
-    if as_json:
-        values = {
-            "images": str(command.images),
-            "captions": str(command.captions),
-            **results[0],
-        }
-        if len(results) > 1:
-            values["against"] = results[1:]
-        typer.echo(json.dumps(values, ensure_ascii=False))
-
-
-def _caption_test_set(
-    captioner: Captioner, command: EvaluateCommand
-) -> tuple[list[str], list[list[str]]]:
-    """Caption the test images; return the captions, and the references of each image."""
-    from regard.data.prepare_captions import read_caption_corpus
-
-    folder = command.images
-    assert folder is not None, "checked before"
-    assert command.captions is not None, "checked before"
-    corpus = read_caption_corpus(
-        command.captions,
-        folder,
-        captioner.image_size,
-        command.skip_bad,
-        say,
-        command.columns,
-    )
-    say(
-        f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}"
-    )
-    captions = captioner.caption(corpus.images, **command.search)
-    return [caption.text for caption in captions], corpus.caption_set.references
 
 
 def _draw(models: list[_Translated], figure: Path) -> None:

@@ -8,7 +8,7 @@ continues with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from regard.common.reading import file_bytes, parse_json
 from regard.common.requests import call_with
 from regard.comparison.entries import has_ended
 from regard.data.provenance import DATA_FILE, fingerprint_files, refuse_changed_files
+from regard.evaluation.training_report import STEP
 from regard.requests.train_request import TrainArguments
 from regard.run import Interrupted, TrainPlan, plan_training, train
 from regard.training.checkpoint import has_checkpoint
@@ -184,20 +185,15 @@ class Environment:
 def complete_plan(plan: Plan, environment: Environment) -> Plan:
     """Compute how many updates the budget allows each model.
 
-    Unless the budget is a number of updates, the data are read and a few updates are timed. Raises
-    RegardError, with all causes, if the budget does not allow a single update.
+    The data are read and a few updates of a new model are timed, so that what is wrong with any
+    model, such as code of a plug-in, shows before the first one is trained. Raises RegardError,
+    with all causes, also if the budget does not allow a single update.
     """
     causes = list[str]()
     models = dict[str, ModelPlan]()
     for name, model in plan.models.items():
         try:
             arguments = _arguments(plan, model, plan.first_seed)
-            RecipeComposer(arguments).compose()  # settings that do not fit together
-            if plan.budget.updates is not None:
-                models[name] = replace(
-                    model, expected=plan.budget.updates, updates=plan.budget.updates
-                )
-                continue
             say(
                 environment.report, f"{name}: reading the data and timing a few updates"
             )
@@ -220,8 +216,10 @@ def _with_allowed_updates(
     model: ModelPlan, budget: Budget, speed: TrainPlan
 ) -> ModelPlan:
     """Return the plan of a model with the updates that the budget allows at this speed."""
+    updates = budget.updates
     if budget.tokens is not None:
         updates = int(budget.tokens / speed.tokens_per_update)
+    if updates is not None:
         return replace(model, expected=updates, updates=updates)
     assert budget.minutes is not None, "checked before"
     return replace(model, expected=int(budget.minutes * 60 / speed.seconds_per_update))
@@ -240,12 +238,64 @@ def _arguments(
     )
 
 
+def begin(plan: Plan, out: Path, environment: Environment) -> Plan:
+    """Complete and save a plan, or return that of the same comparison begun in this folder, to
+    which seeds may be added.
+
+    Another plan is replaced while no run of it has begun; then UsageError is raised.
+    """
+    begun = load_plan(out)
+    differing = [] if begun is None else _differences(begun, plan)
+    if begun is not None and not differing:
+        check_files(begun, out)
+        return replace(begun, seeds=plan.seeds)
+    if begun is not None and any(map(_has_begun, _run_folders(begun, out))):
+        raise UsageError(
+            f"{out}: another comparison was begun there ({'; '.join(differing)}); repeat its "
+            f"arguments to continue it, delete {out / RUNS} to begin this one in its place, or "
+            "choose another `out=`"
+        )
+    plan = complete_plan(plan, environment)
+    plan.save(out)
+    return plan
+
+
+def _run_folders(plan: Plan, out: Path) -> list[Path]:
+    return [out / RUNS / folder for _, _, folder in plan.folders]
+
+
+def _has_begun(run: Path) -> bool:
+    return has_checkpoint(run) or has_ended(run)
+
+
+def _differences(begun: Plan, plan: Plan) -> list[str]:
+    """Return what differs between the plan begun in a folder and another one, but for the number
+    of seeds.
+    """
+    before, now = (
+        dict(_flat("", {**asdict(one), "seeds": 0})) for one in (begun, plan)
+    )
+    return [
+        f"{name}: {before.get(name)}, and now {now.get(name)}"
+        for name in dict.fromkeys([*before, *now])
+        if before.get(name) != now.get(name)
+    ]
+
+
+def _flat(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield the values of nested tables by dotted name, without those that follow from a trial."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(f"{prefix}{name}.", value)
+        elif not (prefix.startswith("models.") and name in ("expected", "updates")):
+            yield f"{prefix}{name}", value
+
+
 def check_files(plan: Plan, out: Path) -> None:
     """Raise DataError, with all causes, if a run of the plan was started with data files whose
     content has changed.
     """
-    runs = [out / RUNS / folder for _, _, folder in plan.folders]
-    begun = [run for run in runs if (run / DATA_FILE).is_file()]
+    begun = [run for run in _run_folders(plan, out) if (run / DATA_FILE).is_file()]
     if not begun:
         return
     model = next(iter(plan.models.values()))
@@ -291,9 +341,21 @@ def _train(
         arguments = _arguments(plan, model, seed, _ending(plan.budget, model, recipe))
     arguments = environment.applied(arguments)
     report = environment.report or progress_bar(path.name)
-    run = call_with(train, arguments, out=path, report=report)
+    run = call_with(train, arguments, out=path, report=_without_advice(report))
     if run.outcome.stopped is not None:
         raise Interrupted(run.outcome.stopped)
+
+
+def _without_advice(report: Report | None) -> Report | None:
+    """Return a report that leaves out the advice to train on, which would end the equal budget."""
+    if report is None:
+        return None
+
+    def hear(event: str, values: dict[str, Any]) -> None:
+        if not str(values.get("text", "")).startswith(STEP):
+            report(event, values)
+
+    return hear
 
 
 def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, object]:

@@ -14,11 +14,10 @@ from pathlib import Path
 from regard.common.atomic import write_text
 from regard.comparison.report import render_report
 from regard.comparison.report_figures import breakdown_chart, breakdown_title
-from regard.comparison.result import Comparison
+from regard.comparison.result import JSON, Comparison
 from regard.data.text import write_lines
 from regard.visualisation import save
 
-JSON = "comparison.json"
 REPORT = "report.html"
 
 

@@ -10,14 +10,15 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from pydantic import TypeAdapter
 
 from regard.common.atomic import file_sha256, write_text
 from regard.common.checksums import json_digest
-from regard.common.errors import LineError, LineWarning
+from regard.common.errors import LineError
 from regard.common.reading import file_bytes, parse_json
 from regard.common.version import __version__
 from regard.comparison.entries import Entry
@@ -35,6 +36,8 @@ from regard.evaluation.aer import (
     read_all,
 )
 from regard.evaluation.calibration import Calibration, calibration
+from regard.evaluation.line_warnings import caught_warnings
+from regard.evaluation.speed import Timing
 from regard.explain.explanation import describe_choice
 from regard.model_folder import CONFIG, WEIGHTS
 from regard.models import Batch, Model, count_parameters, device_of
@@ -66,6 +69,7 @@ class Measured:
     calibration: Calibration
     alignment: Alignment | None
     decoding: str
+    warned: int
 
 
 def measure_run(
@@ -112,7 +116,10 @@ def _load(path: Path, key: Mapping[str, object]) -> Measured | None:
 
 
 def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Measured:
-    outputs = decode(pipeline, data, options)
+    with caught_warnings() as caught:  # the report counts them
+        outputs = decode(pipeline, data, options)
+    for text in caught.others:
+        warnings.warn(text, stacklevel=2)
     engine = pipeline.engine.describe()
     examples = _examples(pipeline, data)
     model = pipeline.model
@@ -124,22 +131,20 @@ def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Meas
         calibration(model, examples),
         _alignment(pipeline, data),
         engine,
+        len(caught.lines),
     )
 
 
 def decode(pipeline: Pipeline, data: TestData, options: SearchOptions) -> list[str]:
     """Decode the test set. Raises DataError, with file and line, if a line cannot be decoded."""
-    with warnings.catch_warnings():
-        # The report shows repetitions, so warnings of them are not needed.
-        warnings.simplefilter("ignore", LineWarning)
-        if isinstance(pipeline, Captioner):
-            captions = pipeline.caption(list(data.images), **options)
-            return [caption.text for caption in captions]
-        try:
-            translations = pipeline.translate(data.test.sources, **options)
-            return [translation.text for translation in translations]
-        except LineError as problem:
-            raise problem.in_file(data.test.name) from None
+    if isinstance(pipeline, Captioner):
+        captions = pipeline.caption(list(data.images), **options)
+        return [caption.text for caption in captions]
+    try:
+        translations = pipeline.translate(data.test.sources, **options)
+        return [translation.text for translation in translations]
+    except LineError as problem:
+        raise problem.in_file(data.test.name) from None
 
 
 def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:
@@ -262,8 +267,8 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
     return tuple(points)
 
 
-def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cost:
-    """Return the known costs of a run; `times` holds speed and memory if they were measured."""
+def cost_of(measured: Measured, folder: Path, timing: Timing | None) -> Cost:
+    """Return the known costs of a run; `timing`: speed and memory if they were measured."""
     events = [
         event
         for event in read(folder / "journal.jsonl")
@@ -272,14 +277,19 @@ def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cos
     ends = of_kind(events, "end")
     with_tokens = [event for event in events if event.get("tokens")]
     timed = ends or with_tokens
-    return Cost(
+    cost = Cost(
         weights=measured.weights,
         operations=measured.operations,
         updates=last_update(events) or None,
         training_tokens=int(with_tokens[-1]["tokens"]) if with_tokens else None,
         training_seconds=float(timed[-1]["seconds"]) if timed else None,
-        tokens_per_second=times.get("tokens_per_second"),
-        latency=times.get("latency"),
-        memory=times.get("memory"),
         decoding=measured.decoding,
+    )
+    if timing is None:
+        return cost
+    return replace(
+        cost,
+        tokens_per_second=median(timing.speeds),
+        latency=median(timing.latencies),
+        **asdict(timing),
     )

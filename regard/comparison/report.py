@@ -18,11 +18,18 @@ from functools import cache
 from jinja2 import Environment
 from markupsafe import Markup
 
+from regard.comparison import decisions
 from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
-from regard.comparison import report_summary as decisions
 from regard.comparison.report_commands import commands
-from regard.comparison.result import AttentionMap, Comparison
+from regard.comparison.result import (
+    FEW_RUNS,
+    MIN_ITEMS,
+    SMALL,
+    AttentionMap,
+    Comparison,
+)
+from regard.comparison.summary import LABELS
 from regard.visualisation import draw_svg
 from regard.visualisation.colours import SERIES
 from regard.visualisation.html import script_colours
@@ -31,20 +38,6 @@ from regard.visualisation.text import clean
 
 IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*")
 SENTENCE_SCORES = {"translation": "chrF", "captions": "CIDEr-D"}
-LABELS = {
-    "source words": "원문 단어 수",
-    "reference words": "참조 단어 수",
-    "source sentences": "원문 문장",
-    "occurrences in the training data": "학습 데이터에 나온 횟수",
-    "every word seen in training": "모든 단어가 학습에 나옴",
-    "some word never seen": "학습에 없던 단어가 있음",
-    "seen in training": "학습에 나옴",
-    "never seen": "학습에 없음",
-    "never": "없음",
-    "word F1": "단어 F1",
-    "word recall": "단어 재현율",
-}
-"""Korean labels of breakdowns."""
 
 
 def render_report(comparison: Comparison) -> str:
@@ -71,6 +64,11 @@ def render_report(comparison: Comparison) -> str:
         "left_out": comparison.systems[SERIES:],
         "without_cost": [run.name for run in runs if run.cost is None],
         "without_entropy": without_entropy,
+        "few_runs": [
+            len(system.runs)
+            for system in comparison.systems
+            if 1 < len(system.runs) < FEW_RUNS
+        ],
         "facts": {
             **comparison.facts,
             "SHA-256 of the test set": comparison.test.digest,
@@ -91,6 +89,7 @@ def _templates() -> Environment:
         "probability": numbers.probability,
         "duration": numbers.duration,
         "interval": lambda value: numbers.between(value.low, value.high),
+        "lead_interval": lambda lead: numbers.between(*lead[1:]),
         "plain": numbers.plain,
         "unbroken": lambda text: re.sub(r"(\d) %", "\\1\u00a0%", text),
         "svg": lambda drawing: Markup(draw_svg(drawing, styled=False)),
@@ -103,9 +102,9 @@ def _templates() -> Environment:
         "curve_titles": figures.CURVE_TITLES,
         "rank": decisions.rank,
         "verdict": decisions.verdict,
-        "judge_others": decisions.judge_others,
-        "length_gaps": decisions.length_gaps,
-        "cost_ratio": decisions.cost_ratio,
+        "spread": numbers.spread,
+        "MIN_ITEMS": MIN_ITEMS,
+        "SMALL": SMALL,
         "bucket_order": figures.bucket_order,
         "draw_breakdown": figures.draw_breakdown,
     }

@@ -8,6 +8,8 @@ from regard.comparison.result import Comparison
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 """Names of the scores that sacreBLEU computes, in its command line."""
+AS_TEXT = "--format text"
+"""In a pipe sacreBLEU writes JSON by default, which fails for its paired tests."""
 
 
 def commands(comparison: Comparison) -> list[str]:
@@ -37,10 +39,11 @@ def commands(comparison: Comparison) -> list[str]:
     if seeds and seeds[0]:
         start = f"SACREBLEU_SEED={seeds[0]} {start}"
     confidence = f" --confidence --confidence-n {draws}" if draws else ""
-    lines = [f"{start} texts/RUN.txt {metrics}{confidence}"]
+    lines = [f"{start} texts/RUN.txt {metrics}{confidence} {AS_TEXT}"]
     if draws and any(score.p is not None for score in scores):
         lines.append(
-            f"{start} texts/BASELINE.txt texts/RUN.txt {metrics} --paired-bs --paired-bs-n {draws}"
+            f"{start} texts/BASELINE.txt texts/RUN.txt {metrics} --paired-bs --paired-bs-n {draws} "
+            f"{AS_TEXT}"
         )
     return lines
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from regard.comparison.decisions import main_score
 from regard.comparison.report_numbers import plain
-from regard.comparison.report_summary import main_score
-from regard.comparison.result import Breakdown, Comparison, Point, RunResult
+from regard.comparison.result import SMALL, Breakdown, Comparison, Point, RunResult
 from regard.visualisation import Chart, Figure, Panel, Series
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES
@@ -96,11 +96,23 @@ def breakdown_chart(
         return None
     panel = Panel(
         plain(breakdown.score),
-        plain(breakdown.unit),
+        plain(breakdown.unit) + " (number)",
         tuple(series),
-        tuple(map(plain, buckets)),
+        tuple(_counted(breakdown, label) for label in buckets),
     )
     return Chart(title, (panel,))
+
+
+def _counted(breakdown: Breakdown, label: str) -> str:
+    """Return the label of a range with its number of items, which is marked if it is small."""
+    bucket = next(
+        bucket
+        for buckets in breakdown.systems.values()
+        for bucket in buckets
+        if bucket.label == label
+    )
+    mark = SMALL if bucket.is_small else ""
+    return f"{plain(label)} ({bucket.items:,}{mark})"
 
 
 def draw_breakdown(comparison: Comparison, breakdown: Breakdown) -> Figure | None:

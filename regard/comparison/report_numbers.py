@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from regard.common.bilingual import Text
 from regard.visualisation.text import clean, isolated
 
 NOTHING = "–"
@@ -28,9 +30,19 @@ def signed(value: float, digits: int = 2) -> str:
     return f"{value:+,.{digits}f}".replace("-", "−")
 
 
-def between(low: float, high: float) -> str:
+def between(low: float, high: float, digits: int = 2) -> Text:
     """Format an interval; empty if both ends are equal, since then none was computed."""
-    return "" if low == high else f"{number(low)}–{number(high)}"
+    if low == high:
+        return Text("", "")
+    ends = number(low, digits), number(high, digits)
+    return Text(" to ".join(ends), " ~ ".join(ends))
+
+
+def spread(values: Sequence[float], digits: int, factor: float = 1.0) -> Text:
+    """Format the range of measurements, times a factor; empty if there are none."""
+    if not values:
+        return Text("", "")
+    return between(factor * min(values), factor * max(values), digits)
 
 
 def probability(p: float) -> str:

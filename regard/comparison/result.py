@@ -10,16 +10,32 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from regard.common.atomic import write_text
+from regard.common.bilingual import Text
 from regard.common.counting import counted
+from regard.common.errors import DataError
 from regard.common.notebook import data_frame, html_table
+from regard.common.reading import file_bytes, parse_json
+from regard.comparison.report_numbers import between
 from regard.evaluation.calibration import Calibration
 
-FORMAT = 1
+FORMAT = 2
 """The version of the JSON file."""
+JSON = "comparison.json"
+LEVEL = 0.05
+"""A difference with a smaller p-value, whose interval excludes 0, is called certain."""
+MIN_ITEMS = 30
+"""Number of sentences, or of words, below which a range is marked and never named first."""
+SMALL = "*"
+"""Mark of such a range."""
+FEW_RUNS = 5
+"""Number of runs below which an interval that resamples runs is rather too narrow."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +54,34 @@ class TestSet:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """Score of a system minus that of the baseline, with its 95 % interval, which is not cut, and
+    the two-sided p-value.
+
+    `test`: Welch's t test of the means of several runs each, which speaks of methods; or the paired
+    bootstrap test of one run each, which speaks of these two models.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    test: Literal["Welch", "paired bootstrap"]
+
+    @property
+    def is_certain(self) -> bool:
+        """True if the difference is more than chance."""
+        return self.p < LEVEL and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
 class RunScore:
     """A corpus score of one run, with the interval of bootstrap resampling, cut at the ends of the
     scale.
 
     `mean` and `ci` are the mean over the resamples and half the width of the interval, as sacreBLEU
-    prints them. `p` is the p-value of the paired bootstrap test against `against`, the run of the
-    baseline with the same seed; None for the baseline.
+    prints them. `lead` is the difference from `against`, the run of the baseline with the same
+    seed, by the paired bootstrap test; None for the baseline.
     """
 
     name: str
@@ -54,8 +91,13 @@ class RunScore:
     signature: str
     mean: float | None = None
     ci: float | None = None
-    p: float | None = None
+    lead: Lead | None = None
     against: str = ""
+
+    @property
+    def p(self) -> float | None:
+        """The p-value of the paired bootstrap test."""
+        return None if self.lead is None else self.lead.p
 
     @property
     def has_interval(self) -> bool:
@@ -87,6 +129,8 @@ class Cost:
     - `training_tokens`: target tokens.
     - `tokens_per_second`: target tokens if many sentences or images are decoded at once.
     - `latency`: median seconds of a single sentence or image.
+    - `speeds`, `latencies`: those of each round, of which `tokens_per_second` and `latency` are the
+      medians.
     - `memory`: peak MiB of a process that loads the model and decodes.
     """
 
@@ -99,6 +143,8 @@ class Cost:
     latency: float | None = None
     memory: float | None = None
     decoding: str = ""  # engine, precision, threads
+    speeds: tuple[float, ...] = ()
+    latencies: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +164,8 @@ class RunResult:
     """Result of one run or file of outputs. `status` is empty unless a run has not ended.
 
     `sentence_scores`: chrF (translation, 0 to 100) or CIDEr-D (captions, 0 upwards) of each output.
+    `tested_update`: the update whose weights were tested. `warned`: the number of outputs with a
+    warning, such as a repetition. Both are None if unknown.
     """
 
     name: str
@@ -132,6 +180,14 @@ class RunResult:
     cost: Cost | None = None
     calibration: Calibration | None = None
     alignment: Alignment | None = None
+    tested_update: int | None = None
+    warned: int | None = None
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of words of an output."""
+        words = sum(len(output.split()) for output in self.outputs)
+        return words / max(1, len(self.outputs))
 
     def score(self, name: str) -> RunScore | None:
         """The score of this name, if the run has it."""
@@ -139,23 +195,12 @@ class RunResult:
 
 
 @dataclass(frozen=True)
-class SeedLead:
-    """Mean of a score over the seeds of a system minus that of the baseline, with Welch's 95 %
-    interval, which is not cut, and the two-sided p-value.
-    """
-
-    value: float
-    low: float
-    high: float
-    p: float
-
-
-@dataclass(frozen=True)
 class SeedScore:
     """Mean of a score over the seeds of a system, with Student's interval, cut at the ends of the
     scale, or with the bootstrap interval if there is only one seed.
 
-    `lead` compares it with the baseline; None for the baseline, and unless both have several seeds.
+    `lead` compares it with the baseline: by Welch's test if both have several seeds, by the paired
+    bootstrap test if both have one; None for the baseline, and otherwise.
     """
 
     name: str
@@ -163,7 +208,7 @@ class SeedScore:
     low: float
     high: float
     seeds: int
-    lead: SeedLead | None = None
+    lead: Lead | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +231,11 @@ class Bucket:
     low: float
     high: float
     lead: tuple[float, float, float] | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """True if it has so few items that nothing is concluded from it."""
+        return self.items < MIN_ITEMS
 
 
 @dataclass(frozen=True)
@@ -244,7 +294,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All results of a comparison. `baseline` is the system against which the others are tested."""
+    """All results of a comparison. `baseline` is the system against which the others are tested;
+    `summary` says in sentences what follows.
+    """
 
     task: str  # "translation" or "captions"
     test: TestSet
@@ -256,6 +308,34 @@ class Comparison:
     budget: str = ""  # such as "3 minutes of training each"
     notes: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)  # versions, machine, beam
+    summary: tuple[Text, ...] = ()
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Comparison:
+        """Read the comparison that `regard.compare` wrote into a folder.
+
+        Raises DataError if its comparison.json is missing or damaged.
+        """
+        path = Path(folder) / JSON
+        remedy = "compare again with this folder as `out=`"
+        try:
+            values = parse_json(file_bytes(path))
+            version = values.pop("format")
+            if version != FORMAT:
+                raise DataError(
+                    f"{path}: has format {version}, and this version of Regard reads {FORMAT}; "
+                    f"{remedy}"
+                )
+            return TypeAdapter(cls).validate_python(values)
+        except FileNotFoundError:
+            problem = "there is no comparison"
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            problem = f"damaged ({place}: {first['msg']})"
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            problem = f"damaged ({error})"
+        raise DataError(f"{path}: {problem}; {remedy}")
 
     def run(self, name: str) -> RunResult:
         """Return the run of this name. Raises KeyError if there is none."""
@@ -265,9 +345,9 @@ class Comparison:
         """Return scores as a data frame of pandas; the names of intervals say of which kind.
 
         There is a row for each run, with its costs; or, `by_system`, for each system: for each
-        score the mean over the seeds, an interval, the largest p-value of its runs against the
-        baseline, and, with several seeds of both, the difference of the means with Welch's interval
-        and p-value. Raises UsageError without pandas.
+        score the mean over the seeds, an interval, the difference from the baseline with its
+        interval and p-value, and the number of runs that differ in this direction from the
+        baseline's of the same seed with p < 0.05. Raises UsageError without pandas.
         """
         if by_system:
             return data_frame(self._system_rows())
@@ -283,31 +363,62 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        rows = [_with_intervals(row) for row in self._system_rows()]
-        tables = [html_table(repr(self), rows)]
+        tables = {repr(self): self._system_rows()}
         if len(self.runs) > len(self.systems):
-            tables.append(html_table("Runs", [*map(_with_intervals, self._rows())]))
-        return f"<div>{''.join(tables)}</div>"
+            tables["Runs"] = self._rows()
+        for part in self.breakdowns:
+            if part.key == "length":
+                title = f"{part.score} by {part.unit} ({SMALL}: fewer than {MIN_ITEMS})"
+                tables[title] = _range_rows(part)
+        html = [
+            html_table(title, [*map(_with_intervals, rows)])
+            for title, rows in tables.items()
+        ]
+        sentences = (*(sentence.en for sentence in self.summary), *self.notes)
+        html += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
+        return f"<div>{''.join(html)}</div>"
+
+    def difference(self, system: System, score: str) -> float | None:
+        """Return the mean of a system minus that of the baseline; None for the baseline itself, and
+        if either of them lacks the score.
+        """
+        baselines = (one for one in self.systems if one.name == self.baseline)
+        baseline = next((one.score(score) for one in baselines), None)
+        mean = system.score(score)
+        if system.name == self.baseline or mean is None or baseline is None:
+            return None
+        return mean.mean - baseline.mean
+
+    def significant_runs(self, system: System, score: str) -> int | None:
+        """Count the runs of a system that differ from the baseline's of the same seed with p < 0.05
+        in the direction of the means; None if there is no difference.
+        """
+        difference = self.difference(system, score)
+        if difference is None:
+            return None
+        scores = [self.run(name).score(score) for name in system.runs]
+        leads = [one.lead for one in scores if one is not None and one.lead is not None]
+        return sum(lead.p < LEVEL and lead.value * difference > 0 for lead in leads)
 
     def _system_rows(self) -> list[dict[str, object]]:
         """Return name, number of seeds and scores of each system."""
         rows = []
         for system in self.systems:
-            runs = [self.run(name) for name in system.runs]
-            row: dict[str, object] = {"system": system.name, "seeds": len(runs)}
+            row: dict[str, object] = {
+                "system": system.name,
+                "seeds": len(system.runs),
+            }
             for score in system.scores:
                 kind = "Student" if score.seeds > 1 else "bootstrap"
                 row[f"{score.name} mean"] = score.mean
-                row[f"{score.name} {kind} low"] = score.low
-                row[f"{score.name} {kind} high"] = score.high
-                own = (run.score(score.name) for run in runs)
-                p = [one.p for one in own if one is not None and one.p is not None]
-                row[f"{score.name} largest p"] = max(p, default=None)
+                row |= _ends(f"{score.name} {kind}", score)
                 if score.lead is not None:
+                    test = f"{score.name} {score.lead.test}"
                     row[f"{score.name} minus baseline"] = score.lead.value
-                    row[f"{score.name} Welch low"] = score.lead.low
-                    row[f"{score.name} Welch high"] = score.lead.high
-                    row[f"{score.name} Welch p"] = score.lead.p
+                    row |= _ends(test, score.lead)
+                    row[f"{test} p"] = score.lead.p
+                count = self.significant_runs(system, score.name)
+                row[f"{score.name} runs with p < {LEVEL} this way"] = count
             rows.append(row)
         return rows
 
@@ -319,11 +430,13 @@ class Comparison:
                 "system": run.system,
                 "run": run.name,
                 "seed": run.seed,
+                "weights of update": run.tested_update,
+                "outputs with a warning": run.warned,
+                "words of an output": run.mean_length,
             }
             for score in run.scores:
                 row[score.name] = score.value
-                row[f"{score.name} bootstrap low"] = score.low
-                row[f"{score.name} bootstrap high"] = score.high
+                row |= _ends(f"{score.name} bootstrap", score)
                 row[f"{score.name} p"] = score.p
             rows.append(row)
         return rows
@@ -339,13 +452,34 @@ class Comparison:
         )
 
 
-def _with_intervals(row: Mapping[str, object]) -> dict[str, object]:
+def _ends(name: str, interval: RunScore | SeedScore | Lead) -> dict[str, object]:
+    return {f"{name} low": interval.low, f"{name} high": interval.high}
+
+
+def _with_intervals(row: Mapping[str, Any]) -> dict[str, object]:
     """Return a row of a table in which each interval has one cell, not two."""
     merged = dict[str, object]()
     for name, value in row.items():
         score, _, end = name.rpartition(" ")
         if end == "low":
-            merged[f"{score} interval"] = f"{value:.2f} – {row[f'{score} high']:.2f}"
+            merged[f"{score} interval"] = between(value, row[f"{score} high"]).en
         elif end != "high":
             merged[name] = value
     return merged
+
+
+def _range_rows(breakdown: Breakdown) -> list[dict[str, object]]:
+    """Return a row for each range and system, with the difference from the baseline."""
+    return [
+        {
+            breakdown.unit: bucket.label,
+            "number": f"{bucket.items}{SMALL if bucket.is_small else ''}",
+            "system": system,
+            breakdown.score: bucket.value,
+            "interval": between(bucket.low, bucket.high).en,
+            "minus baseline": bucket.lead and bucket.lead[0],
+            "its interval": bucket.lead and between(*bucket.lead[1:]).en,
+        }
+        for system, buckets in breakdown.systems.items()
+        for bucket in buckets
+    ]

@@ -29,9 +29,7 @@ from regard.comparison.budget import (
     Environment,
     ModelPlan,
     Plan,
-    check_files,
-    complete_plan,
-    load_plan,
+    begin,
     model_plans,
     say,
     train_missing,
@@ -41,24 +39,29 @@ from regard.comparison.entries import (
     conflicts,
     open_hypotheses,
     open_runs,
-    status_of,
 )
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import folder_problems, write_files
-from regard.comparison.measuring import Measured, cost_of, learning_curve, measure_run
-from regard.comparison.result import Comparison, Example, RunResult, RunScore, System
-from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
+from regard.comparison.measuring import Measured, measure_run
+from regard.comparison.result import Comparison, Example, RunResult
+from regard.comparison.run_results import (
+    make_notes,
+    make_run_result,
+    make_system,
+    test_groups,
+)
+from regard.comparison.scoring import score_groups, sentence_scores
+from regard.comparison.summary import summarise
 from regard.comparison.test_data import (
     TestData,
-    TrainingWords,
     read_test_data,
     read_training_words,
     split_off_test,
 )
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
-from regard.evaluation.speed import measure_speed
-from regard.evaluation.text_metrics import MAX_TER_WORDS, longest_line
+from regard.evaluation.speed import Timing, measure_speed
+from regard.evaluation.text_metrics import longest_line
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
 from regard.pipeline import load
@@ -251,9 +254,7 @@ class _Session:
         return self._plan(models, files) if models else None, files, note, entries, data
 
     def _plan(self, models: Mapping[str, ModelPlan], files: ComparisonFiles) -> Plan:
-        """Make the plan, or load that of the comparison started in this folder. Raises UsageError
-        if it belongs to another comparison.
-        """
+        """Make the plan, or load that of the comparison begun in this folder."""
         training = {
             name: value for name, value in files.training.items() if value is not None
         }
@@ -264,28 +265,7 @@ class _Session:
             models,
             1 if self.request.seed is None else self.request.seed,
         )
-        begun = load_plan(self.out)
-        if begun is not None:
-            stripped = {
-                name: replace(model, expected=0, updates=None)
-                for name, model in begun.models.items()
-            }
-            differing = [
-                name
-                for name in ("budget", "data", "models", "first_seed")
-                if getattr(replace(begun, models=stripped), name) != getattr(plan, name)
-            ]
-            if differing:
-                raise UsageError(
-                    f"{self.out}: another comparison was begun there (its "
-                    f"{' and '.join(differing)} differ); repeat its arguments to continue it, or "
-                    "choose another `out=`"
-                )
-            check_files(begun, self.out)
-            return replace(begun, seeds=plan.seeds)  # more seeds may be added
-        plan = complete_plan(plan, self.environment)
-        plan.save(self.out)
-        return plan
+        return begin(plan, self.out, self.environment)
 
     def _trained(self, plan: Plan) -> list[Entry]:
         """Open the runs of the plan, in the order of its models, the seeds of a model together."""
@@ -313,7 +293,7 @@ class _Session:
             systems.setdefault(entry.system, []).append(entry)
         baseline = request.baseline or next(iter(systems))
         first_runs = {name: runs[0] for name, runs in systems.items()}
-        groups = _test_groups(entries, systems, baseline)
+        groups = test_groups(entries, systems, baseline)
         results, unmeasured = self._results(entries, data, groups, first_runs.values())
 
         by_system = {
@@ -329,13 +309,13 @@ class _Session:
                     run.sentence_scores for run in results_of_system
                 ]
         training = read_training_words(files)
-        notes = _notes(entries, plan, training, results, request.ter)
-        return Comparison(
+        notes = make_notes(entries, plan, training, results, request.ter)
+        comparison = Comparison(
             task="captions" if files.images else "translation",
             test=replace(data.test, note=note),
             baseline=baseline,
             systems=tuple(
-                _system(name, runs, () if name == baseline else by_system[baseline])
+                make_system(name, runs, () if name == baseline else by_system[baseline])
                 for name, runs in by_system.items()
             ),
             runs=tuple(results.values()),
@@ -347,6 +327,7 @@ class _Session:
             notes=(*notes, *(f"{cause}." for cause in unmeasured)),
             facts=self._facts(),
         )
+        return replace(comparison, summary=summarise(comparison))
 
     def _results(
         self,
@@ -390,13 +371,13 @@ class _Session:
         if engine == "pytorch" and times:
             measured = {name: _timed_apart(value) for name, value in measured.items()}
         results = {
-            entry.name: _result(
+            entry.name: make_run_result(
                 entry,
                 outputs[entry.name],
                 scores[entry.name],
                 line_scores[entry.name],
                 measured.get(entry.name),
-                times,
+                times.get(entry.name),
             )
             for entry in entries
         }
@@ -412,7 +393,7 @@ class _Session:
 
     def _times(
         self, data: TestData, runs: Sequence[Entry], engine: EngineName
-    ) -> tuple[Mapping[str, Mapping[str, float]], Sequence[str]]:
+    ) -> tuple[Mapping[str, Timing], Sequence[str]]:
         """Measure speed and memory of these runs with an engine if the request asks for it; return
         them with the reasons why runs could not be measured.
         """
@@ -423,7 +404,14 @@ class _Session:
             source for source in data.test.sources if source
         ]
         paths = {run.name: run.path for run in runs}
-        times, causes = measure_speed(paths, sources, self.device, self.search, engine)
+        times, causes = measure_speed(
+            paths,
+            sources,
+            self.device,
+            self.search,
+            engine,
+            partial(say, self.request.report),
+        )
         say(
             self.request.report,
             *(f"{cause}; all else is in the report" for cause in causes),
@@ -536,103 +524,3 @@ def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
                 "compare them apart"
             )
     return words if first is None else first[1]
-
-
-def _result(
-    entry: Entry,
-    outputs: Sequence[str],
-    scores: tuple[RunScore, ...],
-    singles: tuple[float, ...],
-    measured: Measured | None,
-    times: Mapping[str, Mapping[str, float]],
-) -> RunResult:
-    """Collect the results of a run, or of a file of outputs, which has no measurements."""
-    result = RunResult(
-        entry.name,
-        entry.system,
-        entry.seed,
-        str(entry.path),
-        "",
-        scores,
-        tuple(outputs),
-        singles,
-    )
-    if measured is None:
-        return result
-    return replace(
-        result,
-        status=status_of(entry.path),
-        curve=learning_curve(entry.path),
-        cost=cost_of(measured, entry.path, times.get(entry.name, {})),
-        calibration=measured.calibration,
-        alignment=measured.alignment,
-    )
-
-
-def _test_groups(
-    entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]], baseline: str
-) -> list[list[str]]:
-    """Group the names of runs with the same seed, which are tested together, the run of the
-    baseline first.
-
-    A run whose seed no run of the baseline has is tested against the first run of the baseline.
-    """
-    baseline_runs = systems[baseline]
-    by_seed = {entry.seed: entry.name for entry in reversed(baseline_runs)}
-    first = baseline_runs[0].name
-    groups = {entry.name: [entry.name] for entry in baseline_runs}
-    for entry in entries:
-        if entry.system != baseline:
-            groups[by_seed.get(entry.seed, first)].append(entry.name)
-    return list(groups.values())
-
-
-def _system(
-    name: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]
-) -> System:
-    """Return a system with the means of the scores that all of its runs have, compared with the
-    runs of the baseline.
-    """
-    means = []
-    for first in runs[0].scores:
-        scores = [score for run in runs if (score := run.score(first.name))]
-        others = [score.value for run in baseline if (score := run.score(first.name))]
-        if len(scores) == len(runs):
-            means.append(over_seeds(scores, others))
-    return System(name, tuple(run.name for run in runs), tuple(means))
-
-
-def _notes(
-    entries: Sequence[Entry],
-    plan: Plan | None,
-    training: TrainingWords,
-    results: Mapping[str, RunResult],
-    ter: bool,
-) -> tuple[str, ...]:
-    """Return the notes of the report, which readers need in order to judge its numbers."""
-    notes = [
-        f"{name}: {result.status}." for name, result in results.items() if result.status
-    ]
-    if plan is not None:
-        for name, model in plan.models.items():
-            notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
-        notes.append(
-            "Warm-up and validations are fitted to the budget, and no run was stopped early."
-        )
-    names = {score.name for result in results.values() for score in result.scores}
-    if ter and "BLEU" in names and "TER" not in names:
-        notes.append(
-            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
-            "long."
-        )
-    if training.target is None:
-        notes.append(
-            "Training data were not given, so words are not broken down by their frequency there."
-        )
-    times = any(
-        result.cost is not None and result.cost.latency is not None
-        for result in results.values()
-    )
-    if times and len(entries) > len({entry.system for entry in entries}):
-        notes.append("Speed and memory are those of the first run of each system.")
-    return tuple(notes)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.errors import UsageError
-from regard.comparison.result import RunScore, SeedLead, SeedScore, TestSet
+from regard.comparison.result import Lead, RunScore, SeedScore, TestSet
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.evaluation.bootstrap import (
     paired_bootstrap,
@@ -21,7 +21,7 @@ from regard.evaluation.caption_metrics import (
     caption_scores,
     cider_scores,
 )
-from regard.evaluation.significance import paired_tests
+from regard.evaluation.significance import TestedScore, paired_tests
 
 UNBOUNDED = ("CIDEr-D", "TER")
 """Scores that may be above 100."""
@@ -76,6 +76,14 @@ def _score_translations(
 
     Equal scores get p = 1; sacreBLEU would call them different (p = 0.001).
     """
+
+    def lead(score: TestedScore) -> Lead | None:
+        if score.p is None or score.difference is None:
+            return None
+        p = 1.0 if score.equal else score.p
+        ends = score.difference.low, score.difference.high
+        return Lead(score.difference.value, *ends, p, "paired bootstrap")
+
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline = named[0][0]
     tested = paired_tests(named, references, ter, bleu)
@@ -90,7 +98,7 @@ def _score_translations(
                 signature=score.signature,
                 mean=score.mean,
                 ci=score.ci,
-                p=1.0 if score.equal else score.p,
+                lead=lead(score),
                 against="" if name == baseline else baseline,
             )
             for score in scores
@@ -114,21 +122,23 @@ def _score_captions(
         for score in caption_scores(outputs, test.references, tokenize):
             low = score.value
             high = score.value
-            p = None
+            lead = None
             if score.name == "CIDEr-D":
                 from_zero = paired_bootstrap(zeros, ciders[name])
                 low = from_zero.low
                 high = from_zero.high
                 if name != baseline:
-                    p = paired_bootstrap(ciders[baseline], ciders[name]).p
+                    tested = paired_bootstrap(ciders[baseline], ciders[name])
+                    ends = tested.low, tested.high
+                    lead = Lead(tested.difference, *ends, tested.p, "paired bootstrap")
             run_score = RunScore(
                 score.name,
                 score.value,
                 low,
                 high,
                 score.signature,
-                p=p,
-                against="" if p is None else baseline,
+                lead=lead,
+                against="" if lead is None else baseline,
             )
             scores.append(run_score)
         results[name] = tuple(scores)
@@ -137,19 +147,21 @@ def _score_captions(
 
 def over_seeds(scores: Sequence[RunScore], baseline: Sequence[float] = ()) -> SeedScore:
     """Return the mean of one score over the runs of a system, with Student's 95 % interval, cut at
-    the ends of the scale, and the difference from the values of the baseline.
+    the ends of the scale, and its difference from the values of the baseline.
 
-    A single run keeps the interval of its bootstrap.
+    A single run keeps the interval of its bootstrap, and its difference from a single run of the
+    baseline by the paired bootstrap.
     """
     if not scores:
         raise UsageError("wanted the score of at least one run")
     first = scores[0]
     values = [score.value for score in scores]
     if len(values) == 1:
-        return SeedScore(first.name, first.value, first.low, first.high, 1)
+        lead = first.lead if len(baseline) == 1 else None
+        return SeedScore(first.name, first.value, first.low, first.high, 1, lead)
     mean, low, high = student_interval(values)
     high = high if first.name in UNBOUNDED else min(100.0, high)
     lead = None
     if len(baseline) > 1:
-        lead = SeedLead(*welch_interval(baseline, values))
+        lead = Lead(*welch_interval(baseline, values), "Welch")
     return SeedScore(first.name, mean, max(0.0, low), high, len(values), lead)

@@ -4,23 +4,34 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from sacrebleu.significance import PairedTest
+import numpy as np
+import numpy.typing as npt
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import estimate_ci
 
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.evaluation.text_metrics import make_metrics
 
-SEED = "12345"
-"""sacreBLEU's default seed, which the environment could change."""
-SEED_VARIABLE = "SACREBLEU_SEED"
+SEED = 12345
+"""sacreBLEU's default seed."""
 DRAWS = 1000
 """Number of resamples, the same as in sacreBLEU's test."""
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """Score of a system minus that of the first one, and the 2.5th and 97.5th percentile of the
+    differences in the paired resamples.
+    """
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -29,8 +40,9 @@ class TestedScore:
 
     `ci` is half the width of the interval; `low` and `high`, its ends, do not exceed the scale (TER
     has no upper end). `p` is how often a difference from the first system as large as this one
-    would come from equally good systems; None for the first system. `equal` means that the score is
-    that of the first system, for which sacreBLEU's test reports its smallest p.
+    would come from equally good systems, `difference` its size; None for the first system. `equal`
+    means that the score is that of the first system, for which sacreBLEU's test reports its
+    smallest p.
     """
 
     name: str
@@ -42,6 +54,7 @@ class TestedScore:
     p: float | None
     signature: str
     equal: bool = False
+    difference: ScoreDifference | None = None
 
 
 def paired_tests(
@@ -52,9 +65,9 @@ def paired_tests(
 ) -> list[tuple[TestedScore, ...]]:
     """Score named systems against line-aligned references, and test each against the first.
 
-    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left
-    out without `ter`, and if a line has more than 200 words. Raises DataError if the outputs and
-    references differ in number.
+    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples, of which
+    the intervals of the differences are taken too. TER is left out without `ter`, and if a line has
+    more than 200 words. Raises DataError if the outputs and references differ in number.
     """
     for name, outputs in systems:
         if any(len(lines) != len(outputs) for lines in references) or not outputs:
@@ -62,20 +75,13 @@ def paired_tests(
                 f"{name}: wanted an output for each of {len(references[0]):,} references, got "
                 f"{len(outputs):,}"
             )
-    named: list[tuple[str, Sequence[str]]] = [
-        (name, list(outputs)) for name, outputs in systems
-    ]
-    streams = [list(lines) for lines in references]
-    texts = (*streams, *(outputs for _, outputs in named))
+    texts = (*references, *(outputs for _, outputs in systems))
     metrics = make_metrics(tokenizer, texts, ter)
-    with _fixed_seed():
-        test = PairedTest(named, metrics, streams, test_type="bs")
-        signatures, results = test()
-    names = dict(zip(signatures, metrics, strict=True))  # sacreBLEU calls chrF chrF2
-    return [
-        tuple(_tested(names, signatures, results, number))
-        for number in range(len(named))
+    by_metric = [
+        _test(name, metric, [outputs for _, outputs in systems], references)
+        for name, metric in metrics.items()
     ]
+    return list(zip(*by_metric, strict=True))
 
 
 def score_with_intervals(
@@ -84,50 +90,64 @@ def score_with_intervals(
     tokenizer: BleuTokenizer = "13a",
 ) -> tuple[TestedScore, ...]:
     """Score one system with the 95 % intervals of `paired_tests`."""
-    return paired_tests(
-        [("outputs", outputs), ("outputs again", outputs)], references, False, tokenizer
-    )[0]
+    return paired_tests([("outputs", outputs)], references, False, tokenizer)[0]
 
 
-def _tested(
-    names: Mapping[str, str],
-    signatures: Mapping[str, object],
-    results: Mapping[str, Any],
-    number: int,
-) -> Iterator[TestedScore]:
-    for sacrebleu_name, name in names.items():
-        result = results[sacrebleu_name][number]
-        mean = float(result.mean)
-        ci = float(result.ci)
-        low = max(0.0, mean - ci)
-        high = max(0.0, mean + ci)
-        if name != "TER":
-            low = min(100.0, low)
-            high = min(100.0, high)
-        p = None if result.p_value is None else float(result.p_value)
-        first_score = results[sacrebleu_name][0].score
-        is_equal = number > 0 and result.score == first_score
-        yield TestedScore(
+def _test(
+    name: str,
+    metric: Metric,
+    systems: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+) -> list[TestedScore]:
+    """Compute one score of all systems on the same resamples."""
+    lines = len(references[0])
+    rows = np.random.default_rng(SEED).choice(lines, size=(DRAWS, lines), replace=True)
+    streams = [list(stream) for stream in references]
+    results = list[TestedScore]()
+    first_resamples = np.zeros(DRAWS)
+    for outputs in systems:
+        counts = metric._extract_corpus_statistics(list(outputs), streams)
+        table = np.array(counts, np.float32)
+        resamples = np.array(
+            [metric._compute_score_from_stats(table[row].sum(0)).score for row in rows]
+        )
+        mean, ci = map(float, estimate_ci(resamples))
+        signature = metric.get_signature()
+        signature.update("seed", str(SEED))
+        signature.update("bs", DRAWS)
+        # TER has no upper end.
+        low, high = np.clip((mean - ci, mean + ci), 0, None if name == "TER" else 100)
+        result = TestedScore(
             name,
-            float(result.score),
+            float(metric._aggregate_and_compute(counts).score),
             mean,
             ci,
-            low,
-            high,
-            p,
-            str(signatures[sacrebleu_name]),
-            is_equal,
+            float(low),
+            float(high),
+            None,
+            str(signature),
         )
-
-
-@contextmanager
-def _fixed_seed() -> Iterator[None]:
-    before = os.environ.get(SEED_VARIABLE)
-    os.environ[SEED_VARIABLE] = SEED
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SEED_VARIABLE]
+        if not results:
+            first_resamples = resamples
         else:
-            os.environ[SEED_VARIABLE] = before
+            result = _compared(result, results[0], resamples - first_resamples)
+        results.append(result)
+    return results
+
+
+def _compared(
+    result: TestedScore, first: TestedScore, resamples: Scores
+) -> TestedScore:
+    """Return a score with its difference from that of the first system, whose paired resamples are
+    given, and sacreBLEU's p-value.
+    """
+    value = result.value - first.value
+    sizes = np.abs(resamples)
+    larger = int((sizes - sizes.mean() > abs(value)).sum())
+    low, high = np.quantile(resamples, [0.025, 0.975])
+    return replace(
+        result,
+        p=(larger + 1) / (DRAWS + 1),
+        equal=not value,
+        difference=ScoreDifference(value, float(low), float(high)),
+    )

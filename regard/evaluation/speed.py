@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,15 @@ from regard.runtime.engine import EngineName
 ROUNDS = 3
 MANY, ALONE = 200, 20
 """Numbers of sentences that each round decodes together and one by one, evenly spread."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Target tokens per second and latency in seconds of each round, and peak memory in MiB."""
+
+    speeds: tuple[float, ...]
+    latencies: tuple[float, ...]
+    memory: float
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,11 @@ def measure_speed(
     device: str,
     options: Mapping[str, object],
     engine: EngineName = "auto",
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return tokens_per_second, latency in seconds and memory in MiB of each run.
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[dict[str, Timing], list[str]]:
+    """Return the times and the memory of each run in rounds, in which the runs take turns.
 
-    They are medians of rounds in turns. `sources` are sentences, or paths of images; `engine` is as
+    `say` is told of the progress. `sources` are sentences, or paths of images; `engine` is as
     in `regard.load`. Memory is the peak of the process that loads the run and decodes. A run whose
     process fails is left out, and the second result has a sentence with the cause.
     """
@@ -92,7 +102,8 @@ def measure_speed(
             name: stack.enter_context(_start(run, device, options, engine))
             for name, run in runs.items()
         }
-        for line in (json.dumps(list(sources)), *[""] * ROUNDS):
+        for number, line in enumerate((json.dumps(list(sources)), *[""] * ROUNDS)):
+            say(f"speed: round {number} of {ROUNDS}" if number else "speed: loading")
             for name, worker in workers.items():
                 if name in causes:
                     continue
@@ -103,21 +114,19 @@ def measure_speed(
                         f"{name}: speed and memory could not be measured: {problem}"
                     )
     results = {
-        name: _medians(answers[1:])
+        name: _timing(answers[1:])
         for name, answers in rounds.items()
         if name not in causes
     }
     return results, list(causes.values())
 
 
-def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {
-        "tokens_per_second": statistics.median(
-            answer["tokens_per_second"] for answer in rounds
-        ),
-        "latency": statistics.median(answer["latency"] for answer in rounds),
-        "memory": max(answer["memory"] for answer in rounds),
-    }
+def _timing(rounds: Sequence[Mapping[str, float]]) -> Timing:
+    return Timing(
+        tuple(answer["tokens_per_second"] for answer in rounds),
+        tuple(answer["latency"] for answer in rounds),
+        max(answer["memory"] for answer in rounds),
+    )
 
 
 @contextmanager

@@ -32,6 +32,9 @@ TOP = 95.0
 """Corpus chrF from which on no step would raise the score by much."""
 USABLE = 25.0
 """Corpus chrF below which a model is of no use for drafts."""
+NO_USE = "of no use for drafts yet"
+STEP = "next: "
+"""Beginning of the line that advises the next step."""
 NEARLY = 80.0
 """chrF of a line from which on it is nearly its reference."""
 RISING = 1.0
@@ -53,6 +56,11 @@ KINDS: dict[str, Callable[[str], bool]] = {
     "several words": lambda line: len(line.split()) > 1,
 }
 """Kinds of source lines by which chrF is broken down; a line may belong to several."""
+
+
+def is_usable(chrf: float) -> bool:
+    """Return whether a translator with this corpus chrF is of use for drafts."""
+    return chrf >= USABLE
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class RunReport:
     def lines(self) -> list[str]:
         """Return the lines that the command prints."""
         step = ": ".join(filter(None, (self.advice, self.command)))
-        lines = (self.meaning, f"next: {step}" if step else "", *self.notes)
+        lines = (self.meaning, f"{STEP}{step}" if step else "", *self.notes)
         return [line for line in lines if line]
 
 
@@ -164,8 +172,8 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
     lines = counted(len(pairs), "validation line")
     use = "about so many drafts can stay nearly as they are"
-    if chrf < USABLE:
-        use = "of no use for drafts yet"
+    if not is_usable(chrf):
+        use = NO_USE
     return (
         f"chrF {chrf:.1f} on {lines}, {exact:.0%} of them exactly the "
         f"reference and {nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"

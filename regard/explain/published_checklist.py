@@ -12,7 +12,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 from regard.common.counting import counted
 from regard.common.markdown import escape_around_code, escape_text, quote_argument
-from regard.evaluation.training_report import USABLE
+from regard.evaluation.training_report import NO_USE, USABLE, is_usable
 from regard.explain.licences import licence_address
 from regard.explain.published_model import (
     ABOUT,
@@ -193,11 +193,11 @@ def _of_scores(model: PublishedModel) -> Iterator[ChecklistItem]:
             f"the last validation is of update {validated:,}, and training went on to {end:,}",
             f"train on: {train_on}",
         )
-    if not model.is_captioner and chrf < USABLE:
+    if not model.is_captioner and not is_usable(chrf):
         yield ChecklistItem(
             f"chrF {chrf:.0f} is of no use for drafts (below {USABLE:.0f})",
             f"train longer, {train_on}, or say on the card what it is good for",
-            f"It is of no use for drafts yet: chrF is {chrf:.0f}, and below {USABLE:.0f} nearly "
+            f"It is {NO_USE}: chrF is {chrf:.0f}, and below {USABLE:.0f} nearly "
             "every sentence has to be written anew.",
         )
     elif scores.get("bleu", 1.0) < 1:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
-import torch
+from torch.random import fork_rng
 
 from regard.common.counting import counted, format_duration
 from regard.common.errors import TrainingError, UsageError
@@ -142,6 +143,7 @@ def enough_tokens(epoch_tokens: float, weights: int) -> float:
     return min(ENOUGH_EPOCHS * epoch_tokens, ENOUGH_TOKENS_PER_WEIGHT * weights)
 
 
+@fork_rng(devices=[])
 def trial(
     recipe: Recipe,
     batches: BatchSource,
@@ -151,9 +153,8 @@ def trial(
 ) -> Trial:
     """Time a few updates of a new model, as one of several processes computes its share of them.
 
-    The state of the random number generator is restored afterwards.
+    The state of the random number generator is restored afterwards, whatever fails.
     """
-    state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint)
     model = model.to(device).train()
     size = model.decoder.output.weight.shape[1]
@@ -161,20 +162,19 @@ def trial(
     updater.workers.configure(recipe.training.rdrop, recipe.training.scheduled_sampling)
     seconds = []
     tokens = []
-    for number, update in zip(
-        range(1, UNTIMED_UPDATES + TIMED_UPDATES + 1), batches.updates(), strict=False
-    ):
-        began = time.perf_counter()
-        share = [
-            (i, update.plans[i].batch()) for i in range(0, len(update.plans), processes)
-        ]
-        updater.accumulate(number, share, update.tokens)
-        updater.clip()
-        updater.step(learning_rate(recipe.schedule, number, size))
-        seconds.append(time.perf_counter() - began)
-        tokens.append(update.tokens)
-    updater.workers.close()
-    torch.set_rng_state(state)
+    numbers = range(1, UNTIMED_UPDATES + TIMED_UPDATES + 1)
+    with closing(updater.workers):
+        for number, update in zip(numbers, batches.updates(), strict=False):
+            began = time.perf_counter()
+            share = [
+                (i, update.plans[i].batch())
+                for i in range(0, len(update.plans), processes)
+            ]
+            updater.accumulate(number, share, update.tokens)
+            updater.clip()
+            updater.step(learning_rate(recipe.schedule, number, size))
+            seconds.append(time.perf_counter() - began)
+            tokens.append(update.tokens)
     return Trial(
         sum(seconds[UNTIMED_UPDATES:]) / TIMED_UPDATES,
         sum(tokens[UNTIMED_UPDATES:]) / TIMED_UPDATES,

@@ -13,6 +13,7 @@ from command import CAPTIONER, Command, lines_of, sets, text_of, write_lines
 from helpers.image_folders import COLOURS, noise
 from helpers.system_marks import posix
 
+from regard.common.checksums import sealed
 from regard.common.settings import read_toml
 from regard.evaluation.caption_metrics import cider_scores
 from regard.pipeline import Captioner, load_captioner
@@ -209,6 +210,17 @@ def test_captions_are_scored_against_all_references(
 
     equal = "+0.00 (95 % interval +0.00 to +0.00), p = 1.0000; paired bootstrap, 10,000 draws"
     assert compared[16].endswith(equal)
+
+    shutil.copytree(captioner, "short")
+    config = json.loads(text_of("short/config.json"))
+    config["search"]["max_length"] = 1
+    Path("short/config.json").write_text(json.dumps(sealed(config)), encoding="utf-8")
+    done = regard(f"{scored} --against short --format json")
+    report = json.loads(done.out)
+    (other,) = report["against"]
+    gain = other["CIDEr-D"]["score"] - report["CIDEr-D"]["score"]
+    assert other["cider_difference"]["difference"] == pytest.approx(gain)
+    assert gain < 0, "the other model minus this one"
 
 
 def test_resumed_and_tuned_runs_keep_their_image_size(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from dataclasses import asdict, astuple
 from pathlib import Path
 
 import pytest
@@ -151,10 +152,20 @@ def test_translators_are_compared_by_a_paired_bootstrap(
             assert values[score.name]["score"] == pytest.approx(score.value)
             assert values[score.name]["p"] == (score.p and pytest.approx(score.p))
             assert values[score.name]["signature"] == score.signature
+            assert values[score.name]["difference"] == (
+                score.difference and asdict(score.difference)
+            )
 
     lines = regard(f"{compared} --figure lengths.svg").lines
     assert (lines[0], lines[4]) == (str(transformer), "run")
-    assert sum("p = " in line or "equal" in line for line in lines) == 3
+    assert lines[8] == f"run − {transformer}, 95 % interval of the paired resamples"
+    for line, score in zip(lines[9:], expected[1], strict=True):
+        name, difference, low, _, high, *_ = line.replace("−", "-").split()
+        assert score.difference is not None
+        shown = [float(difference), float(low), float(high)]
+        assert shown == pytest.approx([*astuple(score.difference)], abs=0.006)
+        assert name == score.name
+        assert line.endswith("equal" if score.equal else f"p = {score.p:.4f}")
     assert "run" in text_of("lengths.svg")
 
     write_lines("ko", ["나는 집에 간다"])

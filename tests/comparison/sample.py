@@ -18,14 +18,15 @@ from regard.comparison.result import (
     Comparison,
     Cost,
     Example,
+    Lead,
     Point,
     RunResult,
     RunScore,
-    SeedLead,
     SeedScore,
     System,
     TestSet,
 )
+from regard.comparison.summary import summarise
 from regard.evaluation.calibration import CalibrationBin
 
 ENGLISH = "I was told that the grandmother 's photographs were moved because rain came"
@@ -98,7 +99,7 @@ def make_comparison(
         )
         names.append(name)
 
-    return Comparison(
+    comparison = Comparison(
         task,
         test,
         names[0],
@@ -112,6 +113,12 @@ def make_comparison(
         ("Warm-up and validations are fitted to the budget.",),
         {"regard": "0.9.0", "PyTorch": "2.13.0", "Machine": "2 cores, 8 GiB, Linux"},
     )
+    return summarised(comparison)
+
+
+def summarised(comparison: Comparison) -> Comparison:
+    """Write the summary of a comparison anew."""
+    return replace(comparison, summary=summarise(comparison))
 
 
 def _sentences(rng: random.Random, count: int) -> TestSet:
@@ -163,6 +170,8 @@ def _run(
         Alignment(0.42, 0.61, 0.55, "layer 2, head 1, one step later")
         if has_alignment
         else None,
+        tested_update=3750 + seed,
+        warned=number,
     )
 
 
@@ -181,7 +190,7 @@ def _outputs(rng: random.Random, test: TestSet, quality: float) -> tuple[str, ..
 
 
 def _scores(task: str, quality: float, against: str) -> tuple[RunScore, ...]:
-    p = 0.001 if against else None
+    lead = Lead(4.05, 3.1, 5.2, 0.001, "paired bootstrap") if against else None
     if task == "captions":
         cider = 5 * quality
         chrf = 90 * quality
@@ -193,7 +202,7 @@ def _scores(task: str, quality: float, against: str) -> tuple[RunScore, ...]:
                 cider - 0.3,
                 cider + 0.3,
                 "nrefs:2|images:60|n:4",
-                p=p,
+                lead=lead,
                 against=against,
             ),
             RunScore(
@@ -215,7 +224,7 @@ def _scores(task: str, quality: float, against: str) -> tuple[RunScore, ...]:
             SETTINGS[name],
             value + 0.02,
             1.15,
-            p,
+            lead,
             against,
         )
         for name, value in values.items()
@@ -241,9 +250,11 @@ def _cost(number: int) -> Cost:
         training_tokens=2_400_000,
         training_seconds=181.2,
         tokens_per_second=2100.5 - 190 * number,
-        latency=0.0213,
+        latency=0.0213 + 0.002 * number,
         memory=412.0,
         decoding="native, float32, 1 thread",
+        speeds=tuple(2100.5 - 190 * number + round_ for round_ in (-60.0, 0.0, 50.0)),
+        latencies=tuple(0.0213 + 0.002 * number + one for one in (-0.0005, 0, 0.0005)),
     )
 
 
@@ -261,9 +272,9 @@ def _system(name: str, runs: list[RunResult]) -> System:
     for number, score in enumerate(runs[0].scores):
         values = [run.scores[number].value for run in runs]
         mean = sum(values) / len(values)
-        lead = None
+        lead = runs[0].scores[number].lead
         if len(runs) > 1 and name != NAMES[0]:
-            lead = SeedLead(number + 1.25, number - 2.5, number + 5.0, 0.0625)
+            lead = Lead(number + 1.25, number - 2.5, number + 5.0, 0.0625, "Welch")
         ends = mean - 1.21, mean + 1.24
         means.append(SeedScore(score.name, mean, *ends, len(values), lead))
 
@@ -332,10 +343,13 @@ def _image() -> str:
 
 
 def with_gains(
-    comparison: Comparison, system: str, gains: list[tuple[float, float | None]]
+    comparison: Comparison,
+    system: str,
+    gains: list[tuple[float, float]],
+    lead: Lead | None,
 ) -> Comparison:
-    """Give each run of a system a gain in BLEU over the baseline's run of the same seed, and its
-    p-value.
+    """Give each run of a system a gain in BLEU over the baseline's run of the same seed, with its
+    p-value, and the system the test of its difference.
     """
     systems = {one.name: one for one in comparison.systems}
     runs = {run.name: run for run in comparison.runs}
@@ -345,12 +359,14 @@ def with_gains(
         run = runs[systems[system].runs[place]]
         bleu, *others = run.scores
         values.append(base.scores[0].value + gain)
-        bleu = replace(bleu, value=values[-1], p=p, against=base.name)
+        of_run = Lead(gain, gain - 1, gain + 1, p, "paired bootstrap")
+        bleu = replace(bleu, value=values[-1], lead=of_run, against=base.name)
         runs[run.name] = replace(run, scores=(bleu, *others))
 
     first, *others_of_system = systems[system].scores
-    first = replace(first, mean=sum(values) / len(values))
+    first = replace(first, mean=sum(values) / len(values), lead=lead)
     systems[system] = replace(systems[system], scores=(first, *others_of_system))
-    return replace(
+    changed = replace(
         comparison, systems=tuple(systems.values()), runs=tuple(runs.values())
     )
+    return summarised(changed)

@@ -15,18 +15,22 @@ from typing import Any
 
 import pytest
 import sacrebleu
+import torch
 import trained
 from helpers.cached_folders import FolderCache
 from helpers.forgotten_plugins import forgotten_plugins
 from helpers.small_models import FRAME, SENTENCES, captioner_folder, folder
 from helpers.time_limits import wait_until
+from safetensors.torch import load_file
 from trained import SMALL
 
 import regard
 import regard.comparison.run_comparison
 from regard.common.errors import DataError, UsageError
 from regard.common.plugins import import_named
+from regard.comparison.report_commands import commands
 from regard.comparison.test_data import read_test_data, split_off_test
+from regard.evaluation.speed import Timing
 from regard.learn.samples.images import image_sample
 from regard.requests.compare_request import ComparisonFiles
 
@@ -39,6 +43,7 @@ def mine(scores, keep):
     return (scores if keep is None else scores.masked_fill(~keep, -1e9)).softmax(-1)
 """
 MEASURED = {"seconds", "training_seconds", "tokens_per_second", "latency", "memory"}
+MEASURED |= {"speeds", "latencies", "summary"}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +102,8 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
 
     for run in runs:
         assert run["status"] == ""
+        assert 0 < run["tested_update"] <= trained.UPDATES
+        assert 0 <= run["warned"] <= 16
         assert run["cost"]["updates"] == trained.UPDATES
         assert run["curve"][-1]["update"] == trained.UPDATES
         assert run["calibration"]["bins"]
@@ -165,6 +172,8 @@ def test_what_was_not_trained_is_trained_to_the_same_result(
 
     assert started == f"training rnn-luong, seed 2 (4 of 4) in {out}/{run}"
     assert json.loads(json.dumps(comparison.as_json())) == _values(out)
+    assert regard.Comparison.load(out) == comparison
+    assert not [message for message in messages if message.startswith("next: ")]
     assert _without_times(_values(out)) == _without_times(_values(undisturbed))
 
 
@@ -258,7 +267,10 @@ def test_seeds_can_be_added_to_the_same_comparison_of_the_same_data(
         assert run.cost is not None
         assert run.cost.training_tokens == pytest.approx(600, abs=300)
 
-    with pytest.raises(UsageError, match="another comparison was begun there"):
+    message = (
+        r"begun there \(budget.tokens: 600, and now 1200\).*delete .*out/runs to begin"
+    )
+    with pytest.raises(UsageError, match=message):
         regard.compare(**{**options, "tokens": 1200})
     with pytest.raises(UsageError, match="first_seed"):
         regard.compare(seed=7, **options)
@@ -392,9 +404,8 @@ def test_one_engine_times_all_if_one_of_them_needs_it(
     asked = []
 
     def measure(runs: Any, *arguments: Any) -> Any:
-        asked.append(arguments[-1])
-        values = {"tokens_per_second": 1.0, "latency": 1.0, "memory": 1.0}
-        return dict.fromkeys(runs, values), []
+        asked.append(arguments[-2])
+        return dict.fromkeys(runs, Timing((1.0,), (1.0,), 1.0)), []
 
     monkeypatch.setattr(regard.comparison.run_comparison, "measure_speed", measure)
     lines = "".join(f"{line}\n" for line in SENTENCES[:2])
@@ -426,7 +437,87 @@ def test_one_engine_times_all_if_one_of_them_needs_it(
     assert decoding[3].startswith("PyTorch, float32 (")
 
 
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_printed_commands_of_sacrebleu_run_in_a_pipe(
+    undisturbed: Path, paired: bool
+) -> None:
+    comparison = regard.Comparison.load(undisturbed)
+    line = commands(comparison)[paired]
+    line = line.replace("sacrebleu ", f"{sys.executable} -m sacrebleu ", 1)
+    line = line.replace("RUN", "rnn-luong-seed-1").replace("BASELINE", "rnn-seed-1")
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{line} | cat"],
+        cwd=undisturbed,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    chrf = comparison.run("rnn-luong seed 1").score("chrF")
+    assert chrf is not None
+    assert f"{chrf.value:.1f}" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_has_the_weights_of_one_that_is_trained_alone(
+    undisturbed: Path, tmp_path: Path
+) -> None:
+    """The trial before the first run costs no draw."""
+    run = undisturbed / "runs" / "rnn-seed1"
+    alone = regard.train(run / "train.toml", out=tmp_path / "alone", threads=1)
+    first, second = (
+        load_file(path / "model.safetensors") for path in (run, alone.folder)
+    )
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_fault_of_any_system_shows_before_the_first_is_trained(
+    data: Path, tmp_path: Path
+) -> None:
+    """The folder then takes another plan, since no run has begun."""
+    out = tmp_path / "out"
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(NORMALISER.replace(".softmax(", ".softmacks("))
+    recipe = tmp_path / "own.toml"
+    recipe.write_text('preset = "rnn-luong"\n[model.decoder]\nnormaliser = "mine"\n')
+    options: dict[str, Any] = {"settings": SMALL, "speed": False, "ter": False}
+    options |= {"updates": 2, "out": out, **trained.files(data)}
+    state = torch.get_rng_state()
+    with forgotten_plugins():
+        import_named([str(plugin)])
+        with pytest.raises(UsageError, match=r"own: plug-in mine.*softmacks.*mine.py"):
+            regard.compare(presets=["rnn", recipe], **options)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not (out / "runs").exists()
+
+    stale = {"budget": {"updates": 9}, "seeds": 1, "data": {}, "models": {}}
+    out.mkdir(exist_ok=True)
+    (out / "plan.json").write_text(json.dumps(stale))
+    comparison = regard.compare(presets=["rnn"], **options)
+    assert comparison.budget == "2 updates each"
+
+
 # --- bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no comparison"),
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ("{}", "damaged"),
+        ('{"format": 1}', "has format 1, and this version of Regard reads"),
+        ('{"format": 2, "task": 3}', r"damaged \(task: "),
+    ],
+)
+def test_a_comparison_that_cannot_be_read_is_refused(
+    content: str | None, message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "comparison.json").write_text(content)
+    with pytest.raises(DataError, match=message + ".*; compare again with this folder"):
+        regard.Comparison.load(tmp_path)
 
 
 def test_all_that_is_wrong_is_said_before_anything_is_trained(

@@ -17,13 +17,21 @@ from typing import Any
 
 import pytest
 from helpers.text_table import rows
-from sample import make_comparison, with_gains
+from sample import make_comparison, summarised, with_gains
 
 from regard.comparison import result
 from regard.comparison.report import render_report
 from regard.comparison.report_commands import commands
-from regard.comparison.report_numbers import number, probability
-from regard.comparison.result import Comparison, RunResult, RunScore, SeedScore
+from regard.comparison.report_numbers import number, probability, signed
+from regard.comparison.result import (
+    MIN_ITEMS,
+    Comparison,
+    Cost,
+    Lead,
+    RunResult,
+    RunScore,
+    SeedScore,
+)
 from regard.visualisation.colours import SERIES
 
 EVIL = "</script><b>&<!-- {{data}} \u2028\u202e\x00"
@@ -81,23 +89,32 @@ def without_parts(comparison: Comparison) -> Comparison:
     return replace(comparison, notes=(), facts={}, budget="")
 
 
+def costs_of(cost: Cost) -> Iterator[str]:
+    """Yield the texts of the cost of a run."""
+    assert cost.latency
+
+    yield f"{cost.weights:,}"
+    yield f"{cost.tokens_per_second:,.1f}"
+    yield number(1000 * cost.latency, 1)
+    ends = min(cost.speeds), max(cost.speeds)
+    yield " to ".join(number(end, 1) for end in ends)
+
+
 def numbers_of(run: RunResult) -> Iterator[str]:
     """Yield the texts of all that is known of a run."""
-    yield from (run.name, run.origin, run.status)
+    yield from (run.name, run.origin, run.status, number(run.mean_length, 1))
+    yield from (number(run.tested_update, 0), number(run.warned, 0))
 
     for score in run.scores:
         yield from (number(score.value), score.signature)
-        if score.p is not None:
-            yield probability(score.p)
+        if score.lead is not None:
+            yield from (probability(score.lead.p), signed(score.lead.value))
+            yield f"{number(score.lead.low)} to {number(score.lead.high)}"
         if score.low != score.high:
-            yield f"{number(score.low)}–{number(score.high)}"
+            yield f"{number(score.low)} to {number(score.high)}"
 
     if run.cost:
-        assert run.cost.latency
-
-        yield f"{run.cost.weights:,}"
-        yield f"{run.cost.tokens_per_second:,.1f}"
-        yield number(1000 * run.cost.latency, 1)
+        yield from costs_of(run.cost)
 
     for point in run.curve:
         for value in (*point.scores.values(), point.entropy):
@@ -126,7 +143,7 @@ def test_every_number_is_in_the_page(task: str) -> None:
         for buckets in part.systems.values():
             for bucket in buckets:
                 wanted += [bucket.label, f"{bucket.items:,}", number(bucket.value)]
-                wanted.append(f"{number(bucket.low)}–{number(bucket.high)}")
+                wanted.append(f"{number(bucket.low)} to {number(bucket.high)}")
 
     for example in comparison.examples:
         wanted += [run.outputs[example.index] for run in comparison.runs]
@@ -205,7 +222,7 @@ def test_texts_from_outside_are_escaped() -> None:
     examples = tuple(
         replace(item, attention={}, image=image) for item in plain.examples
     )
-    evil = replace(
+    changed = replace(
         plain,
         test=test,
         baseline=EVIL,
@@ -217,7 +234,7 @@ def test_texts_from_outside_are_escaped() -> None:
         notes=(EVIL,),
         facts={EVIL: EVIL},
     )
-    document = render_report(evil)
+    document = render_report(summarised(changed))
     for part in ("<b>", "<!--", "\x00"):
         assert part not in document
     page = Page(document)
@@ -233,9 +250,9 @@ def test_commands_have_the_settings_of_the_signatures_and_no_more() -> None:
     plain, paired = commands(comparison)
     assert plain == (
         "SACREBLEU_SEED=12345 sacrebleu texts/reference1.txt -i texts/RUN.txt "
-        "-m bleu chrf ter --tokenize 13a --confidence --confidence-n 1000"
+        "-m bleu chrf ter --tokenize 13a --confidence --confidence-n 1000 --format text"
     )
-    assert paired.endswith("--paired-bs --paired-bs-n 1000")
+    assert paired.endswith("--paired-bs --paired-bs-n 1000 --format text")
 
     (captions,) = commands(make_comparison(task="captions"))
     references = "texts/reference1.txt texts/reference2.txt"
@@ -254,16 +271,18 @@ def test_commands_have_the_settings_of_the_signatures_and_no_more() -> None:
         run = replace(comparison.runs[0], scores=(score,))
         (line,) = commands(replace(comparison, runs=(run,)))
 
-        assert line == f"sacrebleu texts/reference1.txt -i texts/RUN.txt -m {options}"
+        assert line == (
+            f"sacrebleu texts/reference1.txt -i texts/RUN.txt -m {options} --format text"
+        )
 
 
-WITHOUT_PARTS = without_parts(make_comparison())
+WITHOUT_PARTS = summarised(without_parts(make_comparison()))
 KINDS = {
     "translation": make_comparison(),
     "captions": make_comparison(task="captions", has_file=True),
     "one run": make_comparison(systems=1, seeds=1, sentences=1),
     "a file": make_comparison(systems=0, seeds=0, has_file=True),
-    "without runs": replace(WITHOUT_PARTS, systems=(), runs=()),
+    "without runs": summarised(replace(WITHOUT_PARTS, systems=(), runs=())),
 }
 
 
@@ -320,7 +339,8 @@ def test_scores_that_are_no_numbers_are_dashes() -> None:
     run = replace(comparison.runs[0], sentence_scores=(nan,) * 60)
     score = SeedScore("BLEU", nan, nan, nan, 1)
     system = replace(comparison.systems[0], scores=(score,))
-    document = render_report(replace(comparison, systems=(system,), runs=(run,)))
+    changed = replace(comparison, systems=(system,), runs=(run,))
+    document = render_report(summarised(changed))
 
     assert "nan" not in Page(document).text.split()
     assert data_of(document)["scores"][0][0] is None
@@ -337,43 +357,61 @@ def summary_of(comparison: Comparison) -> str:
     return " ".join(text.split())
 
 
+WELCH, PAIRED = "Welch", "paired bootstrap"
+PLUS, MINUS = "rnn-attention", "rnn-no-attention (the baseline)"
+PAIR = "rnn-attention − rnn-no-attention"
+
+
 @pytest.mark.parametrize(
-    ("gains", "sentence"),
+    ("gains", "lead", "sentence"),
     [
-        ([(4.05, 0.001), (4.05, 0.001)], "by 4.05 BLEU (p = 0.001 in each of 2 runs)"),
-        ([(4.05, 0.2), (4.05, 0.05)], "may be chance"),
-        ([(4.05, 0.001), (4.05, None)], "may be chance"),
+        # Each run certainly better, and the methods not: seeds may differ by as much.
         (
-            [(4.05, None), (4.05, None)],
-            "no p-value says whether that is more than chance",
+            [(8.05, 0.001), (0.05, 0.001)],
+            (4.05, -2.0, 10.1, 0.187, WELCH),
+            f"The difference from {MINUS}, 4.05 BLEU, may be chance ({PAIR}: 95 % interval −2.00 to 10.10, "
+            "Welch's p 0.187).",
         ),
+        # No run for itself, and the methods certainly.
         (
-            [(-3.0, 0.001), (5.0, 0.001)],
-            "may be chance (p < 0.05 this way in 1 of 2 runs)",
+            [(4.05, 0.2), (4.05, 0.09)],
+            (4.05, 3.5, 4.6, 0.0004, WELCH),
+            f"{PLUS} is better than {MINUS} by 4.05 BLEU ({PAIR}: 95 % interval 3.50 to 4.60, Welch's p < 0.001).",
+        ),
+        ([(4.05, 0.01)], (4.05, 3.0, 5.1, 0.01, PAIRED), "paired bootstrap p 0.010"),
+        # The two signs of certainty disagree.
+        ([(4.05, 0.03)], (4.05, -0.1, 8.2, 0.03, PAIRED), "may be chance"),
+        ([(4.05, 0.06)], (4.05, 0.1, 8.0, 0.06, PAIRED), "may be chance"),
+        (
+            [(4.05, 0.001), (4.05, 0.001)],
+            None,
+            "by 4.05 BLEU (no interval: give both one run, or both several)",
         ),
         (
             [(-0.0049, 0.0005)],
+            (-0.0049, -0.005, -0.004, 0.0005, PAIRED),
             "is less than 0.005 BLEU: too small to call either better",
         ),
         (
-            [(0.006, 0.0005)],
-            "rnn-attention is better than rnn-no-attention (the baseline) by",
-        ),
-        (
             [(-4.05, 0.01)],
-            "rnn-no-attention (the baseline) is better than rnn-attention by 4.05 BLEU (p = 0.010)",
+            (-4.05, -5.0, -3.0, 0.01, PAIRED),
+            f"{MINUS} is better than {PLUS} by 4.05 BLEU ({PAIR}: 95 % interval −5.00 to −3.00, ",
         ),
     ],
 )
-def test_a_system_is_called_better_if_each_of_its_runs_certainly_is(
-    gains: list[tuple[float, float | None]], sentence: str
+def test_the_interval_and_p_of_the_difference_decide(
+    gains: list[tuple[float, float]], lead: Any, sentence: str
 ) -> None:
     comparison = make_comparison(systems=2, seeds=len(gains))
-    summary = summary_of(with_gains(comparison, "rnn-attention", gains))
+    test = None if lead is None else Lead(*lead)
+    summary = summary_of(with_gains(comparison, "rnn-attention", gains, test))
     assert sentence in summary
 
-    is_better = "chance" not in sentence and "small" not in sentence
+    is_better = test is not None and test.p < 0.05 and test.low * test.high > 0
+    is_better = is_better and abs(test.value) >= 0.005 if test else False
     assert ("is better than" in summary) is is_better
+    is_of_models = test is not None and test.test == PAIRED
+    assert ("This speaks of these two models" in summary) is is_of_models
 
 
 def test_the_summary_says_by_what_systems_differ() -> None:
@@ -381,10 +419,13 @@ def test_the_summary_says_by_what_systems_differ() -> None:
     summary = summary_of(two)
     for sentence in (
         "Of 2 systems, rnn-attention has the highest BLEU: 20.47 (mean of 2 runs, 95 % interval",
-        "Over the seeds, rnn-attention minus the baseline is +1.25 (95 % interval −2.50 … +5.00,",
-        "; other seeds may change its sign.",
-        "most at 31–40: +",
+        "(rnn-attention − rnn-no-attention: 95 % interval −2.50 to 5.00, Welch's p 0.062)",
+        "chrF of rnn-attention minus that of rnn-no-attention was looked at in 6 ranges of source",
+        "The intervals resample 2 runs of a system, and are too narrow with fewer than 5.",
         "Cost of rnn-attention relative to rnn-no-attention: 1.21 × the weights",
+        "0.91 × the tokens per second when decoding (0.86 to 0.96 over the rounds)",
+        f"have {two.runs[2].mean_length:.1f} words on average (rnn-attention) and "
+        f"{two.runs[0].mean_length:.1f} (rnn-no-attention); time depends on that too.",
     ):
         assert sentence in summary
 
@@ -393,22 +434,117 @@ def test_the_summary_says_by_what_systems_differ() -> None:
     assert "better" not in of_one
 
     by_ter = [replace(system, scores=system.scores[2:]) for system in two.systems]
-    summary = summary_of(replace(two, systems=tuple(by_ter)))
+    summary = summary_of(summarised(replace(two, systems=tuple(by_ter))))
     assert "rnn-attention has the lowest TER" in summary
-    assert "better than rnn-no-attention (the baseline) by 9.90 TER" in summary
 
 
 def test_only_what_is_certain_of_other_systems_is_called_better() -> None:
     comparison = make_comparison(systems=4, seeds=1)
-    comparison = with_gains(comparison, "rnn-attention", [(4.0, 0.9)])
-    comparison = with_gains(comparison, "transformer", [(8.0, 0.001)])
-    comparison = with_gains(comparison, "convolutional", [(12.0, 0.3)])
+    for name, gain, p in (
+        ("rnn-attention", 4.0, 0.9),
+        ("transformer", 8.0, 0.001),
+        ("convolutional", 12.0, 0.3),
+    ):
+        lead = Lead(gain, gain - 1, gain + 1, p, "paired bootstrap")
+        comparison = with_gains(comparison, name, [(gain, p)], lead)
     summary = summary_of(comparison)
     for sentence in (
-        "The difference from rnn-no-attention (the baseline), 12.00 BLEU, may be chance "
-        "(p = 0.300).",
-        "Better than the baseline: transformer (+8.00, p = 0.001).",
-        "No difference from the baseline that could not be chance: rnn-attention (+4.00, "
-        "p = 0.900).",
+        "12.00 BLEU, may be chance (convolutional − rnn-no-attention: 95 % interval 11.00 to 13.00, "
+        "paired bootstrap p 0.300).",
+        "Better than the baseline: transformer (+8.00; 7.00 to 9.00, paired bootstrap p 0.001).",
+        "No difference from the baseline that could not be chance: rnn-attention (+4.00; 3.00 to "
+        "5.00, paired bootstrap p 0.900).",
     ):
         assert sentence in summary
+
+
+def with_items(comparison: Comparison, counts: list[int]) -> Comparison:
+    """Give the ranges of length these numbers of sentences."""
+    length, *others = comparison.breakdowns
+    systems = {
+        name: tuple(
+            replace(bucket, items=items)
+            for bucket, items in zip(buckets, counts, strict=True)
+        )
+        for name, buckets in length.systems.items()
+    }
+    length = replace(length, systems=systems)
+    return summarised(replace(comparison, breakdowns=(length, *others)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "named"),
+    [
+        ([30, 29, 40, 29, 29, 5], ["1–5 (30 sentences)", "11–15 (40 sentences)"]),
+        ([5, 29, 40, 29, 29, 5], ["One is left: 11–15 (40 sentences)"]),
+        ([5, 29, 29, 29, 29, 5], []),
+    ],
+)
+def test_small_ranges_are_marked_and_never_named(
+    counts: list[int], named: list[str]
+) -> None:
+    """In the samples the lead rises or falls from range to range, so the ends are extreme."""
+    comparison = with_items(make_comparison(systems=2), counts)
+    document = render_report(comparison)
+    summary = summary_of(comparison)
+    labels = ("1–5", "6–10", "11–15", "16–20", "21–30", "31–40")
+
+    assert "in 6 ranges of source words; those with fewer than 30 sentences" in summary
+    assert all(name in summary for name in named)
+    for label, count in zip(labels, counts, strict=True):
+        is_small = count < MIN_ITEMS
+        assert (f"{label} ({count} sentences)" in summary) <= (not is_small)
+        assert f"{label} ({count}{'*' if is_small else ''})" in document, "the figure"
+    assert document.count('<tr class="few">') >= sum(count < 30 for count in counts)
+    assert "too narrow with 2 runs" in document
+
+
+def test_the_floor_unfinished_training_and_warnings_are_said() -> None:
+    two = make_comparison(systems=2)
+    summary = summary_of(two)
+    assert "of no use for drafts" not in summary
+    assert "still falling when training ended, by 0.05" in summary
+    assert "rnn-no-attention (2 of 2 runs), rnn-attention (2 of 2 runs)" in summary
+    assert "of 60 in each run: rnn-attention 1, 1." in summary
+
+    weak = []
+    for system in two.systems:
+        scores = [replace(score, mean=24.9) for score in system.scores]
+        weak.append(replace(system, scores=tuple(scores)))
+    flat = tuple(
+        replace(run, curve=(*run.curve, *[replace(run.curve[-1], update=9000)] * 2))
+        for run in two.runs
+    )
+    summary = summary_of(summarised(replace(two, systems=tuple(weak), runs=flat)))
+    assert (
+        "Of no use for drafts yet, with a mean chrF below 25: rnn-no-attention (24.9), "
+        "rnn-attention (24.9)."
+    ) in summary
+    assert "still falling" not in summary
+
+
+@pytest.mark.parametrize(
+    ("speeds", "latencies", "is_said"),
+    [
+        ((110.0, 120.0, 130.0), (0.1, 0.11, 0.12), True),
+        ((90.0, 120.0, 130.0), (0.1, 0.11, 0.12), False),  # rounds overlap
+        ((110.0, 120.0, 130.0), (0.3, 0.31, 0.32), False),  # faster, and later
+        ((110.0, 120.0, 130.0), (0.1, 0.2, 0.3), False),  # latencies overlap
+    ],
+)
+def test_speed_has_a_ratio_only_if_all_rounds_and_both_measures_agree(
+    speeds: tuple[float, ...], latencies: tuple[float, ...], is_said: bool
+) -> None:
+    comparison = make_comparison(systems=2, seeds=1)
+    times = ((80.0, 100.0, 105.0), (0.2, 0.21, 0.22)), (speeds, latencies)
+    runs = []
+    for run, (of_run, alone) in zip(comparison.runs, times, strict=True):
+        assert run.cost is not None
+        cost = replace(run.cost, speeds=of_run, latencies=alone)
+        runs.append(replace(run, cost=cost))
+    summary = summary_of(summarised(replace(comparison, runs=tuple(runs))))
+
+    ratio = "1.20 × the tokens per second when decoding (1.05 to 1.62 over the rounds)"
+    assert (ratio in summary) is is_said
+    assert ("Decoding speed has no ratio here" in summary) is not is_said
+    assert "the training time" not in summary, "one run each has no spread"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import sacrebleu
 
 from regard.common.errors import UsageError
 from regard.comparison import result
-from regard.comparison.result import RunScore
+from regard.comparison.result import Lead, RunScore
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.evaluation.bootstrap import student_quantile, welch_interval
 from regard.evaluation.caption_metrics import words
@@ -100,6 +101,10 @@ def test_without_a_spread_or_several_seeds_there_is_no_guess() -> None:
     assert over_seeds(_scores(1.0, 2.0), [1.0]).lead is None
     assert over_seeds(_scores(1.0), [1.0, 2.0]).lead is None
     assert over_seeds(_scores(1.0, 2.0)).lead is None
+    lead = Lead(1.0, 0.5, 1.5, 0.01, "paired bootstrap")
+    one = replace(_scores(1.0)[0], lead=lead)
+    assert over_seeds([one], [0.0]).lead == lead
+    assert over_seeds([one], [0.0, 1.0]).lead is None
 
 
 def test_sentence_scores_are_those_of_sacrebleu() -> None:
@@ -127,8 +132,13 @@ def test_runs_are_tested_against_the_first_of_their_group(
     good = tested["good 1"]
     assert good.against == "base 1"
     assert good.p == pytest.approx(0, abs=2e-3)
+    assert good.lead is not None
+    assert good.lead.value == pytest.approx(good.value - tested["base 1"].value)
+    assert good.lead.is_certain
 
     same = tested["same 2"]
     assert same.against == "base 2"
     assert same.p is not None
     assert same.p > 0.9
+    assert same.lead is not None
+    assert not same.lead.is_certain

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -51,6 +52,31 @@ def test_figures_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None
             assert score.signature == str(signatures[name])
 
     assert "SACREBLEU_SEED" not in os.environ
+
+
+@pytest.mark.system
+def test_differences_have_the_interval_of_the_paired_resamples() -> None:
+    """Each resample is scored as a corpus of its own, by sacreBLEU's public interface."""
+    lines = 10
+    references = REFERENCES[:lines]
+    systems = [("good", GOOD[:lines]), ("bad", BAD[:lines])]
+    first, second = paired_tests(systems, [references], ter=False)
+    assert [score.difference for score in first] == [None, None]
+
+    draws = np.random.default_rng(12345).choice(lines, size=(1000, lines), replace=True)
+    differences = []
+    for rows in draws:
+        resample = [[references[row] for row in rows]]
+        good, bad = (
+            CHRF().corpus_score([outputs[row] for row in rows], resample).score
+            for _, outputs in systems
+        )
+        differences.append(bad - good)
+    difference = second[1].difference
+    assert difference is not None
+    assert difference.value == pytest.approx(second[1].value - first[1].value)
+    ends = np.quantile(differences, [0.025, 0.975])
+    assert (difference.low, difference.high) == pytest.approx(tuple(ends), abs=1e-4)
 
 
 @pytest.mark.system

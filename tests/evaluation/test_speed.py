@@ -9,24 +9,25 @@ import pytest
 from helpers.small_models import SENTENCES, folder
 from helpers.time_limits import time_limit
 
-from regard.evaluation.speed import measure_speed
+from regard.evaluation.speed import ROUNDS, measure_speed
 
 pytestmark = pytest.mark.system
 LINES = SENTENCES[:4]
 
 
 def test_a_run_that_cannot_be_measured_does_not_lose_the_others(tmp_path: Path) -> None:
+    steps: list[str] = []
     runs = {name: folder(tmp_path / name, end=0.5) for name in ("broken", "last")}
     (runs["broken"] / "config.json").write_text("{}")
     with time_limit():
-        times, causes = measure_speed(runs, LINES, "cpu", {})
+        times, causes = measure_speed(runs, LINES, "cpu", {}, "auto", steps.append)
 
     assert set(times) == {"last"}
-    assert all(
-        set(values) == {"tokens_per_second", "latency", "memory"}
-        for values in times.values()
-    )
-    assert all(value > 0 for values in times.values() for value in values.values())
+    timing = times["last"]
+    assert len(timing.speeds) == len(timing.latencies) == ROUNDS
+    assert min(*timing.speeds, *timing.latencies, timing.memory) > 0
+    assert steps[0] == "speed: loading"
+    assert steps[1:] == [f"speed: round {n} of {ROUNDS}" for n in range(1, ROUNDS + 1)]
     assert len(causes) == 1
     assert causes[0].startswith("broken: speed and memory could not be measured: ")
     assert "config.json" in causes[0]

@@ -32,6 +32,10 @@ REMOVED = {
     "regard check PAIRS": "any number of files: FILES",
     "regard check TARGET": "any number of files: FILES",
 }
+REMOVED |= {
+    f"regard.comparison.result.SeedLead{name}": "Lead, also of two runs, with its test"
+    for name in ("", ".high", ".low", ".p", ".value")
+}
 """Recorded names that there are no longer, each with the reason."""
 
 

@@ -138,6 +138,7 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
   function paint() {
     const result = lookUp(data, query, rule, temperature, likeness);
     const { scores, weights, problem } = result;
+    spokes.forEach((spoke, i) => { spoke.style.display = rule === "equal" && !weights[i] ? "none" : ""; }); // equality knows no distance
     heat.hidden = rule !== "softmax";
     likenesses.hidden = rule === "equal";
     formula.textContent = words.formula[rule === "equal" ? rule : likeness];

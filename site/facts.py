@@ -82,6 +82,7 @@ class Fact(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the text of the fact."""
         language = "ko" if self.env.docname.startswith("ko/") else "en"
+        self.env.note_dependency(FILE)
         fact = known().get(self.text)
         problem = ""
         if fact is None:

@@ -572,7 +572,7 @@ def test_a_link_to_a_folded_figure_unfolds_it(
         assert fold.get_attribute("open") is None
         page.evaluate("anchor => { location.hash = anchor; }", anchor)
         page.locator(f"details[open] #{anchor}").wait_for(state="attached")
-        fold.locator("img, svg").first.wait_for()
+        fold.locator("img:visible, svg:visible").first.wait_for()
     page.close()
 
 

@@ -232,6 +232,40 @@ def _value_width() -> Equations:
     )
 
 
+def _row_softmax() -> Equations:
+    """Return three rows of scores, their softmax, and the sums of its rows and columns; the first
+    row of weights is that of the note.
+    """
+    scores = np.array(
+        [np.log([2.0, 1.0, 4.0, 3.0]), [2.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 2.0, 1.0]]
+    )
+    weights = torch.tensor(scores).softmax(1).numpy()
+    rows = (("q1", "q2", "q3"),)
+    columns = (("k1", "k2", "k3", "k4"),)
+    name = Text("weights: softmax of each row", "가중치: 행마다 softmax")
+    row_sums, column_sums = weights.sum(1, keepdims=True), weights.sum(0, keepdims=True)
+    terms = (
+        Term(Text("scores", "점수"), scores, "T S", rows, columns),
+        Term(name, weights, "T S", rows, columns, kind="weights"),
+        Term(Text("sum of each row", "행의 합"), row_sums, "T E", operator="→"),
+        Term(Text("sum of each column", "열의 합"), column_sums, "T S", (("Σq",),)),
+    )
+    return Equations(Text("Softmax of each row", "행마다 softmax"), terms)
+
+
+def _normalised() -> Equations:
+    """Return the note's output (3, 5, −2), normalised, and then 2x + 3 of it."""
+    x = np.array([[3.0, 5.0, -2.0]])
+    unit = (x - x.mean()) / x.std()
+    rows = np.concatenate([x, unit, 2 * unit + 3])
+    table = np.concatenate([rows, rows.mean(1)[:, None], rows.var(1)[:, None]], 1)
+    names = (("x", "(x − μ) ÷ σ", "y = 2x + 3"),)
+    columns = (("1", "2", "3", Text("mean", "평균"), Text("variance", "분산")),)
+    terms = [Term("", table, "T E", names, columns)]
+    title = Text("The note's (3, 5, −2), normalised", "정규화한 (3, 5, −2)")
+    return Equations(title, tuple(terms))
+
+
 ANIMALS = ("computer", "dog", "cat")
 
 
@@ -842,6 +876,370 @@ class Bars:
         return answer._repr_svg_()
 
 
+SHORT, LONG = "I go home", "I go home with my two friends"
+
+
+@dataclass(frozen=True)
+class TwoLengths:
+    """RNNs that read a short sentence and a long one: states, and c, their last state."""
+
+    def draw(self, language: Language) -> str:
+        """Return both rows of states, each with the numbers of its c, as SVG."""
+        sizes = _sizes()
+        marks = list[Mark]()
+        pitch = (sizes.room - 2 * sizes.margin) / len(LONG.split())
+        top = sizes.margin
+        for words in (SHORT.split(), LONG.split()):
+            marks += _read_words(words, pitch, top, language)
+            top += 180.0
+        title = Text(
+            "Sentences of two lengths, one c", "길이가 다른 두 문장, 같은 차원의 c"
+        )
+        group = Group("lengths", tuple(marks))
+        named = title.by(language)
+        return draw_svg(make_figure(sizes.room, top - 20, [group], named, named))
+
+
+def _read_words(
+    words: Sequence[str], pitch: float, top: float, language: Language
+) -> Iterator[Mark]:
+    """Draw words, a state for each, and below the last state its numbers."""
+    sizes = _sizes()
+    state = pitch * 0.62
+    inputs = np.random.default_rng(0).normal(size=(len(LONG.split()), 4))
+    numbers = _states(inputs[: len(words)])[-1]
+    texts = Text("{count} words, {count} states", "단어 {count}개, 상태 {count}개")
+    heading = texts.fill(count=len(words)).by(language)
+    yield Line(sizes.margin, top + sizes.text, heading, sizes.text, "muted")
+    y = top + 56
+    for number, word in enumerate(words):
+        x = sizes.margin + pitch * number
+        middle = x + state / 2
+        yield Line(middle, top + 36, word, sizes.number, "ink", "middle")
+        yield from arrow((middle, top + 41), (middle, y), "muted", 1.4)
+        is_last = number + 1 == len(words)
+        yield Box(x, y, state, STATE, "w30" if is_last else "w16")
+        name = f"h{number + 1}".translate(str.maketrans("1234567", "₁₂₃₄₅₆₇"))
+        baseline = y + STATE / 2 + MIDLINE * sizes.text
+        yield Line(middle, baseline, name, sizes.text, "ink", "middle")
+        if number:
+            yield from arrow(
+                (x - pitch + state, y + STATE / 2), (x, y + STATE / 2), "muted", 1.4
+            )
+    cell = sizes.cell
+    left = sizes.margin
+    last = sizes.margin + pitch * (len(words) - 1) + state / 2
+    row = y + STATE + 22
+    end = left + 4 * cell + 18
+    if last > end + 20:
+        yield Polyline(((last, y + STATE), (last, row + STATE / 2)), "s1", 2.0)
+        yield from arrow((last, row + STATE / 2), (end, row + STATE / 2), "s1", 2.0)
+    else:  # the state is above the numbers
+        yield from arrow((last, y + STATE), (last, row), "s1", 2.0)
+    yield Line(left, row + STATE / 2 + 5, "c", sizes.text + 1)
+    for number, value in enumerate(numbers):
+        x = left + 14 + cell * number
+        yield Box(x, row + 2, cell - 2, STATE - 4, "grid")
+        text = f"{value:.2f}".replace("-", "−")
+        yield Line(
+            x + cell / 2 - 1, row + STATE / 2 + 5, text, sizes.number, "ink", "middle"
+        )
+
+
+PIXELS = (
+    (1, 1, 1, 1, 1, 1),
+    (1, 1, 0, 0, 1, 1),
+    (1, 0, 0, 0, 0, 1),
+    (1, 0, 1, 1, 0, 1),
+    (1, 0, 1, 1, 0, 1),
+    (0, 0, 0, 0, 0, 0),
+)
+"""Image of a house, of which patches are 2 × 2 pixels; 1 is light."""
+SIDE = 3  # patches across and down
+ASKING = 4  # the patch that attends, counted from 0
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Encoder of images, opened: patches, their vectors with places, and what one attends to."""
+
+    def draw(self, language: Language) -> str:
+        """Return the image, its patches in a row, and the parts of a layer as SVG."""
+        sizes = _sizes()
+        pitch = (sizes.room - 2 * sizes.margin) / SIDE**2
+        rows = PatchRows(pitch, language)
+        marks = [*_image(sizes.margin, sizes.margin + 22, 20.0, True)]
+        title = Text("An image of 6 × 6 pixels, cut", "6 × 6픽셀의 이미지를 자른다")
+        heading = Line(sizes.margin, sizes.margin + 12, title.by(language), sizes.text)
+        marks += [heading, *rows.marks()]
+        text = Text("An image as nine words", "이미지를 단어 아홉 개처럼").by(language)
+        group = Group("patches", tuple(marks))
+        return draw_svg(make_figure(sizes.room, rows.bottom, [group], text, text))
+
+
+def _image(x: float, y: float, size: float, is_cut: bool) -> Iterator[Mark]:
+    """Draw the pixels of the image, and its cuts."""
+    for row, pixels in enumerate(PIXELS):
+        for column, pixel in enumerate(pixels):
+            paint = "w5" if pixel else "w70"
+            yield Box(x + size * column, y + size * row, size, size, paint)
+    for n in range(SIDE + 1) if is_cut else ():
+        at, end = 2 * size * n, 2 * size * SIDE
+        yield Polyline(((x + at, y), (x + at, y + end)), "link", 2.0)
+        yield Polyline(((x, y + at), (x + end, y + at)), "link", 2.0)
+
+
+@dataclass(frozen=True)
+class PatchRows:
+    """Rows below an image: a column for each patch, `pitch` pixels wide."""
+
+    pitch: float
+    language: Language
+
+    @property
+    def top(self) -> float:
+        """Top of the first row."""
+        return _sizes().margin + 22 + 120 + 14
+
+    @property
+    def bottom(self) -> float:
+        """Height of the drawing."""
+        return self.top + 390
+
+    def x(self, number: int) -> float:
+        """Return the middle of a column."""
+        return _sizes().margin + self.pitch * (number + 0.5)
+
+    def marks(self) -> Iterator[Mark]:
+        """Draw the rows from the patches to what leaves the layer."""
+        top = self.top
+        yield self._heading(top, Text("patches, in a row", "패치를 한 줄로"))
+        pixel = min(14.0, self.pitch / 2 - 4)
+        for number in range(SIDE**2):
+            row, column = divmod(number, SIDE)
+            for place in range(4):
+                down, across = divmod(place, 2)
+                light = PIXELS[2 * row + down][2 * column + across]
+                x = self.x(number) + (across - 1) * pixel
+                yield Box(
+                    x, top + 22 + down * pixel, pixel, pixel, "w5" if light else "w70"
+                )
+            yield self._arrow(number, top + 24 + 2 * pixel, top + 74)
+        vectors = Text(
+            "× one matrix, + position across and down",
+            "× 행렬 하나, + 가로와 세로의 위치",
+        )
+        yield self._heading(top + 74, vectors)
+        yield from self._boxes(top + 96, "x", "w16")
+        yield from self._attention(top + 130)
+        rest = Text(
+            "add, norm, feed-forward: each position alone; then the next layer",
+            "더하기, 정규화, 피드포워드: 자리마다 따로. 그다음 층으로",
+        )
+        yield from self._bar(top + 290, rest)
+        yield from self._boxes(top + 345, "h", "w30")
+        for number in range(SIDE**2):
+            yield self._arrow(number, top + 318, top + 345)
+
+    def _attention(self, top: float) -> Iterator[Mark]:
+        """Draw how one patch attends to all: lines as wide as its weights, and the weights."""
+        title = Text(
+            "self-attention: Q, K, V of each; what the middle patch attends to",
+            "셀프 어텐션: 저마다 Q, K, V. 가운데 패치가 주목하는 곳",
+        )
+        yield self._heading(top + 58, title)
+        sizes = _sizes()
+        for number, weight in enumerate(_patch_weights()):
+            start, end = (self.x(number), top - 8), (self.x(ASKING), top + 58)
+            yield Polyline((start, end), "s1", 1 + 14 * weight)
+            shade = level(weight)
+            x = self.x(number)
+            width = self.pitch - 4
+            yield Box(x - width / 2, top + 86, width, 24, f"w{shade}")
+            text = f"{weight:.2f}".removeprefix("0")
+            yield Line(x, top + 103, text, sizes.number, f"v{shade}", "middle")
+        yield from arrow(
+            (self.x(ASKING), top + 110), (self.x(ASKING), top + 132), "muted", 1.4
+        )
+        total = Text("weighted sum of the values", "값의 가중합").by(self.language)
+        yield Line(self.x(ASKING) + 8, top + 126, total, sizes.number, "muted")
+        yield from self._bar(
+            top + 132, Text("one such sum for each patch", "패치마다 이런 합 하나씩")
+        )
+
+    def _bar(self, y: float, text: Text) -> Iterator[Mark]:
+        sizes = _sizes()
+        width = sizes.room - 2 * sizes.margin
+        yield Box(sizes.margin, y, width, STATE, "rule", outline=1.0)
+        middle = sizes.room / 2
+        words = text.by(self.language)
+        size = min(
+            sizes.number, sizes.number * (width - 8) / measure(words, sizes.number)
+        )
+        yield Line(middle, y + 19, words, size, "ink", "middle")
+
+    def _boxes(self, y: float, name: str, paint: str) -> Iterator[Mark]:
+        for number in range(SIDE**2):
+            width = self.pitch - 8
+            x = self.x(number)
+            yield Box(x - width / 2, y, width, 24, paint)
+            label = f"{name}{number + 1}".translate(SUBSCRIPTS)
+            yield Line(x, y + 17, label, _sizes().text, "ink", "middle")
+            if number == ASKING and name == "x":
+                yield Box(x - width / 2, y, width, 24, "s1", outline=2.5)
+
+    def _heading(self, y: float, text: Text) -> Line:
+        return Line(
+            _sizes().margin, y + 14, text.by(self.language), _sizes().number, "muted"
+        )
+
+    def _arrow(self, number: int, start: float, end: float) -> Polyline:
+        x = self.x(number)
+        return Polyline(((x, start), (x, end)), "muted", 1.2)
+
+
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def _patch_weights() -> list[float]:
+    """Return the weights of one patch in attention with random matrices."""
+    image = np.array(PIXELS, dtype=float)
+    patches = image.reshape(SIDE, 2, SIDE, 2).swapaxes(1, 2).reshape(SIDE**2, 4)
+    generator = np.random.default_rng(0)
+    across, down = (generator.normal(size=(SIDE, 4)) for _ in range(2))
+    x = patches @ generator.normal(size=(4, 4))
+    x += (down[:, None] + across[None]).reshape(SIDE**2, 4)
+    query, key = (x @ generator.normal(size=(4, 4)) / 2 for _ in range(2))
+    scores = query[ASKING] @ key.T / 2
+    return [float(w) for w in torch.tensor(scores).softmax(0)]
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """BERT, GPT and BART: which parts of a Transformer they have, and what each position reads."""
+
+    def draw(self, language: Language) -> str:
+        """Return the three models, beside each other or on a small screen one below the other."""
+        sizes = _sizes()
+        widths = [len(read) for _, parts in LANGUAGE_MODELS for read, _, _ in parts]
+        pitch = 50.0 if screen_width() else (sizes.room - 5 * sizes.gap) / sum(widths)
+        marks = list[Mark]()
+        x, y = sizes.margin, sizes.margin
+        for name, parts in LANGUAGE_MODELS:
+            marks.append(Line(x, y + 16, name, sizes.text + 2))
+            for read, written, is_decoder in parts:
+                corner = x, y + 30
+                marks += _transformer_part(
+                    corner, pitch, (read, written), is_decoder, language
+                )
+                if is_decoder and len(parts) > 1:
+                    level_of = y + 30 + 62
+                    marks += arrow((x - sizes.gap, level_of), (x, level_of), "s1", 2.0)
+                x += pitch * len(read) + sizes.gap
+            if screen_width():
+                x = sizes.margin
+                y += 180.0
+        height = y + (10.0 if screen_width() else 170.0)
+        title = Text("Language models and their parts", "언어 모델과 그 부품").by(
+            language
+        )
+        group = Group("models", tuple(marks))
+        return draw_svg(make_figure(sizes.room, height, [group], title, title))
+
+
+LANGUAGE_MODELS = (
+    ("BERT", ((("I", "[?]", "home"), ("", "go", ""), False),)),
+    ("GPT", ((("<s>", "I", "go"), ("I", "go", "home"), True),)),
+    (
+        "BART",
+        (
+            (("I", "[?]", "home"), ("", "", ""), False),
+            (("<s>", "I", "go"), ("I", "go", "home"), True),
+        ),
+    ),
+)
+"""Names of models, and of their parts the words read, those written, and if it is a decoder."""
+
+
+def _transformer_part(
+    corner: tuple[float, float],
+    pitch: float,
+    words: tuple[Sequence[str], Sequence[str]],
+    is_decoder: bool,
+    language: Language,
+) -> Iterator[Mark]:
+    """Draw a part with the words below that it reads, those above that it writes, and a line from
+    each position to those that it attends to.
+    """
+    sizes = _sizes()
+    x, y = corner
+    read, written = words
+    middles = [x + pitch * (number + 0.5) for number in range(len(read))]
+    yield Box(x, y + 28, pitch * len(read), 68, "rule", outline=1.5)
+    name = (DECODER if is_decoder else ENCODER).by(language)
+    for number, middle in enumerate(middles):
+        for other in middles[: number + 1] if is_decoder else middles:
+            yield Polyline(((other, y + 92), (middle, y + 34)), "s1", 1.4)
+        yield Line(middle, y + 116, read[number], sizes.number, "ink", "middle")
+        if written[number]:
+            yield from arrow((middle, y + 28), (middle, y + 18), "muted", 1.4)
+            yield Line(middle, y + 12, written[number], sizes.number, "ink", "middle")
+    yield Line(x, y + 134, name, sizes.number, "muted")
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Numbers of a batch of two sentences, twice: what batch norm averages, and layer norm."""
+
+    def draw(self, language: Language) -> str:
+        """Return both, beside each other or on a small screen one below the other, as SVG."""
+        sizes = _sizes()
+        marks = list[Mark]()
+        x, y = sizes.margin, sizes.margin
+        for title, is_batch in NORMS:
+            marks.append(Line(x, y + sizes.text, title.by(language), sizes.text + 2))
+            for number, sentence in enumerate(SENTENCES):
+                top = y + 26 + number * (5 * sizes.row + 8)
+                matrix = _sentence_numbers(number, sentence, is_batch)
+                marks += _draw_matrix(*matrix, (x, top), language)
+            if screen_width():
+                y += 2 * (5 * sizes.row + 8) + 40
+            else:
+                x += sizes.room / 2
+        height = y if screen_width() else y + 2 * (5 * sizes.row + 8) + 36
+        title = Text("Batch norm and layer norm", "배치 정규화와 층 정규화").by(
+            language
+        )
+        group = Group("norms", tuple(marks))
+        return draw_svg(make_figure(sizes.room, height, [group], title, title))
+
+
+NORMS = (
+    (
+        Text("batch norm: a column, all sentences", "배치 정규화: 한 열, 모든 문장"),
+        True,
+    ),
+    (Text("layer norm: a row, one word", "층 정규화: 한 행, 단어 하나"), False),
+)
+SENTENCES = ("I go home", "You sleep well")
+"""The batch."""
+
+
+def _sentence_numbers(
+    number: int, sentence: str, is_batch: bool
+) -> tuple[Term, NumberMatrix]:
+    """Return the numbers of a sentence of the batch, those that are averaged together marked."""
+    values = np.random.default_rng(number).normal(size=(3, 4)).round(1)
+    name = Text("sentence {number}", "문장 {number}").fill(number=number + 1)
+    columns = (tuple(str(place) for place in range(1, 5)),)
+    term = Term(name, values, "T E", (tuple(sentence.split()),), columns)
+    (equation,) = equations((term,))
+    ((_, matrix),) = equation.sides
+    cells = [(row, 1) for row in range(3)] if is_batch else [(1, n) for n in range(4)]
+    marked = frozenset(cells if is_batch or not number else [])
+    return term, replace(matrix, marked=marked)
+
+
 NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
 """Short names of the pages in commands."""
 PAIR = ("나는 집에 간다", "I go home")
@@ -868,6 +1266,10 @@ Drawing = (
     | Equations
     | Unrolled
     | Bars
+    | LanguageModels
+    | Norms
+    | Patches
+    | TwoLengths
 )
 FIGURES: dict[str, Drawing] = {
     "unrolled": Unrolled(),
@@ -892,11 +1294,9 @@ FIGURES: dict[str, Drawing] = {
     "luong-dot": Command(f"{MODEL} luong-dot"),
     "rnn-bahdanau": Command(f"{MODEL} rnn-bahdanau"),
     "conv": Command(f"{MODEL} conv"),
-    "vit": Model(
-        "caption-transformer",
-        ("model.encoder.kind=vit",),
-        Text("A captioner that reads patches", "패치를 읽는 캡션 모델"),
-    ),
+    "patches": Patches(),
+    "language-models": LanguageModels(),
+    "fixed-length": TwoLengths(),
     "transformer": Command(f"{MODEL} transformer-published"),
     "grid": Model(
         "caption-rnn",
@@ -931,11 +1331,8 @@ FIGURES: dict[str, Drawing] = {
     "puppy-masked": Bars(
         "puppy", TABLE, (("softmax", True), ("keep", [True, False, True]))
     ),
-    "row": Bars(
-        "q",
-        (0.2, 0.1, 0.4, 0.3),
-        values=tuple((f"k{number}", number) for number in range(1, 5)),
-    ),
+    "row-softmax": _row_softmax(),
+    "normalised": _normalised(),
     "projections": Steps(("self.Q", "self.K", "self.V"), heads=0),
     "in-out": Results(
         (
@@ -944,20 +1341,7 @@ FIGURES: dict[str, Drawing] = {
         ),
         "→",
     ),
-    "norms": Results(
-        (
-            (
-                "sum",
-                Text("batch norm: a column", "배치 정규화: 한 열"),
-                tuple((row, 1) for row in range(3)),
-            ),
-            (
-                "sum",
-                Text("layer norm: a row", "층 정규화: 한 행"),
-                tuple((1, column) for column in range(4)),
-            ),
-        )
-    ),
+    "norms": Norms(),
     "scores": Steps(("self.scores", "self.weights")),
     "context": Steps(("self.context", "self.output")),
     "unprojected": Steps(

@@ -34,6 +34,7 @@ html_theme = "furo"
 html_title = "Regard"
 templates_path = ["templates"]
 html_static_path = ["static"]
+html_favicon = "static/icon.svg"
 html_css_files = ["living.css", "site.css", "figures.css"]
 html_js_files = ["site.js", "start.js", "folding.js", "living.js"]
 # Summaries would be fetched, which a page from disk may not.

@@ -28,14 +28,18 @@ def known() -> dict[str, Any]:
 
 
 def written(fact: dict[str, Any], language: str) -> str:
-    """Write the values of the trainings that a statement is true of, and how many these are."""
+    """Write the values of the trainings that a statement is true of, how many these are, and the
+    probability that chance would give as many.
+    """
     count, all_count = sum(fact["holds"]), len(fact["values"])
     span = span_of(fact, language)
+    chance = f"{100 * fact['chance']:.0f}%" if "chance" in fact else ""
     if language == "ko":
         counts = f"{KOREAN_COUNTS[all_count]} 번의 학습 "
         which = "모두" if count == all_count else f"중 {KOREAN_COUNTS[count]} 번"
-        return f"{span}, {counts}{which}"
-    return f"{span}, in {count} of {all_count} trainings"
+        return f"{span}, {counts}{which}" + (chance and f", 우연일 확률 {chance}")
+    by_chance = chance and f"; by chance {chance}"
+    return f"{span}, in {count} of {all_count} trainings{by_chance}"
 
 
 def span_of(fact: dict[str, Any], language: str) -> str:

@@ -13,7 +13,7 @@ const WORDS = {
     norm: "정규화", rate: "학습률", start: "시작", score: "검증 chrF", learns: "학습 성공", yes: "예", no: "아니요", seconds: "걸린 시간(초)", updates: "업데이트 수", seed: "시드",
     pick: "칸을 누르거나 화살표 키로 고르세요.", curve: "같은 정규화, 학습률 여섯 가지", with: "워밍업 있음", without: "워밍업 없음",
     limit: (score) => `기준은 최고 점수의 절반인 ${score}`, warmed: (n) => `업데이트 ${n}번 동안 워밍업`, cold: "첫 업데이트부터 최고 학습률",
-    other: (name, score) => `나머지는 같고 ${name}: ${score}.`, best: (rate, score) => `이 줄에서 가장 좋은 학습률: ${rate}, 점수 ${score}.`,
+    other: (name, score, start) => `다른 조건은 같고 워밍업만 ${start === "warm" ? "있" : "없"}을 때: ${score}.`, best: (rate, score) => `이 줄에서 가장 좋은 학습률: ${rate}, 점수 ${score}.`,
     command: "예순 개를 직접 학습하려면:", board: (start) => `학습이 끝났을 때의 chrF, ${start}. 열은 학습률입니다`,
   },
 };
@@ -74,7 +74,7 @@ function report(data, run, language) {
   const other = data.runs.find((one) => same(one, { ...run, start: OTHER[run.start] }, "norm", "rate", "start"));
   return [
     element("table", { class: "facts" }, element("tbody", {}, ...rows.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, String(value)))))),
-    element("div", {}, element("p", {}, words.curve), chart(data, run, language), element("p", {}, `${words.best(best.rate, score(best.valid))} ${words.other(data.starts[other.start][language], score(other.valid))}`)),
+    element("div", {}, element("p", {}, words.curve), chart(data, run, language), element("p", {}, `${words.best(best.rate, score(best.valid))} ${words.other(data.starts[other.start][language], score(other.valid), other.start)}`)),
     element("p", { class: "note" }, `${words.command} `, element("code", {}, "regard lab failures --full")),
   ];
 }

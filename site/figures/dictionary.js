@@ -33,7 +33,7 @@ const WORDS = {
     flat: "기울기: 없음. 같은지 묻는 함수는 키 위에서만 1이고 나머지는 모두 0입니다. 쿼리를 조금 옮겨도 달라지는 것이 없어 배울 수 없습니다.",
     level: "답의 기울기: 거의 (0, 0). 여기서는 쿼리를 조금 옮겨도 답이 거의 그대로입니다.",
     gradient: (x, y) => `답의 기울기: (${x}, ${y}), 쿼리에 붙은 화살표. 쿼리를 그쪽으로 조금 옮기면 답이 커집니다. 그래서 쿼리를 배울 수 있습니다.`,
-    slopes: (pairs) => `유사도마다의 기울기(∂답/∂유사도): ${pairs}.`,
+    slopes: (pairs) => `유사도별 기울기(∂답/∂유사도): ${pairs}.`,
     reset: "노트의 값으로",
   },
 };
@@ -138,6 +138,7 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
   function paint() {
     const result = lookUp(data, query, rule, temperature, likeness);
     const { scores, weights, problem } = result;
+    spokes.forEach((spoke, i) => { spoke.style.display = rule === "equal" && !weights[i] ? "none" : ""; }); // equality knows no distance
     heat.hidden = rule !== "softmax";
     likenesses.hidden = rule === "equal";
     formula.textContent = words.formula[rule === "equal" ? rule : likeness];

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import trainings
 from figures import three_trainings
 
@@ -41,7 +40,8 @@ PLACES = ("first", "between", "last")
 
 def make() -> dict[str, Any]:
     """Return the facts by name."""
-    return {**_of_heads(), **_of_translations(), **_of_places()}
+    sentences = three_trainings.make()["sentences"]
+    return {**of_heads(sentences), **_of_translations(), **_of_places()}
 
 
 def fact(
@@ -56,26 +56,40 @@ def fact(
     }
 
 
-def _of_heads() -> dict[str, Any]:
-    """Return facts WORD-reads-WORD: some head of the second layer of the encoder attends most to
-    the word, and the largest weight of such heads; and WORD-misses-WORD: none does, and the
-    largest weight of a head.
+def of_heads(sentences: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return facts WORD-reads-WORD of sentences of `three-trainings`: some head of the second layer
+    of the encoder attends clearly to the word, and the largest weight of such heads; and
+    WORD-misses-WORD: none does, and the largest weight of a head. A fact that holds in several
+    trainings has the probability that chance would make it hold in as many.
     """
     facts = {}
-    for sentence in three_trainings.make()["sentences"]:
+    for sentence in sentences:
         words = sentence["words"]
         word = words[sentence["word"]]
+        rows = [
+            [head[sentence["word"]] for head in layers[three_trainings.LAYER]]
+            for layers in sentence["weights"]
+        ]
+        places = [[three_trainings.clear_place(row) for row in heads] for heads in rows]
         for other in PAIRS[word]:
             place = words.index(other)
-            values, holds = [], []
-            for layers in sentence["weights"]:
-                heads = np.array(layers[three_trainings.LAYER])[:, sentence["word"]]
-                reading = heads[heads.argmax(1) == place]
-                values.append((reading if len(reading) else heads)[:, place].max())
-                holds.append(len(reading) > 0)
+            holds = [place in own for own in places]
+            values = [
+                max(
+                    weights[place]
+                    for weights, clear in zip(heads, own, strict=True)
+                    if clear == place or place not in own
+                )
+                for heads, own in zip(rows, places, strict=True)
+            ]
+            chance = three_trainings.chance(places, sum(holds), len(words) + 1)
             plain = other.strip(",").replace("'", "")
-            facts[f"{word}-reads-{plain}"] = fact(values, holds)
-            facts[f"{word}-misses-{plain}"] = fact(values, [not one for one in holds])
+            misses = [not one for one in holds]
+            facts[f"{word}-reads-{plain}"] = {
+                **fact(values, holds),
+                "chance": round(chance, 4),
+            }
+            facts[f"{word}-misses-{plain}"] = fact(values, misses)
     return facts
 
 

@@ -186,6 +186,8 @@ export function draw(root, data, language, { step = "prediction.loss", forced = 
   }
 
   root.classList.add("numbers-to-loss");
-  root.append(switches, note, element("div", { class: "panes" }, side, element("div", { class: "walkthrough" }, numbers, element("p", { class: "change" }, words.change))));
+  const head = element("div", { class: "head" }, switches, note);
+  new ResizeObserver(() => root.style.setProperty("--head", `${head.offsetHeight}px`)).observe(head);
+  root.append(head, element("div", { class: "panes" }, side, element("div", { class: "walkthrough" }, numbers, element("p", { class: "change" }, words.change))));
   open();
 }

@@ -10,9 +10,9 @@ const WORDS = {
     key: (i) => `k${i}`,
     spread: (formula, spread) => `The scores ${formula} have a standard deviation of ${spread} over many draws; the slope is by these scores.`,
     says: {
-      nothing: (largest) => `Here the largest weight is ${largest}. The larger d, the more goes to a single key on average, and the closer to 0 are the slopes: training then hardly moves the weights.`,
+      nothing: (largest, slope, isFlat) => `Here the largest weight is ${largest}, the largest slope ${slope}${isFlat ? ": training hardly moves the weights" : ""}. The larger d, the more goes to a single key on average, and the closer to 0 are the slopes.`,
       root: (largest) => `Here the largest weight is ${largest}. The spread of the scores does not depend on d, and so the slope stays on average.`,
-      d: (largest) => `Here the largest weight is ${largest}; of equal weights each would be 1/6 = 0.167. The larger d, the more equal they become, whatever the query asks. By q·k itself the slope is d times smaller, so that a change of q·k hardly moves the weights.`,
+      d: (largest, slope, isFlat) => `Here the largest weight is ${largest}; of equal weights each would be 1/6 = 0.167. The larger d, the more equal they become, whatever the query asks. By q·k itself the slope is d times smaller, ${slope} at most${isFlat ? ": a change of q·k hardly moves the weights" : ""}.`,
     },
     chart: "mean largest weight of many draws, by d",
   },
@@ -23,15 +23,16 @@ const WORDS = {
     key: (i) => `k${i}`,
     spread: (formula, spread) => `벡터를 여러 번 뽑으면 점수 ${formula}의 표준편차는 ${spread}입니다. 표의 기울기는 이 점수에 대한 것입니다.`,
     says: {
-      nothing: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 평균적으로 d가 클수록 키 하나에 가중치가 몰리고 기울기는 0에 가까워집니다. 그러면 학습해도 가중치가 거의 움직이지 않습니다.`,
+      nothing: (largest, slope, isFlat) => `여기서 가장 큰 가중치는 ${largest}, 가장 큰 기울기는 ${slope}입니다.${isFlat ? " 학습해도 가중치가 거의 움직이지 않습니다." : ""} 평균적으로 d가 클수록 키 하나에 가중치가 몰리고 기울기는 0에 가까워집니다.`,
       root: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 점수가 흩어진 정도가 d와 무관하므로 기울기도 평균적으로 그대로입니다.`,
-      d: (largest) => `여기서 가장 큰 가중치는 ${largest}입니다. 모두 같다면 1/6 = 0.167입니다. d가 클수록 쿼리가 무엇을 묻든 가중치가 같아집니다. q·k에 대한 기울기는 표의 기울기를 다시 d로 나눈 값입니다. 그래서 q·k가 달라져도 가중치가 거의 움직이지 않습니다.`,
+      d: (largest, slope, isFlat) => `여기서 가장 큰 가중치는 ${largest}입니다. 모두 같다면 1/6 = 0.167입니다. d가 클수록 쿼리가 무엇을 묻든 가중치가 같아집니다. q·k에 대한 기울기는 표의 기울기를 다시 d로 나눈 값이어서 커야 ${slope}입니다.${isFlat ? " q·k가 달라져도 가중치가 거의 움직이지 않습니다." : ""}`,
     },
-    chart: "여러 번 뽑아 평균한 가장 큰 가중치, d에 따라",
+    chart: "d에 따른 최대 가중치(여러 번 뽑은 평균)",
   },
 };
 const POWERS = { nothing: 0, root: 0.5, d: 1 };
 const PAINTS = { nothing: "s0", root: "s2", d: "s3" };
+const FLAT = 0.05; // a slope below it hardly moves a weight
 const LEAST = 2, MOST = 512;
 const CHART = { width: 340, height: 210, left: 44, right: 60, top: 26, bottom: 32, most: 1 };
 
@@ -97,7 +98,9 @@ export function draw(root, data, language, { divisor = "nothing" } = {}) {
       row.bar.style.width = `${100 * weights[i]}%`;
     });
     const formula = { nothing: "q·k", root: "q·k / √d", d: "q·k / d" }[divisor];
-    note.textContent = `${words.spread(formula, written(d ** (0.5 - POWERS[divisor]), 2))} ${words.says[divisor](written(Math.max(...weights)))}`;
+    const slope = Math.max(...slopes) / (divisor === "d" ? d : 1); // by q·k
+    const says = words.says[divisor](written(Math.max(...weights)), written(slope), slope < FLAT);
+    note.textContent = `${words.spread(formula, written(d ** (0.5 - POWERS[divisor]), 2))} ${says}`;
     curve.at(d, divisor);
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ SENTENCES = {
 """Sentences, and the word of each that is chosen first."""
 LAYER = 1
 """The layer that is shown first, counted from 0."""
+MARGIN_OF_FIRST = 0.1
+"""How much more weight than any other a word needs for a head to attend to it clearly."""
 TITLE = Text("One sentence in three trainings", "한 문장, 세 번의 학습")
 TRAINING = Text("training {number}", "학습 {number}")
 WIDE = 110.0, 34.0, 14.0, 30.0, 13.0
@@ -49,6 +52,7 @@ def make() -> dict[str, Any]:
     return {
         "seeds": list(trainings.SEEDS),
         "layer": LAYER,
+        "margin": MARGIN_OF_FIRST,
         "sentences": [
             sentence(translators, text, word) for text, word in SENTENCES.items()
         ],
@@ -78,6 +82,30 @@ def _heads(readings: Readings, layer: str) -> list[list[list[float]]]:
         )
         heads.append([[round(float(w), 4) for w in row] for row in matrix])
     return heads
+
+
+def clear_place(weights: Sequence[float]) -> int | None:
+    """Return the place to which a head attends clearly, if there is one."""
+    second, first = sorted(weights)[-2:]
+    is_clear = round(first - second, 4) >= MARGIN_OF_FIRST
+    return list(weights).index(first) if is_clear else None
+
+
+def chance(trainings: Sequence[Sequence[int | None]], count: int, size: int) -> float:
+    """Return the probability that in so many trainings, or more, a head attends clearly to a given
+    place of `size`, if each head that attends clearly to one (`clear_place`) drew it at random.
+    """
+    probabilities = [1.0]  # of 0, 1, ... trainings
+    for places in trainings:
+        clear = sum(place is not None for place in places)
+        hit = 1 - (1 - 1 / size) ** clear
+        probabilities = [
+            with_it * hit + without * (1 - hit)
+            for with_it, without in zip(
+                [0.0, *probabilities], [*probabilities, 0.0], strict=True
+            )
+        ]
+    return sum(probabilities[count:])
 
 
 def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Figure:

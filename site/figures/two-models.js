@@ -7,22 +7,22 @@ const WORDS = {
   en: {
     type: "Type a Korean sentence", count: (words) => `${words} words`, loading: "Loading the models …", reference: "Reference: ", play: "Play", pause: "Pause", back: "Step back", forth: "Step forward", step: "Step",
     without: "Without attention: one vector for all words", with: "With attention: a context for each word",
-    empty: "Type a sentence, or choose one above.", wrong: "underlined: not in the reference", missing: "missing: ", right: "as the reference",
+    empty: "Type a sentence, or choose one above.", wrong: ["word", "not in the reference"], missing: "missing: ", right: "as the reference",
     scores: "The foot of the bars of scores is 6.9 below the highest score (a thousandth of its weight); scores below it have no bar.",
     free: "For a sentence of your own there is no reference: whether the translations are right, this figure cannot know. The models know one small grammar, and may be wrong with confidence.",
     diagram: "Diagram of", sides: { without: "without attention", with: "with attention" },
-    foreign: "This is not Korean: the models read Korean alone, and write at random.", unsure: "dotted: its probability is below one half",
+    foreign: "This is not Korean: the models read Korean alone, and write at random.", unsure: ["word", "its probability is below one half"],
     unknown: (words) => `The models have never read: ${words}. A word-level model has no other way to read it.`,
     long: (most) => `The models were trained on sentences of up to ${most} words.`, parts: (most) => `The figure draws one sentence, of up to ${most} words.`,
   },
   ko: {
     type: "한국어 문장을 입력하세요", count: (words) => `${words}단어`, loading: "모델을 불러오는 중 …", reference: "정답: ", play: "재생", pause: "멈춤", back: "한 단계 뒤로", forth: "한 단계 앞으로", step: "단계",
     without: "어텐션 없음: 문장 전체가 벡터 하나", with: "어텐션 있음: 단어마다 다른 컨텍스트",
-    empty: "문장을 입력하거나 위에서 고르세요.", wrong: "밑줄: 정답에 없는 단어", missing: "빠진 단어: ", right: "정답과 같음",
+    empty: "문장을 입력하거나 위에서 고르세요.", wrong: ["단어", "정답에 없음"], missing: "빠진 단어: ", right: "정답과 같음",
     scores: "점수 막대의 바닥은 가장 높은 점수보다 6.9 낮은 점수입니다(가중치로는 1/1000). 더 낮은 점수에는 막대가 없습니다.",
     free: "직접 쓴 문장에는 정답이 없어서, 번역이 맞는지 이 그림은 알 수 없습니다. 모델은 작은 문법의 문장만 배웠으므로 자신 있게 틀리기도 합니다.",
     diagram: "그림을 볼 모델", sides: { without: "어텐션 없음", with: "어텐션 있음" },
-    foreign: "한국어 문장이 아닙니다. 모델은 한국어만 읽을 줄 알아서, 번역은 아무 뜻도 없습니다.", unsure: "점선: 확률이 절반보다 낮은 단어",
+    foreign: "한국어 문장이 아닙니다. 모델은 한국어만 읽을 줄 알아서, 번역은 아무 뜻도 없습니다.", unsure: ["단어", "확률이 절반보다 낮음"],
     unknown: (words) => `모델이 배우지 않은 단어가 있습니다: ${words}. 단어 단위 모델은 이런 단어를 읽을 수 없습니다.`,
     long: (most) => `모델은 ${most}단어까지의 문장으로 학습했습니다.`, parts: (most) => `그림은 ${most}단어까지의 한 문장만 그립니다.`,
   },
@@ -90,7 +90,7 @@ export async function draw(root, data, language, { example: opening = 0, model =
   const message = element("p", { role: "status", class: "note" }, words.loading);
   const id = newId("sentence"), input = element("input", { type: "text", id, lang: "ko", maxlength: MOST_CHARACTERS, autocomplete: "off", spellcheck: "false", input: () => typed() });
   const chips = data.examples.map(({ text }) => element("button", { type: "button", title: text, click: () => { input.value = text; typed(); } }, words.count(text.split(" ").length)));
-  const reference = element("p", { class: "reference", lang: "en" }), source = element("p", { class: "source", lang: "ko" });
+  const reference = element("p", { class: "reference", lang: "en" }), legend = element("p", { class: "legend" }), source = element("p", { class: "source", lang: "ko" });
   const sides = NAMES.map((name) => ({ name, output: element("p", { class: "output", lang: "en" }), missing: element("p", { class: "missing" }), diagram: element("div", { class: "mechanism" }), status: element("p", { class: "note" }) }));
   const outputs = sides.map(({ name, output, missing }) => element("section", { "aria-label": words[name] }, element("p", { class: "which" }, words[name]), output, missing));
   const panes = sides.map(({ name, diagram, status }) => element("section", { "aria-label": words.sides[name], class: name }, status, diagram));
@@ -101,7 +101,7 @@ export async function draw(root, data, language, { example: opening = 0, model =
   const steps = element("div", { class: "steps" },
     element("button", { type: "button", "aria-label": words.back, click: () => { stop(); go(current - 1); } }, "◀"), player,
     element("button", { type: "button", "aria-label": words.forth, click: () => { stop(); go(current + 1); } }, "▶"), range);
-  root.append(element("div", { class: "typing" }, element("label", { for: id }, words.type), element("div", { class: "chips" }, ...chips), input), message, reference, element("div", { class: "pair outputs" }, ...outputs), shown, steps, source, pair, element("p", { class: "note" }, words.scores));
+  root.append(element("div", { class: "typing" }, element("label", { for: id }, words.type), element("div", { class: "chips" }, ...chips), input), message, reference, element("div", { class: "pair outputs" }, ...outputs), legend, shown, steps, source, pair, element("p", { class: "note" }, words.scores));
   let current = 0, timer = null, idle = null;
 
   const { folder } = root.dataset, [wasm, files] = await Promise.all([library(new URL("../translator/", folder)), models(folder)]);
@@ -133,12 +133,12 @@ export async function draw(root, data, language, { example: opening = 0, model =
       const missing = translation && known ? missingWords(known, output) : [];
       const isRight = example && translation?.text === example.reference;
       const lacks = missing.length ? [words.missing, element("span", { lang: "en" }, missing.map((word) => word.replace(/[.,!?]+$/, "")).join(" · "))] : [];
-      const hasOthers = Boolean(side.output.querySelector("mark"));
-      const remarks = isRight ? [words.right] : [hasOthers ? words.wrong : "", lacks].filter((part) => part.length);
-      if (isUnsure.includes(true)) remarks.push(words.unsure);
-      side.missing.replaceChildren(...remarks.flatMap((part, place) => [place ? "; " : "", part].flat()));
+      side.missing.replaceChildren(...(isRight ? [words.right] : lacks));
       side.tokens = translation?.sourceTokens ?? [];
     }
+    const marks = { mark: words.wrong, ".unsure": words.unsure };
+    const shownMarks = Object.keys(marks).filter((kind) => sides.some(({ output }) => output.querySelector(kind)));
+    legend.replaceChildren(...shownMarks.map((kind) => element("span", {}, kind === "mark" ? element("mark", {}, marks[kind][0]) : element("span", { class: "unsure" }, marks[kind][0]), ` ${marks[kind][1]}`)));
     message.textContent = remark(text, example);
   }
 

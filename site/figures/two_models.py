@@ -5,6 +5,7 @@ sentences to try.
 from __future__ import annotations
 
 import gzip
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -101,8 +102,12 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
                 marks = iter(())
             output = f"{explained.translation.text} {words('(end)')}"
             title = f"{NAMES[side].by(language)}: {output}"
+            texts = [title]
+            if "read" not in state:
+                texts.append(product(shown, int(state.get("word", STEP))))
+            room = diagram_width() - 2 * MARGIN
             lines = []
-            for line in wrap(title, SIZE, diagram_width() - 2 * MARGIN):
+            for line in (line for part in texts for line in wrap(part, SIZE, room)):
                 top += LINE
                 lines.append(Label(MARGIN, top, line, SIZE))
             top += LINE / 2
@@ -111,6 +116,18 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
             top += diagram.height * bool(drawn) + MARGIN
     title = TITLE.by(language)
     return make_figure(diagram_width(), top, groups, title, title)
+
+
+def product(data: ExplanationData, step: int) -> str:
+    """Return the probability of what is written up to a step, as the product of its words."""
+    factors = []
+    for token, one in zip(data.ids[: step + 1], data.search, strict=False):
+        (log_prob,) = {c["logProb"] for c in one["candidates"] if c["id"] == token}
+        factors.append(math.exp(log_prob))
+    p = math.prod(factors)
+    shown = " × ".join(f"{factor:.3f}" for factor in factors)
+    equals = f" = {p:.3f}" if step else ""
+    return f"p = {shown}{equals}, −ln p = {-math.log(p):.2f}"
 
 
 def moment(data: ExplanationData, state: dict[str, str]) -> tuple[int, int | None, int]:

@@ -56,6 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     static.mkdir()
     for name in (*STYLES, "living.js"):
         shutil.copy(ROOT / "site" / "static" / name, static)
+    shutil.copy(ROOT / "site" / "static" / "NotoSansMath.woff", folder)
     builder = SimpleNamespace(name="html")
     living.write(SimpleNamespace(builder=builder, outdir=folder), None)
     write_library(static / "translator")
@@ -247,6 +248,9 @@ def test_three_trainings_follow_what_is_chosen(open_figure: Open) -> None:
     assert "“she”" in caption.inner_text()
     assert page.locator("table.heads tbody tr").count() == 8
 
+    # By hand: training 1 has three such heads, as have 2 and 3, for 8 words.
+    assert f"{8 * (1 - (7 / 8) ** 3) ** 3:.2f} on average" in status.inner_text()
+
     before = page.locator("table.heads thead tr").last.inner_text()
     page.get_by_role("checkbox").check()
     assert "training 2: " in status.inner_text()
@@ -323,6 +327,80 @@ def assert_apart(page: Any) -> None:
         assert box["y"] + box["height"] - steps["y"] <= 800
     assert len({box["y"] for box in boxes}) == 1
     assert sum(box["width"] for box in boxes) <= page.viewport_size["width"]
+
+
+LOW = {"viewport": {"width": 1366, "height": 768}}
+
+
+def test_controls_stay_in_sight_of_what_they_change_on_a_low_screen(
+    open_figure: Open,
+) -> None:
+    """The slider beside the next word of two models; steps and loss beside the last numbers."""
+    page = open_figure("two-models", state="example=3", **LOW)
+    page.locator(".with rect.next").evaluate("node => node.scrollIntoView(false)")
+
+    assert_in_sight(page, page.get_by_label("Step", exact=True))
+    assert_in_sight(page, page.locator(".with rect.next"))
+
+    page = open_figure("numbers-to-loss", **LOW)
+    last = page.locator(".walkthrough section:visible table").last
+    last.evaluate("node => node.scrollIntoView(false)")
+    for part in (last, page.get_by_text("Loss: "), page.get_by_text("Mask").first):
+        assert_in_sight(page, part)
+    previous = page.locator(".walkthrough #controls button").first
+    assert_in_sight(page, previous)
+
+
+def assert_in_sight(page: Any, part: Any) -> None:
+    """The whole of it is on the screen, and nothing covers its middle."""
+    box = part.bounding_box()
+    assert box["y"] >= -1
+    assert box["y"] + box["height"] <= page.viewport_size["height"] + 1
+    is_top = """node => {
+      const { x, y, width, height } = node.getBoundingClientRect();
+      const top = document.elementFromPoint(x + width / 2, y + height / 2);
+      return (node.closest("svg") ?? node).contains(top);
+    }"""
+    assert part.evaluate(is_top)
+
+
+def test_labels_of_many_words_stay_within_the_diagram(open_figure: Open) -> None:
+    """At each step: numbers below the first bar, and the product beside the next word."""
+    page = open_figure("two-models", state="example=3", **LOW)
+    slider = page.get_by_label("Step", exact=True)
+    for step in range(int(slider.get_attribute("max")) + 1):
+        slider.fill(str(step))
+        for side in ("with", "without"):
+            diagram = page.locator(f".{side} .mechanism svg")
+            edge = diagram.bounding_box()["x"]
+            lefts = diagram.locator("text:not([transform])").evaluate_all(
+                "nodes => nodes.map(node => node.getBoundingClientRect().x)"
+            )
+            assert min(lefts) >= edge - 0.5, (side, step)
+            product = diagram.locator("#product")
+            if product.count():
+                box, word = product.bounding_box(), diagram.locator("rect.next")
+                assert box["x"] + box["width"] <= word.bounding_box()["x"]
+
+
+def test_a_wrong_word_looks_otherwise_than_an_unsure_one(open_figure: Open) -> None:
+    """A word that is both has both marks, and the legend shows each alone."""
+    page = open_figure("two-models", state="example=3")
+    look = """node => {
+      const { boxShadow, textDecorationLine, textDecorationStyle } = getComputedStyle(node);
+      return [boxShadow !== "none", textDecorationLine !== "none" && textDecorationStyle];
+    }"""
+    legend = page.locator(".legend")
+    assert legend.locator("mark").evaluate(look) == [True, False]
+    assert legend.locator(".unsure").evaluate(look) == [False, "dotted"]
+
+    words = page.locator(".outputs .output > *")
+    looks = words.evaluate_all(f"nodes => nodes.map({look})")
+    reference = page.locator(".reference").inner_text().split()
+    for word, (is_framed, _) in zip(words.all_inner_texts(), looks, strict=True):
+        assert is_framed == (word not in reference)
+    assert [True, "dotted"] in looks
+    assert [False, "dotted"] in looks
 
 
 def test_two_models_open_where_a_page_says(open_figure: Open) -> None:

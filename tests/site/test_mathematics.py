@@ -6,14 +6,20 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
+from unicodedata import lookup
 
 import pytest
+from docutils.utils.math.latex2mathml import tex2mathml
+from fontTools.ttLib import TTFont
 from mathematics import plain_formula
 from repository.pages import DOCS, read
 
 SITE = Path(__file__).resolve().parents[2] / "site"
 PAGES = ("notes/002", "notes/003", "ko/notes/000", "ko/notes/001")
+UNSEEN = "\u2061"
+"""Application of a function, which is not drawn."""
 FENCES = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -71,3 +77,28 @@ def test_every_formula_of_a_page_is_drawn(page: str, drawn: Path) -> None:
 
 def _without_code(page: str) -> str:
     return FENCES.sub("", read(DOCS / f"{page}.md"))
+
+
+def test_the_font_of_formulas_has_their_signs() -> None:
+    """Those of the notes; browsers make a single letter of a formula italic."""
+    font = TTFont(SITE / "static" / "NotoSansMath.woff")
+    assert "MATH" in font, "sizes of limits and scripts"
+    formulas = {
+        tex
+        for page in DOCS.glob("**/notes/*.md")
+        for tex in re.findall(r"\$\$?([^$`\n]+)\$", FENCES.sub("", read(page)))
+    }
+    assert len(formulas) > 100
+    lacking = set()
+    for tex in formulas:
+        mathml = re.sub(r"<mtext>.*?</mtext>", "", tex2mathml(tex), flags=re.DOTALL)
+        mathml = re.sub(r"<mi>([A-Za-z])</mi>", _italic, mathml)
+        signs = set(unescape(re.sub(r"<[^>]*>|\s", "", mathml))) - {UNSEEN}
+        lacking |= {sign for sign in signs if ord(sign) not in font.getBestCmap()}
+    assert lacking == set(), "write them into the font as CONTRIBUTING.md says"
+
+
+def _italic(letter: re.Match[str]) -> str:
+    """Return the italic sign of a letter; that of h is Planck's constant."""
+    name = f"MATHEMATICAL ITALIC {'CAPITAL' if letter[1].isupper() else 'SMALL'} "
+    return "\u210e" if letter[1] == "h" else lookup(f"{name}{letter[1].upper()}")

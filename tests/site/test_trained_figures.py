@@ -148,8 +148,30 @@ def test_no_page_says_what_the_head_of_a_number_attends_to() -> None:
         assert stated == [], page
 
 
+def clear_places(weights: np.ndarray, margin: float) -> np.ndarray:
+    """Return for each head the place with its largest weight, or -1 if another one is close."""
+    first, second = (np.sort(weights, axis=-1)[..., -n] for n in (1, 2))
+    return np.where(first - second > margin - 1e-6, weights.argmax(-1), -1)
+
+
+def chance_by_enumeration(places: np.ndarray, count: int, size: int) -> float:
+    """Return how probable it is that a given place is among the draws of so many trainings, or
+    more: of all draws of the heads that attend clearly, and of all sets of trainings.
+    """
+    hits = []
+    for heads in places:
+        draws = itertools.product(range(size), repeat=int((heads >= 0).sum()))
+        hits.append(np.mean([0 in draw for draw in draws]))
+    total = 0.0
+    for outcome in itertools.product((True, False), repeat=len(hits)):
+        if sum(outcome) >= count:
+            pairs = zip(hits, outcome, strict=True)
+            total += np.prod([p if is_hit else 1 - p for p, is_hit in pairs])
+    return total
+
+
 def test_facts_of_heads_are_those_of_the_figure() -> None:
-    """Counted by hand from the weights of `three-trainings`."""
+    """Counted by hand from the weights of `three-trainings`, chance by enumeration of draws."""
     shown = data_of("three-trainings")
     weights_of = {
         sentence["words"][sentence["word"]]: sentence for sentence in shown["sentences"]
@@ -162,15 +184,22 @@ def test_facts_of_heads_are_those_of_the_figure() -> None:
         sentence = weights_of[word]
         plain = [re.sub(r"[^\w]", "", text) for text in sentence["words"]]
         place = plain.index(other)
-        holds, values = [], []
-        for training in sentence["weights"]:
-            rows = [head[sentence["word"]] for head in training[shown["layer"]]]
-            reading = [row[place] for row in rows if max(row) == row[place]]
-            holds.append(bool(reading) == (kind == "reads"))
-            values.append(max(reading or [row[place] for row in rows]))
+        weights = np.array(sentence["weights"])[:, shown["layer"], :, sentence["word"]]
+        clear = clear_places(weights, shown["margin"])
+        reads = (clear == place).any(axis=1)
+        values = [
+            rows[own == place if is_read else slice(None), place].max()
+            for rows, own, is_read in zip(weights, clear, reads, strict=True)
+        ]
+        known = facts.known()[name]
 
-        assert facts.known()[name]["holds"] == holds, name
-        assert np.allclose(facts.known()[name]["values"], values, atol=0.006), name
+        assert known["holds"] == [is_read == (kind == "reads") for is_read in reads]
+        assert np.allclose(known["values"], values, atol=0.006), name
+        if kind == "reads":
+            expected = chance_by_enumeration(
+                clear, sum(known["holds"]), weights.shape[-1]
+            )
+            assert known["chance"] == pytest.approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -191,10 +220,19 @@ def test_facts_of_heads_are_those_of_the_figure() -> None:
 def test_a_fact_is_written_with_its_trainings(
     holds: tuple[bool, ...], english: str, korean: str
 ) -> None:
-    fact = {"values": [0.5, 0.4, 0.6], "holds": holds, "digits": 2, "unit": " %"}
+    fact: dict[str, Any] = {
+        "values": [0.5, 0.4, 0.6],
+        "holds": holds,
+        "digits": 2,
+        "unit": " %",
+    }
 
     assert facts.written(fact, "en") == english
     assert facts.written(fact, "ko") == korean
+
+    fact["chance"] = 0.036
+    assert facts.written(fact, "en") == f"{english}; by chance 4%"
+    assert facts.written(fact, "ko") == f"{korean}, 우연일 확률 4%"
 
 
 def answers(node: str, folder: Path, name: str, answer: str) -> Any:
@@ -210,22 +248,31 @@ def answers(node: str, folder: Path, name: str, answer: str) -> Any:
 
 
 def test_heads_are_counted_and_lined_up_as_by_hand(node: str, tmp_path: Path) -> None:
-    expression = """data.sentences.flatMap(({ weights, words }) => [0, 1].map((layer) => ({
-      counts: words.map((_, word) => agreement(weights, layer, word)),
+    expression = """({ totals: totals(data), layers: data.sentences.flatMap(({ weights, words }) => [0, 1].map((layer) => ({
+      counts: words.map((_, word) => agreement(weights, layer, word, data.margin)),
+      chances: words.map((_, word) => byChance(weights, layer, word, data.margin)),
       order: alike(weights[1][layer], weights[0][layer]),
-    })))"""
-    results = iter(answers(node, tmp_path, "three-trainings", expression))
-    for sentence in data_of("three-trainings")["sentences"]:
+    }))) })"""
+    computed = answers(node, tmp_path, "three-trainings", expression)
+    results = iter(computed["layers"])
+    shown = data_of("three-trainings")
+    in_all, by_chance = [], []
+    for sentence in shown["sentences"]:
         weights = np.array(sentence["weights"])  # training, layer, head, word, word
+        size = weights.shape[-1]
         for layer in (0, 1):
             result = next(results)
-            largest = weights[:, layer].argmax(-1)
+            clear = clear_places(weights[:, layer], shown["margin"])
             for word, counts in enumerate(result["counts"]):
+                own = clear[:, :, word]
                 expected = [
-                    sum(place in training for training in largest[:, :, word])
-                    for place in range(weights.shape[-1])
+                    sum(place in training for training in own) for place in range(size)
                 ]
+                in_all.append(expected.count(len(own)))
+                by_chance.append(size * chance_by_enumeration(own, len(own), size))
+
                 assert counts == expected
+                assert result["chances"][word] == pytest.approx(by_chance[-1])
 
             first, second = weights[0, layer], weights[1, layer]
             distances = {
@@ -235,6 +282,9 @@ def test_heads_are_counted_and_lined_up_as_by_hand(node: str, tmp_path: Path) ->
             assert distances[tuple(result["order"])] == pytest.approx(
                 min(distances.values()), abs=TOLERANCE
             )
+    assert computed["totals"]["queries"] == len(in_all)
+    assert computed["totals"]["count"] == sum(in_all)
+    assert computed["totals"]["expected"] == pytest.approx(sum(by_chance))
 
 
 def test_the_board_has_each_run_of_the_lab() -> None:
@@ -291,7 +341,9 @@ def is_word(text: str, word: str) -> bool:
 def test_stills_show_the_largest_weights_of_their_step_and_all_that_is_written(
     models: dict[str, RuntimeTranslator],
 ) -> None:
-    for number, example in enumerate(data_of("two-models")["examples"]):
+    examples = data_of("two-models")["examples"]
+    for number in (0, 2, 3):
+        example = examples[number]
         state = f".example-{number}" if number else ""
         still = FIGURES / "stills" / f"two-models{state}.en.svg"
         drawn = re.search(r'class="with".*', still.read_text("utf-8"), re.DOTALL)
@@ -313,6 +365,12 @@ def test_stills_show_the_largest_weights_of_their_step_and_all_that_is_written(
         assert shown == sorted(shown), "in reading order"
         assert {f"{weights[place]:.2f}" for place in largest} <= set(texts)
         assert translation.text in " ".join(texts)
+        for product in (text for text in texts if text.startswith("p = ")):
+            factors, p, loss = re.split(r" = |, −ln p = ", product)[1:]
+            assert np.prod(
+                [float(one) for one in factors.split(" × ")]
+            ) == pytest.approx(float(p), abs=0.002)
+            assert -np.log(float(p)) == pytest.approx(float(loss), abs=0.02)
 
         numbers = [float(text) for text in texts if re.fullmatch(r"[01]\.\d\d", text)]
         others = [float(text[7:]) for text in texts if text.startswith("others ")]

@@ -11,7 +11,7 @@ const mechanism = (() => {
       end: "⟨end⟩",
       percent: " %",
       stepOf: (step, count) => `Step ${step} of ${count}: `,
-      writes: (word, p, name, weight) => `${word ? `predicts ${word}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
+      writes: (word, p, name, weight) => `${word ? `predicts ${word.replace(/,$/, "")}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
       encoding: "Encoder",
       readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
       allRead: "all is read, and the decoder begins",
@@ -112,6 +112,7 @@ const mechanism = (() => {
       wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
       wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
     };
+    const figure = (x, y, content) => text(Math.max(x, GUTTER + widthOf(font, content) / 2), y, content, { class: "number" }); // within the diagram where bars are close to its edge
     const name = (x, y, content, anchor = "start") => text(x, y, content, { "text-anchor": anchor, class: "name" });
     const named = (y, content, isShort = true) => (isNarrow ? isWhole && isShort && name(end + 8, y, content) : name(0, y, content)); // on a narrow screen rows have no room on their left
     const beside = (y, height, content, anchor = "end") => (isNarrow ? isWhole && name(anchor === "end" ? middle - 5 : middle + 5, y - 5, content, anchor) : name(x0 + 24, y + height - 1, content, "end"));
@@ -176,13 +177,13 @@ const mechanism = (() => {
         if (isHead) {
           const high = Math.max(1, 34 * (1 - Math.max(LEAST, score) / LEAST));
           group.append(inSvg("rect", { x: x - half, y: yScore + 34 - high, width: 2 * half, height: weights ? high : 1, class: "score" }));
-          if (weights && isClear(w, top) && !(isWhole && score <= LEAST)) text(x, yScore + 48, (score > LEAST ? "" : "< ") + signed(Math.max(LEAST, score) + highest), { class: "number" });
+          if (weights && isClear(w, top) && !(isWhole && score <= LEAST)) figure(x, yScore + 48, (score > LEAST ? "" : "< ") + signed(Math.max(LEAST, score) + highest));
           wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
         }
         stage(2, isDecoding);
         wire(`M${x} ${ySoft + 20}V${yWeight + 40 - 40 * w}`);
         group.append(inSvg("rect", { x: x - half, y: yWeight + 40 - Math.max(1, 40 * w), width: 2 * half, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
-        if (isClear(w, top)) text(x, yWeight + 53, digits(w), { class: "number" });
+        if (isClear(w, top)) figure(x, yWeight + 53, digits(w));
         stage(3, isDecoding);
         if (w < 0.005) return;
         wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value");
@@ -264,8 +265,10 @@ const mechanism = (() => {
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
     const factors = isDecoding ? data.steps.slice(0, lastOf(t) + 1).map((_, i) => chosenAt(data, i)?.[1]) : [];
     if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
-      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(3)).join(" × ");
-      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown}${factors[1] ? ` = ${Math.exp(-loss).toPrecision(3)}` : ""}`, { "text-anchor": "start", id: "product" });
+      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), product = Math.exp(-loss).toPrecision(3);
+      const ofLast = (count) => `p = ${factors[count] ? "… × " : ""}${factors.slice(-count).map((p) => p.toFixed(3)).join(" × ")}${factors[1] ? ` = ${product}` : ""}`;
+      const products = [ofLast(2), ofLast(1), `p = ${product}`], shown = products.find((one) => widthOf(font, one) <= x0 + 22 - GUTTER) ?? products[2];
+      text(GUTTER, yNext - 2, shown, { "text-anchor": "start", id: "product" });
       text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }
     text(middle, yNext + 18, isDecoding ? fitted(wordAt(t), RIGHT - 50) : labels.nextWord, { class: "chosen" });

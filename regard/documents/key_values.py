@@ -80,10 +80,10 @@ def is_language(text: str, key: str, dialect: str = AUTO) -> bool:
     if _PLAIN_WORD.search(text):
         return True
     end = 0
-    for span, _, _ in code_spans(text, dialect):
-        if has_letters(text[end : span.start]):
+    for start, stop, *_ in code_spans(text, dialect):
+        if has_letters(text[end:start]):
             return True
-        end = span.end
+        end = stop
     return has_letters(text[end:])
 
 

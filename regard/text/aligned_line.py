@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from regard.text.translation import Translation
 
 
 class AlignedLine(NamedTuple):
@@ -17,3 +20,7 @@ class AlignedLine(NamedTuple):
     text: str
     alignments: Sequence[tuple[int, int]] | None = None
     markup: str | None = None
+
+
+RenderedLine: TypeAlias = "AlignedLine | Translation"
+"""Translation of a line in a text that is put together."""

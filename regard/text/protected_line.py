@@ -13,7 +13,7 @@ from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE
-from regard.text.aligned_line import AlignedLine
+from regard.text.aligned_line import RenderedLine
 
 if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
@@ -39,23 +39,33 @@ def no_spans(_line: str) -> Sequence[Span]:
 class CodeSpan(NamedTuple):
     """A span of code; `pair` numbers the pair that it opens or closes, if it does."""
 
-    span: Span
+    start: int
+    end: int
+    kind: str
     pair: int | None = None
     closes: bool = False
 
 
-def disjoint(spans: Iterable[CodeSpan], length: int) -> list[CodeSpan]:
+def disjoint(spans: Iterable[Span | CodeSpan], length: int) -> list[CodeSpan]:
     """Return spans of a line of this length in order, without those that overlap earlier ones of
     the argument.
     """
     taken = [False] * length
     kept = list[CodeSpan]()
-    for code in spans:
-        start, end, _ = code.span
+    for span in spans:
+        start, end = span[:2]
         if not any(taken[start:end]):
             taken[start:end] = [True] * (end - start)
-            kept.append(code)
-    return sorted(kept, key=lambda code: code.span.start)
+            kept.append(CodeSpan(*span))
+    return sorted(kept, key=lambda code: code.start)
+
+
+def hidden_spans(
+    line: str, own: object, foreign: FindSpans, kinds: Collection[str] = KEPT
+) -> list[CodeSpan]:
+    """Return the spans of some kinds in a line, and the words that the model cannot read."""
+    spans = [span for span in find_spans(line, own) if span.kind in kinds]
+    return disjoint([*spans, *foreign(line)], len(line))
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class ProtectedLine:
     """
 
     document: TextLayout | MarkupDocument
-    spans: tuple[str, ...]
+    spans: Sequence[str] = ()
     copied: Copies = field(default_factory=Copies)
     """The spans that copy characters stand for."""
     pairs: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +98,7 @@ class ProtectedLine:
         """True if tags of XML stand for the spans."""
         return not isinstance(self.document, TextLayout)
 
-    def render(self, translations: Sequence[AlignedLine]) -> str:
+    def render(self, translations: Sequence[RenderedLine]) -> str:
         """Return the translated line, with each span in the place of its copy token or tag."""
         if isinstance(self.document, TextLayout):
             text = self.document.join([line.text for line in translations])
@@ -123,21 +133,18 @@ def protect_line(
     """
     # Models do not read invisible characters; beside a span, one would count as a letter.
     line = INVISIBLE.sub("", line)
-    hidden = [span for span in find_spans(line, own) if span.kind in kinds]
-    codes = disjoint(map(CodeSpan, [*hidden, *foreign(line)]), len(line))
-    if not codes:
+    spans = hidden_spans(line, own, foreign, kinds)
+    if not spans:
         return None
-    spans = [code.span for code in codes]
 
-    texts = tuple(line[start:stop] for start, stop, _ in spans)
     may_copy = not any(span.kind in NOT_COPIED for span in spans)
     if may_copy and len(spans) <= min(MOST_COPIED, len(copies)):
         ranges = [(span.start, span.end) for span in spans]
         with_tokens = with_copies(line, [*zip(ranges, copies, strict=False)])
         layout = split_text(with_tokens, sentences=sentences)
-        return ProtectedLine(layout, texts, Copies.of(line, ranges, copies))
+        return ProtectedLine(layout, copied=Copies.of(line, ranges, copies))
 
-    return in_markup(line, codes, sentences)
+    return in_markup(line, spans, sentences)
 
 
 def in_markup(
@@ -151,17 +158,17 @@ def in_markup(
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
 
-    texts = tuple(line[span.start : span.end] for span, _, _ in spans)
+    texts = list[str]()
     parts = list[str]()
     pairs = dict[str, str]()
     end = 0
-    for number, ((span, pair, closes), text) in enumerate(
-        zip(spans, texts, strict=True)
-    ):
-        is_element = span.kind == "tag" and _ELEMENT.match(text)
+    for number, (start, stop, kind, pair, closes) in enumerate(spans):
+        text = line[start:stop]
+        texts.append(text)
+        is_element = kind == "tag" and _ELEMENT.match(text)
         name = tag_name(text) if is_element else ""
         # The texts before and after a `kept-part` are translated separately.
-        if apart or span.kind == "message" or name in LINE_TAGS:
+        if apart or kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
         elif pair is not None:
             mark = f"<{'/' * closes}pair-{pair}>"
@@ -170,8 +177,8 @@ def in_markup(
             mark = text
         else:
             mark = f'<kept-span id="{number}"/>'
-        parts += [_escaped(line[end : span.start]), mark]
-        end = span.end
+        parts += [_escaped(line[end:start]), mark]
+        end = stop
     parts.append(_escaped(line[end:]))
     options = MarkupOptions(
         sentences=sentences, splitting_tags=frozenset({"kept-part"})

@@ -26,7 +26,6 @@ from regard.data.spans import (
     own_pattern,
 )
 from regard.data.text import INVISIBLE
-from regard.text.aligned_line import AlignedLine
 from regard.text.casing import (
     LANGUAGE_CODE,
     CaseReader,
@@ -634,9 +633,10 @@ def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translati
     if not protected.is_tagged and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
 
-    joined = joined_as(_rendered(protected, parts), parts, protected.lines)
+    text = protected.render(parts).strip()
+    joined = joined_as(text, parts, protected.lines)
     nbest = [
-        replace(hypothesis, text=_rendered(protected, hypotheses_at(parts, rank)))
+        replace(hypothesis, text=protected.render(hypotheses_at(parts, rank)).strip())
         for rank, hypothesis in enumerate(joined.nbest)
     ]
     return replace(
@@ -646,12 +646,6 @@ def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translati
         notes=tuple(map(copies.restore, joined.notes)),
         nbest=tuple(nbest),
     )
-
-
-def _rendered(protected: ProtectedLine, parts: Sequence[Translation]) -> str:
-    """Return the translated line of the translations of its parts."""
-    lines = [AlignedLine(part.text, part.alignments) for part in parts]
-    return protected.render(lines).strip()
 
 
 def joined_as(

@@ -30,7 +30,7 @@ from regard.data.sentences import (
     replaces_letter,
 )
 from regard.data.spans import KEPT, find_spans, may_have_spans
-from regard.text.aligned_line import AlignedLine
+from regard.text.aligned_line import RenderedLine
 from regard.text.markup.elements import (
     LINE_TAGS,
     Elements,
@@ -171,7 +171,7 @@ class MarkupDocument:
             self.source, paragraphs, _UNDIVIDED, (sentence.start, sentence.end)
         )
 
-    def render(self, translations: Sequence[AlignedLine]) -> str:
+    def render(self, translations: Sequence[RenderedLine]) -> str:
         """Return the text with each line replaced by its translation.
 
         Raises UsageError unless each line has one.
@@ -216,7 +216,7 @@ class MarkupDocument:
         return " " * left, " " * right
 
     def _render_sentence(
-        self, sentence: TaggedSentence, line: str, translation: AlignedLine
+        self, sentence: TaggedSentence, line: str, translation: RenderedLine
     ) -> str:
         if translation.markup is not None:
             return translation.markup

@@ -163,7 +163,9 @@ class MarkupDocument:
                 elif span.divides:
                     paragraphs.append(new_paragraph())
                 elif span is previous:
-                    paragraph.extend_span(entry.end)
+                    paragraph.entries[-1] = paragraph.entries[-1]._replace(
+                        end=entry.end
+                    )
                 else:
                     paragraph.add_span(entry.start, entry.end, span.name, span.closes)
             previous = span
@@ -327,10 +329,6 @@ class _Paragraph:
         elif name:
             self.opened.append((len(self.entries), name))
         self.entries.append(mark)
-
-    def extend_span(self, end: int) -> None:
-        """Let the mark that was added last end later."""
-        self.entries[-1] = self.entries[-1]._replace(end=end)
 
     def _add_plain(self, start: int, end: int) -> None:
         """Add text with entities; an entity that cannot be decoded becomes a mark."""
@@ -502,6 +500,9 @@ def _paragraphs(
         token = tokens[index]
         role = elements.roles[index]
         partner = elements.partners[index]
+        last = -1
+        if role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN):
+            last = _add_whole(paragraph, elements, index)
         if role in (Role.BREAK, Role.SKIP):
             yield paragraph
             paragraph = new_paragraph()
@@ -511,15 +512,9 @@ def _paragraphs(
                     yield paragraph
                     paragraph = new_paragraph()
                 paragraph.add_text(start, end)
-        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN):
-            last = _glued(text, elements, index)
-            if _add_whole(paragraph, elements, index, last):
-                index = last
-            else:
-                paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
-        else:
+        elif last < 0:
             paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
-        index += 1
+        index = max(index, last) + 1
     yield paragraph
 
 
@@ -537,15 +532,14 @@ def _glued(text: str, elements: Elements, index: int) -> int:
     return last
 
 
-def _add_whole(
-    paragraph: _Paragraph, elements: Elements, index: int, last: int
-) -> bool:
-    """Add an element that is kept whole or has no letters, as words or as a mark; `last` is the
-    last token of what is kept with it.
+def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> int:
+    """Add an element that is kept whole or has no letters, as words or as a mark; return the last
+    token of it and what is kept with it.
 
-    Returns False, and adds nothing, for an element whose content is translated.
+    Returns -1, and adds nothing, for an element whose content is translated.
     """
     role = elements.roles[index]
+    last = _glued(paragraph.text, elements, index)
     start = elements.tokens[index].start
     end = elements.tokens[last].end
     content = _Paragraph(paragraph.text, paragraph.kind)
@@ -558,7 +552,7 @@ def _add_whole(
     if role is Role.OPEN:
         has_break = Role.BREAK in elements.roles[index:last]
         if not is_short or has_break or has_letters(plain):
-            return False
+            return -1
 
     words = plain.split()
     is_followed = paragraph.text[end : end + 1].isalnum()
@@ -572,12 +566,12 @@ def _add_whole(
         )
         mark_role = Role.VISIBLE if is_visible else Role.POINT
         paragraph.add_mark(Mark(start, end, mark_role, index, -1))
-        return True
+        return last
 
     for number, word in enumerate(words):
         paragraph.after_space |= number > 0
         paragraph.add_piece(start, end, word, index)
-    return True
+    return last
 
 
 def _is_note(paragraph: _Paragraph, name: str, plain: str, is_followed: bool) -> bool:

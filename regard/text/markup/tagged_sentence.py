@@ -173,20 +173,12 @@ def _enter_open_elements(
     """Return a stack with the sentence and the elements that begin before the sentence and end in
     it.
     """
-    opened = {
-        entry.token
-        for entry in entries
-        if isinstance(entry, Mark) and entry.role is Role.OPEN
-    }
-    closed = [
-        entry
-        for entry in entries
-        if isinstance(entry, Mark) and entry.role is Role.CLOSE
-    ]
+    marks = [entry for entry in entries if isinstance(entry, Mark)]
+    opened = {mark.token for mark in marks if mark.role is Role.OPEN}
     stack = [0]
-    for entry in reversed(closed):
-        if entry.partner not in opened:
-            stack.append(_add_node(sentence, stack[-1], entry.partner))
+    for mark in reversed(marks):
+        if mark.role is Role.CLOSE and mark.partner not in opened:
+            stack.append(_add_node(sentence, stack[-1], mark.partner))
     return stack
 
 
@@ -238,19 +230,13 @@ def _add_units(
     is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
     lead, core, _ = split_word(piece.text)
     length = len(piece.text)
-    lead_end = len(lead) if is_first else 0
-    core_end = len(lead) + len(core) if is_last else length
-    if (piece.whole >= 0 and core) or (not core and is_first and is_last):
-        lead_end = 0
-        core_end = length
-    elif not core and is_first:
-        lead_end = core_end = length
-    elif not core:
-        lead_end = 0
-        core_end = 0 if is_last else length
-    elif not is_plain:
-        lead_end = 0
-        core_end = length
+    lead_end = 0
+    core_end = length
+    if core and is_plain:
+        lead_end = len(lead) if is_first else 0
+        core_end = len(lead) + len(core) if is_last else length
+    elif not core and is_first != is_last:
+        lead_end = core_end = length if is_first else 0
 
     cuts = (
         (0, lead_end, Position.LEAD),

@@ -19,6 +19,7 @@ from regard.documents.document import (
     is_blank,
     verdict,
 )
+from regard.documents.encoding import unescaped
 from regard.documents.plural_rules import ENGLISH, plural_rule
 from regard.documents.xml_content import Codes, Content
 from regard.documents.xml_source import Element, XmlFile
@@ -27,7 +28,7 @@ from regard.text.markup.writing import Source
 from regard.text.text_format import TranslatedText
 
 _ANDROID = Codes(kept=frozenset(("g",)), line_break=re.compile(r"\\n\s*"))
-_ESCAPE = lazy_pattern(r"\\(u[0-9A-Fa-f]{4}|.)")
+_ESCAPE = lazy_pattern(r"\\(?:u([0-9A-Fa-f]{4})|(.))")
 _ESCAPES = {"n": "\n", "t": "\t"}
 _ESCAPED = {"\n": r"\n", "\t": r"\t", "\\": r"\\", '"': r"\"", "'": r"\'"}
 _TAG = lazy_pattern(r"(</?[A-Za-z][^<>]*>)")
@@ -87,7 +88,7 @@ class _AndroidText:
         self._is_quoted = is_quoted
         inner = raw[self._start : self._end]
         self.content = Content(inner, options, _ANDROID, not is_quoted)
-        self.text = _ESCAPE.sub(_unescape, self.content.text)
+        self.text = unescaped(self.content.text, _ESCAPE, _ESCAPES)
 
     def write(self, text: str, writer: Source) -> str:
         """Return the content for a translated text."""
@@ -105,7 +106,8 @@ class _AndroidText:
     def _escaped(self, text: str) -> str:
         """Return a text with escapes, but for tags, which stay as the source writes them."""
         tags = {
-            _ESCAPE.sub(_unescape, tag): tag for tag in _TAG.findall(self.content.text)
+            unescaped(tag, _ESCAPE, _ESCAPES): tag
+            for tag in _TAG.findall(self.content.text)
         }
         parts = _TAG.split(text)
         for index, part in enumerate(parts):
@@ -120,13 +122,6 @@ class _AndroidText:
     def _escape_bare(self, match: re.Match[str]) -> str:
         is_bare = len(match[0]) == 1 and not (self._is_quoted and match[0] == "'")
         return f"\\{match[0]}" if is_bare else match[0]
-
-
-def _unescape(match: re.Match[str]) -> str:
-    code = match[1]
-    if len(code) > 1:
-        return chr(int(code[1:], 16))
-    return _ESCAPES.get(code, code)
 
 
 class AndroidStrings(XmlFile):

@@ -126,7 +126,7 @@ class _Entry:
     def forms(self) -> dict[int, _String]:
         """The translations by the numbers of their forms."""
         return {
-            int(key[7:-1] or 0) if key != "msgstr" else 0: string
+            int(key[7:-1] or 0): string
             for key, string in self.strings.items()
             if key.startswith("msgstr")
         }

@@ -535,7 +535,6 @@ def _protected(
     """Replace the spans of a line; return None if there are none."""
     return protect_line(
         line,
-        sentences=False,
         copies=rules.copies,
         own=rules.user_patterns,
         kinds=kinds,
@@ -680,9 +679,7 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
         }
         return tuple(sorted(restored_links))
 
-    def restore(tokens: Sequence[str]) -> Iterable[str]:
-        return map(copies.restore, tokens)
-
+    restore = partial(map, copies.restore)
     parts = tuple(_restored_part(part, copies) for part in result.parts)
     notes = tuple(map(copies.restore, result.notes))
     return _mapped(

@@ -180,49 +180,46 @@ class MarkupDocument:
         """
         check_count(translations, self.lines)
         text = self.source.text
+        limits = [sentence.start for sentence in self.sentences[1:]]
+        limits.append(min(self.end, len(text)))
         parts = list[str]()
         end = self.start
-        pairs = zip(self.sentences, translations, strict=True)
-        for index, (sentence, translation) in enumerate(pairs):
+        triples = zip(self.sentences, translations, limits, strict=False)
+        for index, (sentence, translation, limit) in enumerate(triples):
             parts.append(text[end : sentence.start])
             texts = [line.text for line in translations[max(0, index - 1) : index + 1]]
             lines = self.lines[index - 1 : index + 1]
             if sentence.follows and needs_space(texts, lines):
                 parts.append(" ")
-            rendered = self._render_sentence(sentence, self.lines[index], translation)
-            before, behind = self._spaces(index, translation.text)
+            rendered = self._render_sentence(sentence, translation)
+            before, behind = self._spaces(sentence, translation.text, end, limit)
             parts += [before, rendered, behind]
             end = sentence.end
         return "".join([*parts, text[end : self.end]])
 
-    def _spaces(self, index: int, translation: str) -> tuple[str, str]:
-        """Return the spaces that part the translation of a line from the code before and behind it.
-        In XML, any tag may stand between columns, unless texts are divided at code.
+    def _spaces(
+        self, sentence: TaggedSentence, translation: str, start: int, end: int
+    ) -> tuple[str, str]:
+        """Return the spaces that part the translation of a line from the code before and behind it,
+        up to the offsets at which other sentences end and begin. In XML, any tag may stand between
+        columns, unless texts are divided at code.
         """
         is_divided = self.end < sys.maxsize or self.source.spans
-        line = self.lines[index]
+        line = sentence.line
         if translation == line or (self.source.kind == "xml" and not is_divided):
             return "", ""
-        before, sentence, behind = (
-            self.sentences[number] if 0 <= number < len(self.sentences) else None
-            for number in (index - 1, index, index + 1)
-        )
-        assert sentence is not None, "each line is that of a sentence"
-        edge = self.source.edge_before(
-            sentence.start, before.end if before else self.start
-        )
+        edge = self.source.edge_before(sentence.start, start)
         left = replaces_letter(edge, translation[:1], line[0], True)
-        limit = behind.start if behind else min(self.end, len(self.source.text))
-        edge = self.source.edge_behind(sentence.end, limit)
+        edge = self.source.edge_behind(sentence.end, end)
         right = replaces_letter(edge, translation[-1:], line[-1], False)
         return " " * left, " " * right
 
     def _render_sentence(
-        self, sentence: TaggedSentence, line: str, translation: RenderedLine
+        self, sentence: TaggedSentence, translation: RenderedLine
     ) -> str:
         if translation.markup is not None:
             return translation.markup
-        if translation.text == line:
+        if translation.text == sentence.line:
             return self.source.text[sentence.start : sentence.end]
         words = translation.text.split(" ")
         units, entries = project(sentence, words, translation.alignments)

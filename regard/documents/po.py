@@ -19,9 +19,8 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    Entry,
     Slot,
-    State,
+    States,
     StringFile,
     is_blank,
     verdict,
@@ -254,7 +253,7 @@ class Catalogue(StringFile):
             if match:
                 yield Edit(*match.span(1), value)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries, and how far each is."""
         for entry in self._entries:
             context = entry.strings.get("msgctxt")

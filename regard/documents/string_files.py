@@ -13,9 +13,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    Entry,
     Slot,
     State,
+    States,
     is_blank,
     verdict,
 )
@@ -231,7 +231,7 @@ class QtStrings(XmlFile):
         if code and "language" not in self.root.attributes:
             yield from self.set_attributes(self.root, language=code)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         for message in self.root.walk("message"):
             parent = message.parent or message
             parts = (parent.child("name"), message.child("comment"))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from regard.documents.document import (
     DocumentText,
     Edit,
-    Entry,
     Slot,
     State,
+    States,
     is_blank,
     verdict,
 )
@@ -92,7 +92,7 @@ class XliffFile(XmlFile):
             else:
                 yield self._slot(segment, raw)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries, and how far each is."""
         for parent in self.root.walk("trans-unit", "segment"):
             segment = _Segment(

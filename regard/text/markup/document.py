@@ -40,13 +40,14 @@ from regard.text.markup.elements import (
 )
 from regard.text.markup.projection import project
 from regard.text.markup.tagged_sentence import (
+    Entries,
     Mark,
     Piece,
     TaggedSentence,
     build_sentence,
     split_word,
 )
-from regard.text.markup.tags import Kind, Token, tag_name, tokenize
+from regard.text.markup.tags import Bounds, Kind, Token, tag_name, tokenize
 from regard.text.markup.writing import Source, write_sentence
 
 _ATOM = lazy_pattern(
@@ -258,7 +259,7 @@ def _document(
     source: Source,
     paragraphs: Iterable[_Paragraph],
     options: MarkupOptions,
-    bounds: tuple[int, int] = (0, sys.maxsize),
+    bounds: Bounds = (0, sys.maxsize),
     foreign: Mapping[str, int] | None = None,
 ) -> MarkupDocument:
     sentences = tuple(
@@ -443,7 +444,7 @@ def _decode(entity: str, kind: Kind) -> str:
 
 def _decoded(
     text: str, start: int, end: int, kind: Kind
-) -> tuple[str, Sequence[tuple[int, int]]]:
+) -> tuple[str, Sequence[Bounds]]:
     """Decode the entities of text; also return the start and end of each character in the markup.
 
     The offsets are empty if there are no entities, as the characters then stand in the markup
@@ -452,7 +453,7 @@ def _decoded(
     if "&" not in text[start:end]:
         return text[start:end], ()
     parts = list[str]()
-    offsets = list[tuple[int, int]]()
+    offsets = list[Bounds]()
     for match in _ATOM.finditer(text, start, end):
         raw = match[0]
         decoded = _decode(raw, kind) if match["entity"] else raw
@@ -465,14 +466,12 @@ def _decoded(
     return "".join(parts), offsets
 
 
-def _lines(
-    text: str, kind: Kind, token: Token, role: Role
-) -> Iterator[tuple[int, int]]:
+def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[Bounds]:
     """Yield the start and end of each part of a text token that is translated by itself.
 
     Line breaks part text in the role LINES; escaped tags that end lines part the text of XML.
     """
-    breaks = list[tuple[int, int]]()
+    breaks = list[Bounds]()
     if role is Role.LINES:
         breaks += [m.span() for m in NEWLINE.finditer(text, token.start, token.end)]
     if kind == "xml" and "&" in text[token.start : token.end]:
@@ -590,9 +589,7 @@ def _is_note(paragraph: _Paragraph, name: str, plain: str, is_followed: bool) ->
     return not any(map(str.isdecimal, plain))
 
 
-def _cut(
-    entries: Sequence[Piece | Mark], ends: Sequence[int]
-) -> Iterator[tuple[Piece | Mark, int]]:
+def _cut(entries: Entries, ends: Sequence[int]) -> Iterator[tuple[Piece | Mark, int]]:
     """Cut pieces at the ends of sentences; yield each entry with the number of its sentence, marks
     with -1.
     """
@@ -641,9 +638,9 @@ def _separated(plain: str) -> Iterator[int]:
         yield from enclosed.span(1)
 
 
-def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list[int]:
+def _outside_whole(ends: Iterable[int], entries: Entries) -> list[int]:
     """Return the sentence ends that are not inside of an element kept whole."""
-    spans = dict[int, tuple[int, int]]()
+    spans = dict[int, Bounds]()
     for entry in entries:
         if isinstance(entry, Piece) and entry.whole >= 0:
             start = spans.get(entry.whole, (entry.offset, 0))[0]
@@ -672,7 +669,7 @@ def _outside_spans(ends: Iterable[int], plain: str) -> Sequence[int]:
     return _outside(outside, [(span.start, span.end) for span in scan(plain, rules)])
 
 
-def _outside(ends: Iterable[int], ranges: Sequence[tuple[int, int]]) -> list[int]:
+def _outside(ends: Iterable[int], ranges: Sequence[Bounds]) -> list[int]:
     """Return the offsets that are not inside of ranges, which are in order."""
     starts = [start for start, _ in ranges]
     stops = [0, *(stop for _, stop in ranges)]
@@ -693,7 +690,7 @@ def _with_spans(
         yield entry, by_start.get(bounds[number - 1]) if is_inside else None
 
 
-def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
+def _bounds(numbers: Sequence[int]) -> list[Bounds]:
     """Return the indices of the first and last piece of each sentence."""
     pieces = (index for index, number in enumerate(numbers) if number >= 0)
     groups = ([*group] for _, group in groupby(pieces, numbers.__getitem__))
@@ -701,10 +698,10 @@ def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _with_tags(
-    entries: Sequence[Piece | Mark],
+    entries: Entries,
     tags: dict[int, int],
     window: tuple[int, int, int, int],
-) -> tuple[int, int]:
+) -> Bounds:
     """Widen a sentence by the tags beside it whose partner is in it.
 
     `window` holds the first entry after the preceding sentence, the first and last entry of this

@@ -24,6 +24,7 @@ from regard.text.markup.tagged_sentence import (
     Unit,
     split_word,
 )
+from regard.text.markup.tags import Bounds
 from regard.text.markup.word_links import WordLinks, nearest
 
 _LATIN = lazy_pattern(r"[!-~]+")
@@ -60,7 +61,7 @@ class Entry(NamedTuple):
 
     kind: Literal["unit", "mark", "whole"]
     number: int
-    words: tuple[int, int] = (-1, -2)
+    words: Bounds = (-1, -2)
 
 
 def project(
@@ -380,9 +381,7 @@ class _Ranges:
                     self.starts[child] = end - length
                     self.ends[child] = end
 
-    def _best_runs(
-        self, owned: Sequence[tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
+    def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, Bounds]:
         """Return the best range of each child: its units most outnumber the others (Kadane)."""
         best = dict[int, tuple[int, int, int, int]]()  # value, length, -start, end
         value = start = last = 0
@@ -471,7 +470,7 @@ class _Ranges:
         child: int,
         position: int,
         taken: list[tuple[int, int, int]],
-        bounds: tuple[int, int],
+        bounds: Bounds,
     ) -> None:
         """Give a node the free word nearest to its position, else the word beside it of a sibling
         that has more.

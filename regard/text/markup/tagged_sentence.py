@@ -50,6 +50,9 @@ class Mark(NamedTuple):
     partner: int
 
 
+Entries = Sequence[Piece | Mark]
+
+
 class Position(Enum):
     """Position of a unit in its word."""
 
@@ -117,7 +120,7 @@ class TaggedSentence:
     marks: list[Mark] = field(default_factory=list)
     gaps: dict[int, list[int]] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=lambda: [Node(-1, 0)])
-    entries: Sequence[Piece | Mark] = ()
+    entries: Entries = ()
 
     @property
     def is_plain(self) -> bool:
@@ -130,9 +133,7 @@ class TaggedSentence:
         return self.line.split(" ")
 
 
-def build_sentence(
-    entries: Sequence[Piece | Mark], line: str, follows: bool
-) -> TaggedSentence:
+def build_sentence(entries: Entries, line: str, follows: bool) -> TaggedSentence:
     """Build the tree of a sentence from its pieces and marks in order."""
     sentence = TaggedSentence(
         entries[0].start, entries[-1].end, line, follows, entries=entries
@@ -167,9 +168,7 @@ def build_sentence(
     return sentence
 
 
-def _enter_open_elements(
-    sentence: TaggedSentence, entries: Sequence[Piece | Mark]
-) -> list[int]:
+def _enter_open_elements(sentence: TaggedSentence, entries: Entries) -> list[int]:
     """Return a stack with the sentence and the elements that begin before the sentence and end in
     it.
     """

@@ -12,7 +12,7 @@ from regard.data.sentences import has_spaces, replaces_letter
 from regard.text.markup.elements import BLOCKS, Role
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
-from regard.text.markup.tags import Kind, tag_name
+from regard.text.markup.tags import Bounds, Kind, tag_name
 
 _BEFORE = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]")
 _BEHIND = lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
@@ -190,8 +190,8 @@ class _Writer:
     def add(
         self,
         text: str,
-        units: tuple[int, int],
-        words: tuple[int, int],
+        units: Bounds,
+        words: Bounds,
         kept: _Word | None = None,
     ) -> None:
         """Write the waiting marks and then a text.

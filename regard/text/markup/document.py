@@ -312,7 +312,7 @@ class _Paragraph:
 
     def add_span(self, start: int, end: int, name: str, closes: bool) -> None:
         """Add a span of text as a mark; a nested pair of spans becomes an element."""
-        mark = Mark(start, end, Role.POINT, -1, -1)
+        mark = Mark(start, end, "point", -1, -1)
         # The tokens of tags are positive, those of spans negative.
         token = -2 - start
         if closes and name:
@@ -321,9 +321,9 @@ class _Paragraph:
                 opening = self.entries[first]
                 partner = -2 - opening.start
                 self.entries[first] = Mark(
-                    opening.start, opening.end, Role.OPEN, partner, token
+                    opening.start, opening.end, "open", partner, token
                 )
-                mark = Mark(start, end, Role.CLOSE, token, partner)
+                mark = Mark(start, end, "close", token, partner)
         elif name:
             self.opened.append((len(self.entries), name))
         self.entries.append(mark)
@@ -338,9 +338,7 @@ class _Paragraph:
             elif decoded:
                 self.add_piece(match.start(), match.end(), decoded)
             else:
-                self.entries.append(
-                    Mark(match.start(), match.end(), Role.POINT, -1, -1)
-                )
+                self.entries.append(Mark(match.start(), match.end(), "point", -1, -1))
 
     def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
         """Add a word or a part of one. Closing punctuation right after a tag is joined to the
@@ -364,13 +362,13 @@ class _Paragraph:
     def add_mark(self, mark: Mark) -> None:
         """Add a tag or the like."""
         self.entries.append(mark)
-        if mark.role is Role.OPEN:
+        if mark.role == "open":
             self.opened.append((-1, ""))
-        elif mark.role is Role.CLOSE:
+        elif mark.role == "close":
             # An escaped start tag inside of an element has no end tag outside of it.
             while self.opened and self.opened.pop()[1]:
                 pass
-        self.after_space |= mark.role is Role.VISIBLE
+        self.after_space |= mark.role == "visible"
 
     def _label_ends(self, plain: str) -> Iterator[int]:
         """Yield the end of an element at the beginning whose text ends in a colon, such as
@@ -381,9 +379,9 @@ class _Paragraph:
         for entry in self.entries:
             if isinstance(entry, Piece):
                 end = entry.offset + len(entry.text)
-            elif entry.role is Role.OPEN and not end:
+            elif entry.role == "open" and not end:
                 outer.add(entry.token)
-            elif entry.role is Role.CLOSE and entry.partner in outer and end:
+            elif entry.role == "close" and entry.partner in outer and end:
                 stop = end + (plain[end : end + 1] in _COLONS)
                 if plain[stop - 1] in _COLONS:
                     yield stop
@@ -472,7 +470,7 @@ def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[Bounds]:
     Line breaks part text in the role LINES; escaped tags that end lines part the text of XML.
     """
     breaks = list[Bounds]()
-    if role is Role.LINES:
+    if role == "lines":
         breaks += [m.span() for m in NEWLINE.finditer(text, token.start, token.end)]
     if kind == "xml" and "&" in text[token.start : token.end]:
         matches = _ESCAPED_BREAK.finditer(text, token.start, token.end)
@@ -497,17 +495,17 @@ def _paragraphs(
         token = tokens[index]
         role = elements.roles[index]
         partner = elements.partners[index]
-        if role in (Role.BREAK, Role.SKIP):
+        if role in ("break", "skip"):
             yield paragraph
             paragraph = new_paragraph()
-        elif role in (Role.TEXT, Role.LINES):
+        elif role in ("text", "lines"):
             for number, (start, end) in enumerate(_lines(text, kind, token, role)):
                 if number:
                     yield paragraph
                     paragraph = new_paragraph()
                 paragraph.add_text(start, end)
         else:
-            is_element = role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN)
+            is_element = role in ("unit", "sealed", "figure", "open")
             last = _add_whole(paragraph, elements, index) if is_element else -1
             if last < 0:
                 mark = Mark(token.start, token.end, role, index, partner)
@@ -522,9 +520,9 @@ def _glued(text: str, elements: Elements, index: int) -> int:
     but signs part from it, such as the keys in Ctrl+S.
     """
     last = elements.partners[index]
-    while elements.roles[index] is Role.UNIT and last + 2 < len(elements.tokens):
+    while elements.roles[index] == "unit" and last + 2 < len(elements.tokens):
         sign, following = elements.tokens[last + 1 : last + 3]
-        is_glued = elements.roles[last + 2] is Role.UNIT and following.kind == "open"
+        is_glued = elements.roles[last + 2] == "unit" and following.kind == "open"
         if not is_glued or not _SIGN.fullmatch(text, sign.start, sign.end):
             break
         last = elements.partners[last + 2]
@@ -542,14 +540,14 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> int:
     start = elements.tokens[index].start
     end = elements.tokens[last].end
     content = _Paragraph(paragraph.text, paragraph.kind)
-    is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
+    is_short = role in ("unit", "open") and end - start < 20 * _LONGEST
     if is_short:
         for token in elements.tokens[index + 1 : last]:
             if token.kind == "text":
                 content.add_text(token.start, token.end)
     plain = "".join(content.parts)
-    if role is Role.OPEN:
-        has_break = Role.BREAK in elements.roles[index:last]
+    if role == "open":
+        has_break = "break" in elements.roles[index:last]
         if not is_short or has_break or has_letters(plain):
             return -1
 
@@ -560,10 +558,8 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> int:
     is_punctuation = bool(plain) and not split_word(plain)[1]
     is_sign = is_note and not is_punctuation and not has_letters(plain)
     if is_sign or len(words) > _MOST_WORDS or content.length > _LONGEST:
-        is_visible = (
-            role is Role.FIGURE or content.after_space or (plain and is_followed)
-        )
-        mark_role = Role.VISIBLE if is_visible else Role.POINT
+        is_visible = role == "figure" or content.after_space or (plain and is_followed)
+        mark_role: Role = "visible" if is_visible else "point"
         paragraph.add_mark(Mark(start, end, mark_role, index, -1))
         return last
 
@@ -711,7 +707,7 @@ def _with_tags(
     start = first
     stop = last
     for entry in entries[first : last + 1]:
-        if isinstance(entry, Mark) and entry.role in (Role.OPEN, Role.CLOSE):
+        if isinstance(entry, Mark) and entry.role in ("open", "close"):
             partner = tags.get(entry.partner, -1)
             if low <= partner < start:
                 start = partner

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import has_letters
@@ -53,12 +52,10 @@ class Mark(NamedTuple):
 Entries = Sequence[Piece | Mark]
 
 
-class Position(Enum):
-    """Position of a unit in its word."""
-
-    LEAD = "punctuation before the word"
-    CORE = "the word, or a part of it"
-    TRAIL = "punctuation after the word"
+Position = Literal["lead", "core", "trail"]
+"""Position of a unit in its word: the punctuation before it, the word or a part of it, or the
+punctuation after it.
+"""
 
 
 class Unit(NamedTuple):
@@ -173,10 +170,10 @@ def _enter_open_elements(sentence: TaggedSentence, entries: Entries) -> list[int
     it.
     """
     marks = [entry for entry in entries if isinstance(entry, Mark)]
-    opened = {mark.token for mark in marks if mark.role is Role.OPEN}
+    opened = {mark.token for mark in marks if mark.role == "open"}
     stack = [0]
     for mark in reversed(marks):
-        if mark.role is Role.CLOSE and mark.partner not in opened:
+        if mark.role == "close" and mark.partner not in opened:
             stack.append(_add_node(sentence, stack[-1], mark.partner))
     return stack
 
@@ -199,7 +196,7 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
     index = len(sentence.marks)
     sentence.marks.append(mark)
     sentence.gaps.setdefault(len(sentence.units), []).append(index)
-    if mark.role is Role.CLOSE:
+    if mark.role == "close":
         node = sentence.nodes[stack.pop()]
         assert node.token == mark.partner, "elements are nested"
         node.closer = index
@@ -207,7 +204,7 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
         return
     number = _add_node(sentence, stack[-1], mark.token)
     sentence.nodes[number].opener = index
-    if mark.role is Role.OPEN:
+    if mark.role == "open":
         stack.append(number)
     else:
         sentence.nodes[number].is_point = True
@@ -237,10 +234,10 @@ def _add_units(
     elif not core and is_first != is_last:
         lead_end = core_end = length if is_first else 0
 
-    cuts = (
-        (0, lead_end, Position.LEAD),
-        (lead_end, core_end, Position.CORE),
-        (core_end, length, Position.TRAIL),
+    cuts: tuple[tuple[int, int, Position], ...] = (
+        (0, lead_end, "lead"),
+        (lead_end, core_end, "core"),
+        (core_end, length, "trail"),
     )
     for start, end, position in cuts:
         if start >= end:

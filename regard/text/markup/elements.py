@@ -305,14 +305,11 @@ class _Outline(Elements):
             is_splitting = token.name in self.options.splitting_tags
             is_block = is_splitting or name in BLOCKS
             return "break" if is_block else "point"
-        point: Role = "visible" if name in _VISIBLE else "point"
-        if token.kind == "other":
-            return point
-        is_silent = index in self.silent
         if index in self.blocks or index in self.broken:
             return "break"
-        if token.kind == "empty":
-            return point
+        if token.kind in ("other", "empty"):
+            return "visible" if name in _VISIBLE else "point"
+        is_silent = index in self.silent
         if is_silent and (partner < 0 or parent in self.silent):
             return "break"
         if index in self.sealed:

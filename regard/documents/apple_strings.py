@@ -13,7 +13,7 @@ from regard.documents.document import (
     Slot,
     value_slot,
 )
-from regard.documents.encoding import EncodedText, decode_file
+from regard.documents.encoding import EncodedText, decode_file, unescaped
 from regard.documents.key_values import LAST, Escapes, key_values
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -56,9 +56,9 @@ def _slots(source: EncodedText) -> Iterator[Slot]:
         position = match.end()
         if match["value"]:
             comments = _COMMENT.findall(match["gap"])
-            key = _decoded(match["key"].strip('"'))
+            key = unescaped(match["key"].strip('"'), _ESCAPE, _LETTERS)
             value = DocumentText(
-                _decoded(match["value"][1:-1]),
+                unescaped(match["value"][1:-1], _ESCAPE, _LETTERS),
                 f"key {key}",
                 "objc",
                 comment=comments[-1].strip() if comments else "",
@@ -74,14 +74,3 @@ def _slot(match: re.Match[str], text: DocumentText, escapes: Escapes) -> Slot:
         return newline.join(map(escapes.write, translation.split("\n")))
 
     return value_slot(start + 1, end - 1, text, escape)
-
-
-def _decoded(text: str) -> str:
-    """Return a string without escapes."""
-
-    def character(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(int(match[1], 16))
-        return _LETTERS.get(match[2], match[2])
-
-    return _ESCAPE.sub(character, text)

@@ -18,6 +18,7 @@ from regard.documents.text_layout import text_layout
 from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
+from regard.text.markup.tags import Bounds
 from regard.text.text_format import (
     Layout,
     TranslatedText,
@@ -205,9 +206,6 @@ class Edit(NamedTuple):
     text: str
 
 
-Bounds = tuple[int, int]
-
-
 class Slot(NamedTuple):
     """A text of a document, and the edits by which its translation is written.
 
@@ -220,10 +218,6 @@ class Slot(NamedTuple):
     edits: Callable[[TranslatedText], Iterable[Edit]]
     bounds: Bounds = (0, 0)
     put: Callable[[str, str], Iterable[Edit]] | None = None
-
-    def put_edits(self, text: str, raw: str) -> Iterable[Edit]:
-        """Return the edits by which the text of another file takes its place."""
-        return self.put(text, raw) if self.put else [Edit(*self.bounds, raw)]
 
 
 class EditedText(Document):
@@ -261,7 +255,8 @@ class EditedText(Document):
         edits = [*self._constant_edits]
         for slot in self.all_slots:
             if slot.text.name in texts:
-                edits += slot.put_edits(*texts[slot.text.name])
+                text, raw = texts[slot.text.name]
+                edits += slot.put(text, raw) if slot.put else [Edit(*slot.bounds, raw)]
         slots = [slot for slot in self._slots if slot.text.name not in texts]
         document = EditedText(self.source, slots, [*self.notes, *notes], edits)
         document.media_type = self.media_type
@@ -287,16 +282,20 @@ Entry = tuple[str, str]
 """Context and source text of an entry, by which it is known."""
 State = Literal["untranslated", "unread", "read"]
 """State of an entry: a translation is `read` if no mark says that a person has to read it."""
+States = Iterator[tuple[Entry, State]]
 
 
 class StringFile(EditedText):
     """A file of the strings of a program, some of which may be translated already.
 
-    `kept`: texts that have a translation; `invented`: plurals with more forms than the source,
-    which get the translation of its `last_form`; `wordless`: slots of texts without words.
+    `kept`: texts that have a translation; `locked`: those that are not to be translated, with the
+    sentences on one and on several; `invented`: plurals with more forms than the source, which get
+    the translation of its `last_form`; `wordless`: slots of texts without words.
     """
 
     kept = 0
+    locked = 0
+    locked_notes = ("", "")
     invented = 0
     last_form = "its last one"
 
@@ -316,11 +315,7 @@ class StringFile(EditedText):
         """Return edits that name the language, if the format can."""
         return ()
 
-    def untranslated(self) -> str:
-        """Return a sentence on the texts that are not to be translated; empty if there are none."""
-        return ""
-
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries of a format that marks its translations, and how far each is."""
         return iter(())
 
@@ -330,9 +325,8 @@ class StringFile(EditedText):
                 self.kept, "text has a translation", "texts have a translation"
             )
             yield f"{texts}, which stays; `retranslate=True` translates all anew"
-        untranslated = self.untranslated()
-        if untranslated:
-            yield untranslated
+        if self.locked:
+            yield counted(self.locked, *self.locked_notes)
         if self.invented:
             plurals = counted(self.invented, "plural has", "plurals have")
             yield (
@@ -352,28 +346,20 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def replaced(
-    start: int, end: int, escape: Callable[[str], str] = str
-) -> Callable[[TranslatedText], Iterator[Edit]]:
-    """Return a function that replaces what stands between two offsets by an escaped
-    translation.
-    """
-
-    def edits(translation: TranslatedText) -> Iterator[Edit]:
-        yield Edit(start, end, escape(translation.text))
-
-    return edits
-
-
 def value_slot(
-    start: int, end: int, text: DocumentText, escape: Callable[[str], str]
+    start: int,
+    end: int,
+    text: DocumentText,
+    escape: Callable[[str], str] = str,
+    may_be_empty: bool = False,
 ) -> Slot:
-    """Return the slot of a value between two offsets of the source. An unchanged or empty
-    translation leaves it as it is.
+    """Return the slot of a value between two offsets of the source. An unchanged translation leaves
+    it as it is, and so does an empty one unless the value `may_be_empty`.
     """
 
     def edits(translation: TranslatedText) -> Iterator[Edit]:
-        if translation.text.strip() and translation.text != text.text:
+        has_text = may_be_empty or translation.text.strip()
+        if has_text and translation.text != text.text:
             yield Edit(start, end, escape(translation.text))
 
     return Slot(text, edits, (start, end))

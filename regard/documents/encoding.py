@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,6 +62,19 @@ class EncodedText:
                 f"the file is {self.encoding}, which has no {character!r}, and its translation "
                 "needs it; save the file as UTF-8, and let it say so"
             ) from None
+
+
+def unescaped(text: str, escape: re.Pattern[str], letters: Mapping[str, str]) -> str:
+    """Return a text without the escapes that match a pattern, whose first group is the number of a
+    character, and whose second is a letter or the character itself.
+    """
+
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        return letters.get(match[2], match[2])
+
+    return escape.sub(character, text)
 
 
 def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:

@@ -12,7 +12,6 @@ from regard.contracts.recognise import recognise
 from regard.data.language_codes import base_language
 from regard.data.sentences import has_letters
 from regard.documents.document import (
-    Bounds,
     DocumentOptions,
     Edit,
     EditedText,
@@ -21,6 +20,7 @@ from regard.documents.document import (
 from regard.documents.encoding import EncodedText
 from regard.documents.plurals import plural_notes
 from regard.text.contracts import code_spans
+from regard.text.markup.tags import Bounds
 from regard.text.text_path import AUTO
 
 _NO_LANGUAGE = lazy_pattern(
@@ -80,10 +80,10 @@ def is_language(text: str, key: str, dialect: str = AUTO) -> bool:
     if _PLAIN_WORD.search(text):
         return True
     end = 0
-    for span, _, _ in code_spans(text, dialect):
-        if has_letters(text[end : span.start]):
+    for start, stop, *_ in code_spans(text, dialect):
+        if has_letters(text[end:start]):
             return True
-        end = span.end
+        end = stop
     return has_letters(text[end:])
 
 

@@ -8,7 +8,7 @@ import html
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from regard.common.counting import counted
 from regard.data.sentences import has_letters
@@ -28,7 +28,7 @@ from regard.documents.markup import (
     tag_values,
     with_edited_tags,
 )
-from regard.text.markup.document import MarkupDocument, parse_markup
+from regard.text.markup.document import parse_markup
 from regard.text.markup.elements import find_elements
 from regard.text.markup.tags import tokenize
 from regard.text.text_format import TranslatedText
@@ -44,9 +44,20 @@ _FIELD = re.compile(
     re.VERBOSE,
 )
 """A text in the front matter, in YAML or TOML."""
-_PLAIN = re.compile(
+_PLAIN_FIELD = re.compile(
     r"(?!(?:true|false|yes|no|on|off|null)\Z)[^\W\d][^:#]*", re.IGNORECASE
 )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+_FIELD_ESCAPES: Mapping[str, Callable[[str], str]] = {
+    "single": lambda text: text.replace("'", "’"),
+    "double": lambda text: _quoted(text)[1:-1],
+    "plain": lambda text: text if _PLAIN_FIELD.fullmatch(text) else _quoted(text),
+}
 
 
 class MarkdownFile(EditedText):
@@ -90,9 +101,6 @@ class MarkdownFile(EditedText):
             yield f"{stay} as written (`attributes` translates them)"
         yield from foreign_notes(self._foreign, self._options.languages.source)
 
-    def _name(self, start: int) -> str:
-        return f"line {self.source.line_of(start)}"
-
     def _add(self, run: Run) -> None:
         start, end = run.events[0].start, run.events[-1].end
         bounds = range(start, end)
@@ -116,7 +124,6 @@ class MarkdownFile(EditedText):
             elements = find_elements(text, tokens, "html", self._options.markup)
             values += tag_values(text, elements)
         paragraphs = [f"<p>{html.escape(value.text)}</p>" for value in values]
-        markup = self._parsed("".join([*paragraphs, text]), start)
 
         def edits(translation: TranslatedText) -> Iterator[Edit]:
             *written, page = translation.text.split("</p>", len(values))
@@ -128,20 +135,26 @@ class MarkdownFile(EditedText):
                     tags[value.tag].append(edit)
             yield Edit(start, end, with_edited_tags(page, tags))
 
-        if markup.lines:
-            slot_text = DocumentText(text, self._name(start), markup=markup)
-            self._text_slots.append(Slot(slot_text, edits))
+        self._add_marked(start, end, "".join([*paragraphs, text]), edits)
 
-    def _parsed(self, page: str, start: int) -> MarkupDocument:
-        """Find the sentences of a part of the file that begins at an offset."""
+    def _add_marked(
+        self,
+        start: int,
+        end: int,
+        page: str,
+        edits: Callable[[TranslatedText], Iterator[Edit]],
+    ) -> None:
+        """Add a part of the file, between two offsets, whose sentences are those of a page."""
+        line = self.source.line_of(start)
         markup = parse_markup(page, "html", self._options.markup)
         for code in markup.foreign:
-            self._foreign.setdefault(code, self.source.line_of(start))
-        return markup
+            self._foreign.setdefault(code, line)
+        if markup.lines:
+            text = DocumentText(self._text[start:end], f"line {line}", markup=markup)
+            self._text_slots.append(Slot(text, edits))
 
     def _add_inline(self, inline: Inline) -> None:
         source = inline.as_html(self._options.attributes)
-        markup = self._parsed(source, inline.start)
         if not self._options.attributes:
             self._images += sum(
                 has_letters(part.raw[slice(*part.alt)]) for part in inline.parts
@@ -152,32 +165,16 @@ class MarkdownFile(EditedText):
                 written = inline.write(translation.text)
                 yield Edit(inline.start, inline.end, written)
 
-        if markup.lines:
-            text = self._text[inline.start : inline.end]
-            slot_text = DocumentText(text, self._name(inline.start), markup=markup)
-            self._text_slots.append(Slot(slot_text, edits))
+        self._add_marked(inline.start, inline.end, source, edits)
 
     def _add_field(self, field: re.Match[str]) -> None:
         """Add a text of the front matter; quotation marks stay, or are added if it needs them."""
         style = field.lastgroup or ""
-        start, end = field.span(style)
-        if style == "single":
-            self._add_plain(start, end, lambda text: text.replace("'", "’"))
-        elif style == "plain":
-            self._add_plain(
-                start,
-                end,
-                lambda text: text if _PLAIN.fullmatch(text) else _quoted(text),
-            )
-        elif "\\" not in field[style]:
-            self._add_plain(start, end, lambda text: _quoted(text)[1:-1])
+        if style != "double" or "\\" not in field[style]:
+            self._add_plain(*field.span(style), _FIELD_ESCAPES[style])
 
     def _add_plain(self, start: int, end: int, escape: Callable[[str], str]) -> None:
         text = self._text[start:end]
         if has_letters(text):
-            slot_text = DocumentText(text, self._name(start))
+            slot_text = DocumentText(text, f"line {self.source.line_of(start)}")
             self._text_slots.append(value_slot(start, end, slot_text, escape))
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

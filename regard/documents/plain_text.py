@@ -11,7 +11,7 @@ from regard.documents.document import (
     DocumentText,
     EditedText,
     Slot,
-    replaced,
+    value_slot,
 )
 from regard.documents.encoding import decode_file
 
@@ -25,5 +25,5 @@ def read_plain_text(data: bytes, name: str, options: DocumentOptions) -> Documen
     for match in _LINE.finditer(source.text):
         if has_letters(match[0]):
             text = DocumentText(match[0], f"line {source.line_of(match.start())}")
-            slots.append(Slot(text, replaced(*match.span())))
+            slots.append(value_slot(*match.span(), text, may_be_empty=True))
     return EditedText(source, slots)

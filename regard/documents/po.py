@@ -10,7 +10,6 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from regard.common.bilingual import text_width
-from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.lazy import lazy_pattern
 from regard.contracts.dialects import PLAIN, table
@@ -20,9 +19,8 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    Entry,
     Slot,
-    State,
+    States,
     StringFile,
     is_blank,
     verdict,
@@ -127,7 +125,7 @@ class _Entry:
     def forms(self) -> dict[int, _String]:
         """The translations by the numbers of their forms."""
         return {
-            int(key[7:-1] or 0) if key != "msgstr" else 0: string
+            int(key[7:-1] or 0): string
             for key, string in self.strings.items()
             if key.startswith("msgstr")
         }
@@ -192,6 +190,10 @@ class Catalogue(StringFile):
     """
 
     last_form = "msgid_plural"
+    locked_notes = (
+        "obsolete entry stays as written",
+        "obsolete entries stay as written",
+    )
 
     def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
         charset = _CHARSET.search(data)
@@ -199,7 +201,7 @@ class Catalogue(StringFile):
         encoding = "utf-8" if declared == "CHARSET" else declared
         source = decode_file(data, name, encoding)
         self._newline = "\r\n" if "\r\n" in source.text else "\n"
-        self._entries, self._obsolete = _read_entries(source.text, name)
+        self._entries, self.locked = _read_entries(source.text, name)
         headers = (
             entry
             for entry in self._entries
@@ -212,15 +214,6 @@ class Catalogue(StringFile):
         target = options.languages.target
         self._rule = self._read_rule(name, target) if has_plurals else ENGLISH
         super().__init__(source, options)
-
-    def untranslated(self) -> str:
-        """Return a sentence on the obsolete entries."""
-        if not self._obsolete:
-            return ""
-        entries = counted(
-            self._obsolete, "obsolete entry stays", "obsolete entries stay"
-        )
-        return f"{entries} as written"
 
     def _read_rule(self, name: str, target: str) -> PluralRule:
         """Return the rule of the header, or else that of the target language."""
@@ -260,7 +253,7 @@ class Catalogue(StringFile):
             if match:
                 yield Edit(*match.span(1), value)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries, and how far each is."""
         for entry in self._entries:
             context = entry.strings.get("msgctxt")

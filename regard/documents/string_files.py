@@ -13,12 +13,13 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    Entry,
     Slot,
     State,
+    States,
     is_blank,
     verdict,
 )
+from regard.documents.encoding import unescaped
 from regard.documents.plural_rules import ENGLISH, plural_rule
 from regard.documents.xml_content import Codes, Content
 from regard.documents.xml_source import Element, XmlFile
@@ -27,7 +28,7 @@ from regard.text.markup.writing import Source
 from regard.text.text_format import TranslatedText
 
 _ANDROID = Codes(kept=frozenset(("g",)), line_break=re.compile(r"\\n\s*"))
-_ESCAPE = lazy_pattern(r"\\(u[0-9A-Fa-f]{4}|.)")
+_ESCAPE = lazy_pattern(r"\\(?:u([0-9A-Fa-f]{4})|(.))")
 _ESCAPES = {"n": "\n", "t": "\t"}
 _ESCAPED = {"\n": r"\n", "\t": r"\t", "\\": r"\\", '"': r"\"", "'": r"\'"}
 _TAG = lazy_pattern(r"(</?[A-Za-z][^<>]*>)")
@@ -81,13 +82,12 @@ class _AndroidText:
     def __init__(self, raw: str, options: DocumentOptions) -> None:
         text = raw.strip()
         is_quoted = len(text) > 1 and text[0] == text[-1] == '"' and text[-2] != "\\"
-        self._start = raw.index(text) + is_quoted
-        self._end = self._start + len(text) - 2 * is_quoted
-        self._raw = raw
+        start = raw.index(text) + is_quoted
+        end = start + len(text) - 2 * is_quoted
+        self._around = (raw[:start], raw[end:])
         self._is_quoted = is_quoted
-        inner = raw[self._start : self._end]
-        self.content = Content(inner, options, _ANDROID, not is_quoted)
-        self.text = _ESCAPE.sub(_unescape, self.content.text)
+        self.content = Content(raw[start:end], options, _ANDROID, not is_quoted)
+        self.text = unescaped(self.content.text, _ESCAPE, _ESCAPES)
 
     def write(self, text: str, writer: Source) -> str:
         """Return the content for a translated text."""
@@ -100,12 +100,13 @@ class _AndroidText:
             )
         else:
             written = self.content.write(self._escaped(text), writer)
-        return self._raw[: self._start] + written + self._raw[self._end :]
+        return written.join(self._around)
 
     def _escaped(self, text: str) -> str:
         """Return a text with escapes, but for tags, which stay as the source writes them."""
         tags = {
-            _ESCAPE.sub(_unescape, tag): tag for tag in _TAG.findall(self.content.text)
+            unescaped(tag, _ESCAPE, _ESCAPES): tag
+            for tag in _TAG.findall(self.content.text)
         }
         parts = _TAG.split(text)
         for index, part in enumerate(parts):
@@ -120,13 +121,6 @@ class _AndroidText:
     def _escape_bare(self, match: re.Match[str]) -> str:
         is_bare = len(match[0]) == 1 and not (self._is_quoted and match[0] == "'")
         return f"\\{match[0]}" if is_bare else match[0]
-
-
-def _unescape(match: re.Match[str]) -> str:
-    code = match[1]
-    if len(code) > 1:
-        return chr(int(code[1:], 16))
-    return _ESCAPES.get(code, code)
 
 
 class AndroidStrings(XmlFile):
@@ -184,9 +178,9 @@ class AndroidStrings(XmlFile):
     def _write(
         self, element: Element, android: _AndroidText, translation: TranslatedText
     ) -> Iterator[Edit]:
-        written = self._written(element, android, translation)
-        if written != self.content(element):
-            yield from self.replace_content(element, written)
+        return self.replace_content(
+            element, self._written(element, android, translation)
+        )
 
     def _written(
         self, element: Element, android: _AndroidText, translation: TranslatedText
@@ -205,8 +199,8 @@ class AndroidStrings(XmlFile):
         form: str,
         translation: TranslatedText,
     ) -> Iterator[Edit]:
-        """Yield the edit that adds a form that the plural lacks."""
-        yield from self._item(
+        """Return the edit that adds a form that the plural lacks."""
+        return self._item(
             element, form, "", self._written(element, android, translation)
         )
 
@@ -236,7 +230,7 @@ class QtStrings(XmlFile):
         if code and "language" not in self.root.attributes:
             yield from self.set_attributes(self.root, language=code)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         for message in self.root.walk("message"):
             parent = message.parent or message
             parts = (parent.child("name"), message.child("comment"))

@@ -22,7 +22,7 @@ from regard.documents.document import (
     DocumentText,
     EditedText,
     Slot,
-    replaced,
+    value_slot,
 )
 from regard.documents.encoding import decode_file
 
@@ -74,7 +74,7 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
         if has_letters(cell.text):
             escape = _escape(cell, apart, is_quoted)
             text = DocumentText(cell.text, f"row {number}")
-            slots.append(Slot(text, replaced(cell.start, cell.end, escape)))
+            slots.append(value_slot(cell.start, cell.end, text, escape, True))
     DataError.raise_all(wrong[:_LISTED])
     return EditedText(source, slots)
 
@@ -120,8 +120,6 @@ def _escape(cell: _Cell, delimiters: str, is_quoted: bool) -> Callable[[str], st
     """Return the function that writes a text into a cell: quoted as it was, or if it has to be."""
 
     def escape(text: str) -> str:
-        if text == cell.text and not cell.is_quoted:
-            return text
         if not is_quoted:
             return re.sub(rf"[\r\n{re.escape(delimiters)}]+", " ", text)
         if cell.is_quoted or re.search(rf'["\r\n{re.escape(delimiters)}]', text):

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from xml.parsers import expat
 
-from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import DocumentOptions, Edit, StringFile
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.xml_content import plain_text
-from regard.text.markup.tags import Token, attributes, tokenize
+from regard.text.markup.tags import attributes, tokenize
 from regard.text.markup.writing import Source
 
 _DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
@@ -45,11 +44,6 @@ class Element:
         """The name without a prefix."""
         return self.tag.rpartition(":")[2]
 
-    @property
-    def is_empty_tag(self) -> bool:
-        """Return whether it is a single tag, such as <target/>."""
-        return self.content_start == self.end
-
     def child(self, name: str) -> Element | None:
         """Return the first child of a name."""
         return next((child for child in self.children if child.name == name), None)
@@ -77,7 +71,7 @@ class Element:
 
 
 class XmlFile(StringFile):
-    """A string file in XML. `locked`: texts that are not to be translated, as `lock` says.
+    """A string file in XML. `lock`: how a text is marked that is not to be translated.
 
     Raises DataError, with the line, for one that is not well-formed, that declares entities, that
     is nested without end, or whose element at the `root` is another. Nothing outside of it is read.
@@ -85,7 +79,6 @@ class XmlFile(StringFile):
 
     root_name = ""
     lock = ""
-    locked = 0
 
     def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
         declared = _DECLARED.match(data.lstrip()[:400])
@@ -93,6 +86,10 @@ class XmlFile(StringFile):
         source = decode_file(data, name, encoding)
         check_xml(source)
         self.root = _read_elements(source.text, name)
+        self.locked_notes = (
+            f"text stays as written: it has {self.lock}",
+            f"texts stay as written: they have {self.lock}",
+        )
         wrong = self.mistaken()
         if wrong:
             raise DataError(f"{name}, line {source.line_of(self.root.start)}: {wrong}")
@@ -103,16 +100,6 @@ class XmlFile(StringFile):
         if self.root.name == self.root_name:
             return ""
         return f"wanted <{self.root_name}>, got <{self.root.tag}>; is it another kind of file?"
-
-    def untranslated(self) -> str:
-        """Return a sentence on the locked texts."""
-        if not self.locked:
-            return ""
-        return counted(
-            self.locked,
-            f"text stays as written: it has {self.lock}",
-            f"texts stay as written: they have {self.lock}",
-        )
 
     def content(self, element: Element | None) -> str:
         """Return the content of an element, as written."""
@@ -136,7 +123,7 @@ class XmlFile(StringFile):
 
     def replace_content(self, element: Element, content: str) -> Iterator[Edit]:
         """Yield the edit that gives an element another content."""
-        if element.is_empty_tag:
+        if element.content_start == element.end:  # a single tag, such as <target/>
             slash = self.source.text.rindex("/", element.start, element.end)
             yield Edit(slash, element.end, f">{content}</{element.tag}>")
         else:
@@ -192,13 +179,14 @@ def _read_elements(text: str, name: str) -> Element:
             parent = parent.parent or top
             depth -= 1
         elif token.kind in ("open", "empty"):
+            values = attributes(text, token)
             element = Element(
                 token.name,
                 token.start,
                 token.end,
                 token.end,
                 token.end,
-                _attributes(text, token),
+                {name: html.unescape(value) for name, value in values.items()},
                 parent,
             )
             parent.children.append(element)
@@ -214,8 +202,3 @@ def _read_elements(text: str, name: str) -> Element:
     root = top.children[0]
     root.parent = None
     return root
-
-
-def _attributes(text: str, token: Token) -> dict[str, str]:
-    values = attributes(text, token)
-    return {name: html.unescape(value) for name, value in values.items()}

@@ -98,11 +98,11 @@ def _word_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
     words = translation.split()
     if not words or any(has_letters(word) and word not in line for word in words):
         return
-    spans = [code.span for code in code_spans(line, dialect)]
+    spans = code_spans(line, dialect)
     if not spans:
         return
     rest = line
-    for start, end, _ in reversed(spans):
+    for start, end, *_ in reversed(spans):
         rest = f"{rest[:start]} {rest[end:]}"
         translation = translation.replace(line[start:end], " ")
     if sum(map(str.isalpha, rest)) >= FEWEST and not has_letters(translation):
@@ -182,18 +182,22 @@ def code_spans(
         for span in known
         if span.end > span.start and not span.rule.free and span.kind != NUMBER
     ]
-    spans = [
-        *_message_spans(line, marks),
+    spans: list[Span | CodeSpan] = [
+        *(
+            Span(start, end, "message" if divides else "placeholder")
+            for start, end, divides in marks
+            if line[start:end] != DOUBLED_QUOTE
+        ),
         *_paired(contract),
-        *map(CodeSpan, _names(line)),
-        *map(CodeSpan, find_spans(line, own)),
-        *map(CodeSpan, foreign(line)),
+        *_names(line),
+        *find_spans(line, own),
+        *foreign(line),
+        *(
+            Span(start, start + 1, SIGN)
+            for start, letter in enumerate(line)
+            if letter in CODE_SIGNS
+        ),
     ]
-    spans += (
-        CodeSpan(Span(start, start + 1, SIGN))
-        for start, letter in enumerate(line)
-        if letter in CODE_SIGNS
-    )
     return _with_signs(disjoint(spans, len(line)))
 
 
@@ -203,22 +207,14 @@ def _names(line: str) -> list[Span]:
     return [Span(*match.span(), NAME) for match in matches]
 
 
-def _message_spans(line: str, marks: list[Syntax]) -> Iterator[CodeSpan]:
-    """Yield the syntax of a message with branches or arguments."""
-    for start, end, divides in marks:
-        if line[start:end] != DOUBLED_QUOTE:
-            kind = "message" if divides else "placeholder"
-            yield CodeSpan(Span(start, end, kind))
-
-
 def _with_signs(spans: list[CodeSpan]) -> list[CodeSpan]:
     """Join signs and units with the number beside them."""
     joined = list[CodeSpan]()
     for code in spans:
-        last = joined[-1].span if joined else None
-        kinds = {code.span.kind, last.kind} if last else set[str]()
-        if last and last.end == code.span.start and NUMBER in kinds <= JOINED:
-            joined[-1] = CodeSpan(Span(last.start, code.span.end, NUMBER))
+        last = joined[-1] if joined else None
+        kinds = {code.kind, last.kind} if last else set[str]()
+        if last and last.end == code.start and NUMBER in kinds <= JOINED:
+            joined[-1] = CodeSpan(last.start, code.end, NUMBER)
         else:
             joined.append(code)
     return joined
@@ -243,7 +239,7 @@ def _paired(spans: list[ContractSpan]) -> Iterator[CodeSpan]:
         pair, closes = partners.get(number, (None, False))
         if kind == "message":
             pair = None
-        yield CodeSpan(Span(span.start, span.end, kind), pair, closes)
+        yield CodeSpan(span.start, span.end, kind, pair, closes)
 
 
 def protect_code(
@@ -262,18 +258,17 @@ def protect_code(
         return None
     if apart:
         spans = [*widened(line, spans)]
-    return in_markup(line, spans, sentences=False, apart=apart)
+    return in_markup(line, spans, apart)
 
 
 def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:
     """Yield spans with the brackets, quotes and the like beside them, which belong to no text."""
     end = 0
-    limits = [*(code.span.start for code in spans[1:]), len(line)]
+    limits = [*(code.start for code in spans[1:]), len(line)]
     for code, limit in zip(spans, limits, strict=False):
-        start = end + len(line[end : code.span.start].rstrip(OPENING))
-        behind = line[code.span.end : limit]
-        end = limit - len(behind.lstrip(CLOSING))
-        yield code._replace(span=Span(start, end, code.span.kind))
+        start = end + len(line[end : code.start].rstrip(OPENING))
+        end = limit - len(line[code.end : limit].lstrip(CLOSING))
+        yield code._replace(start=start, end=end)
 
 
 def particles_written(line: str, result: Translation, dialect: str) -> Translation:
@@ -285,7 +280,7 @@ def particles_written(line: str, result: Translation, dialect: str) -> Translati
     def written(text: str) -> str:
         spans = [
             (start, end)
-            for (start, end, kind), _, _ in code_spans(text, dialect)
+            for start, end, kind, *_ in code_spans(text, dialect)
             if kind == "placeholder" and not CONSTANT.match(text[start:end])
         ]
         return both_particles(text, spans)

@@ -17,6 +17,7 @@ from regard.text.aligned_line import AlignedLine
 
 if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
+    from regard.text.translation import Translation
 
 MOST_COPIED = 2
 """Maximum number of spans of a line that copy tokens stand for.
@@ -39,23 +40,33 @@ def no_spans(_line: str) -> Sequence[Span]:
 class CodeSpan(NamedTuple):
     """A span of code; `pair` numbers the pair that it opens or closes, if it does."""
 
-    span: Span
+    start: int
+    end: int
+    kind: str
     pair: int | None = None
     closes: bool = False
 
 
-def disjoint(spans: Iterable[CodeSpan], length: int) -> list[CodeSpan]:
+def disjoint(spans: Iterable[Span | CodeSpan], length: int) -> list[CodeSpan]:
     """Return spans of a line of this length in order, without those that overlap earlier ones of
     the argument.
     """
     taken = [False] * length
     kept = list[CodeSpan]()
-    for code in spans:
-        start, end, _ = code.span
+    for span in spans:
+        start, end = span[:2]
         if not any(taken[start:end]):
             taken[start:end] = [True] * (end - start)
-            kept.append(code)
-    return sorted(kept, key=lambda code: code.span.start)
+            kept.append(CodeSpan(*span))
+    return sorted(kept, key=lambda code: code.start)
+
+
+def hidden_spans(
+    line: str, own: object, foreign: FindSpans, kinds: Collection[str] = KEPT
+) -> list[CodeSpan]:
+    """Return the spans of some kinds in a line, and the words that the model cannot read."""
+    spans = [span for span in find_spans(line, own) if span.kind in kinds]
+    return disjoint([*spans, *foreign(line)], len(line))
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ class ProtectedLine:
     """
 
     document: TextLayout | MarkupDocument
-    spans: tuple[str, ...]
+    spans: Sequence[str] = ()
     copied: Copies = field(default_factory=Copies)
     """The spans that copy characters stand for."""
     pairs: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +99,7 @@ class ProtectedLine:
         """True if tags of XML stand for the spans."""
         return not isinstance(self.document, TextLayout)
 
-    def render(self, translations: Sequence[AlignedLine]) -> str:
+    def render(self, translations: Sequence[AlignedLine | Translation]) -> str:
         """Return the translated line, with each span in the place of its copy token or tag."""
         if isinstance(self.document, TextLayout):
             text = self.document.join([line.text for line in translations])
@@ -108,7 +119,6 @@ class ProtectedLine:
 
 def protect_line(
     line: str,
-    sentences: bool = True,
     copies: str = "",
     own: object = None,
     kinds: Collection[str] = KEPT,
@@ -116,32 +126,28 @@ def protect_line(
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if it has none.
 
-    `sentences`: translate each sentence by itself. `copies`: the characters of the model's copy
-    tokens, which replace spans if these are few and no tags. `own`: the compiled patterns of a
-    user's spans. `kinds`: the kinds of spans to replace. `foreign` finds words that the model
-    cannot read.
+    `copies`: the characters of the model's copy tokens, which replace spans if these are few and no
+    tags. `own`: the compiled patterns of a user's spans. `kinds`: the kinds of spans to replace.
+    `foreign` finds words that the model cannot read.
     """
     # Models do not read invisible characters; beside a span, one would count as a letter.
     line = INVISIBLE.sub("", line)
-    hidden = [span for span in find_spans(line, own) if span.kind in kinds]
-    codes = disjoint(map(CodeSpan, [*hidden, *foreign(line)]), len(line))
-    if not codes:
+    spans = hidden_spans(line, own, foreign, kinds)
+    if not spans:
         return None
-    spans = [code.span for code in codes]
 
-    texts = tuple(line[start:stop] for start, stop, _ in spans)
     may_copy = not any(span.kind in NOT_COPIED for span in spans)
     if may_copy and len(spans) <= min(MOST_COPIED, len(copies)):
         ranges = [(span.start, span.end) for span in spans]
         with_tokens = with_copies(line, [*zip(ranges, copies, strict=False)])
-        layout = split_text(with_tokens, sentences=sentences)
-        return ProtectedLine(layout, texts, Copies.of(line, ranges, copies))
+        layout = split_text(with_tokens, sentences=False)
+        return ProtectedLine(layout, copied=Copies.of(line, ranges, copies))
 
-    return in_markup(line, codes, sentences)
+    return in_markup(line, spans)
 
 
 def in_markup(
-    line: str, spans: Sequence[CodeSpan], sentences: bool, apart: bool = False
+    line: str, spans: Sequence[CodeSpan], apart: bool = False
 ) -> ProtectedLine:
     """Replace spans by tags in XML; if they are `apart`, the texts between them are translated by
     themselves.
@@ -151,17 +157,17 @@ def in_markup(
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
 
-    texts = tuple(line[span.start : span.end] for span, _, _ in spans)
+    texts = list[str]()
     parts = list[str]()
     pairs = dict[str, str]()
     end = 0
-    for number, ((span, pair, closes), text) in enumerate(
-        zip(spans, texts, strict=True)
-    ):
-        is_element = span.kind == "tag" and _ELEMENT.match(text)
+    for number, (start, stop, kind, pair, closes) in enumerate(spans):
+        text = line[start:stop]
+        texts.append(text)
+        is_element = kind == "tag" and _ELEMENT.match(text)
         name = tag_name(text) if is_element else ""
         # The texts before and after a `kept-part` are translated separately.
-        if apart or span.kind == "message" or name in LINE_TAGS:
+        if apart or kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
         elif pair is not None:
             mark = f"<{'/' * closes}pair-{pair}>"
@@ -170,12 +176,10 @@ def in_markup(
             mark = text
         else:
             mark = f'<kept-span id="{number}"/>'
-        parts += [_escaped(line[end : span.start]), mark]
-        end = span.end
+        parts += [_escaped(line[end:start]), mark]
+        end = stop
     parts.append(_escaped(line[end:]))
-    options = MarkupOptions(
-        sentences=sentences, splitting_tags=frozenset({"kept-part"})
-    )
+    options = MarkupOptions(sentences=False, splitting_tags=frozenset({"kept-part"}))
     document = parse_markup("".join(parts), "xml", options, texts)
     return ProtectedLine(document, texts, pairs=pairs, is_apart=apart)
 

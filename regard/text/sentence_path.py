@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from regard.contracts.faults import Fault
 from regard.contracts.recognise import recognise
-from regard.data.spans import KEPT, find_spans, may_have_spans
-from regard.text.aligned_line import AlignedLine
+from regard.data.spans import may_have_spans
 from regard.text.contracts import AUTO, code_spans, widened
 from regard.text.escapes import read_escapes
 from regard.text.full_stops import closed_as
@@ -19,7 +18,7 @@ from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
 from regard.text.markup.elements import LINE_TAGS
 from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import bare_elements, tag_name
-from regard.text.protected_line import CodeSpan, disjoint
+from regard.text.protected_line import CodeSpan, hidden_spans
 from regard.text.text_path import (
     ALL,
     LONG,
@@ -83,8 +82,7 @@ class _SentenceAttempt:
         parts = [read_escapes(line)[1].restore(part) for line, part in pairs]
         if not self.needs_links:
             parts = [*map(closed_as, self.document.lines, parts)]
-        lines = [AlignedLine(part.text, part.alignments) for part in parts]
-        markup = self.document.render(lines)
+        markup = self.document.render(parts)
         text = self.document.read(markup)
         result = joined_as(text.replace(TAG, ""), parts, self.lines)
         return Joined(replace(result, markup=markup), text, [*self._faults(markup)])
@@ -122,21 +120,20 @@ def _sentence_path(
             yield attempt([*widened(line, spans)], apart=True)
 
     source = document.read(document.source.text[sentence.start : sentence.end])
-    hidden = [span for span in find_spans(line, patterns) if span.kind in KEPT]
-    kept = disjoint(map(CodeSpan, [*hidden, *foreign_words(line)]), len(line))
-    best = yield from best_try(source, code, rules, attempt(kept), further)
+    first = attempt(hidden_spans(line, patterns, foreign_words))
+    best = yield from best_try(source, code, rules, first, further)
     result = with_both_particles(line, code, best.result, rules)
     return with_faults(line, result, rules, best.breaches, may_change=True)
 
 
 def _marked(line: str, code: CodeSpan) -> MarkedSpan:
     """Return the mark of a span of code; escaped tags are pairs by their names."""
-    start, end, kind = code.span
+    start, end, kind, pair, closes = code
     text = line[start:end]
     name = tag_name(text) if kind == "tag" else ""
     divides = kind == "message" or name in LINE_TAGS
-    if code.pair is not None:
-        return MarkedSpan(start, end, f"pair {code.pair}", code.closes, divides)
+    if pair is not None:
+        return MarkedSpan(start, end, f"pair {pair}", closes, divides)
     if text.endswith("/>"):
         name = ""
     return MarkedSpan(start, end, name, text.startswith("</"), divides)

@@ -9,7 +9,6 @@ from typing import Literal
 
 from regard.common.errors import LineError
 from regard.data.sentences import split_text
-from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import MarkupDocument, parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.particles import Particles
@@ -96,13 +95,7 @@ def plain_layout(text: str, sentences: bool = False, newlines: bool = True) -> L
 
 def markup_layout(markup: MarkupDocument) -> Layout:
     """Return the sentences of a marked-up text as lines."""
-
-    def render(lines: Sequence[Translation]) -> str:
-        return markup.render(
-            [AlignedLine(line.text, line.alignments, line.markup) for line in lines]
-        )
-
-    return Layout(markup.lines, render, markup)
+    return Layout(markup.lines, markup.render, markup)
 
 
 @dataclass(frozen=True)

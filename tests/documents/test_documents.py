@@ -16,7 +16,7 @@ from regard.common.errors import DataError, UsageError
 from regard.data.languages import Languages
 from regard.data.text_kinds import KINDS, LINES
 from regard.documents import FORMATS, Document, DocumentOptions, DocumentText
-from regard.documents.document import Edit, EditedText, Slot, apply_edits, replaced
+from regard.documents.document import Edit, EditedText, apply_edits, value_slot
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.formats import read_document
 from regard.requests.translate_request import InputKind
@@ -92,10 +92,12 @@ def upper(text: str) -> Translation:
 def test_texts_of_several_lines_are_joined_as_they_were() -> None:
     source = EncodedText("a = One dog.\n# x\nb = Two.\\nThree.\n")
     slots = [
-        Slot(DocumentText("One dog.", "key a"), replaced(4, 12)),
-        Slot(
+        value_slot(4, 12, DocumentText("One dog.", "key a")),
+        value_slot(
+            21,
+            33,
             DocumentText("Two.\nThree.", "key b"),
-            replaced(21, 33, lambda text: text.replace("\n", "\\n")),
+            lambda text: text.replace("\n", "\\n"),
         ),
     ]
     document = EditedText(source, slots)

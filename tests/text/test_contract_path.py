@@ -56,8 +56,8 @@ def test_code_that_no_try_keeps_is_left_as_it_was(line: str) -> None:
         assert result.text == line
         assert tries > 1
     else:
-        assert [line[c.span.start : c.span.end] for c in code_spans(line)] == [
-            result.text[c.span.start : c.span.end] for c in code_spans(result.text)
+        assert [line[c.start : c.end] for c in code_spans(line)] == [
+            result.text[c.start : c.end] for c in code_spans(result.text)
         ]
 
 
@@ -118,7 +118,7 @@ def test_only_the_sentence_that_breaks_is_left() -> None:
     ],
 )
 def test_code_is_what_contracts_and_spans_know(line: str, codes: list[str]) -> None:
-    spans = [line[code.span.start : code.span.end] for code in code_spans(line)]
+    spans = [line[code.start : code.end] for code in code_spans(line)]
     assert not Counter(codes) - Counter(spans)
     assert bool(spans) == bool(codes)
 

@@ -10,7 +10,7 @@ the word beside it in the source.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
@@ -19,12 +19,12 @@ from regard.common.lazy import lazy_pattern
 from regard.data.sentence_marks import MARKS
 from regard.text.markup.tagged_sentence import (
     Node,
-    Position,
     TaggedSentence,
     Unit,
     split_word,
 )
-from regard.text.markup.word_links import WordLinks
+from regard.text.markup.tags import Bounds
+from regard.text.markup.word_links import WordLinks, nearest
 
 _LATIN = lazy_pattern(r"[!-~]+")
 _NUMBER = lazy_pattern(r"\d(?:[^\w\s]*\d)*")
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 
     kind: Literal["unit", "mark", "whole"]
     number: int
-    words: tuple[int, int] = (-1, -2)
+    words: Bounds = (-1, -2)
 
 
 def project(
@@ -117,13 +117,13 @@ class _SourceWord:
     def add(self, number: int, unit: Unit, node: Node) -> None:
         """Add a unit, in the order of the sentence."""
         self.units.append(number)
-        is_core = unit.position is Position.CORE
+        is_core = unit.position == "core"
         rank = (is_core, not node.is_symbol, node.depth, len(unit.text), -number)
         self.rank = max(self.rank, rank)
 
-        if unit.position is Position.LEAD:
+        if unit.position == "lead":
             self.lead = number
-        elif unit.position is Position.TRAIL:
+        elif unit.position == "trail":
             self.trail = number
         else:
             if self.first < 0:
@@ -144,7 +144,14 @@ def _target_units(
         linked = [source_words[source] for source in links.sources[index]]
         equal = next((source for source in linked if source.text == word), None)
         if equal is not None:
-            units += _copied_units(sentence, equal, index)
+            for number in equal.units:
+                unit = sentence.units[number]
+                is_word = unit.position == "core"
+                units.append(
+                    TargetUnit(
+                        unit.text, index, is_word, number, number, unit.node, True
+                    )
+                )
         elif linked:
             target = TargetUnit(word, index, True)
             units += _split_as(sentence, target, linked, links.is_given)
@@ -158,16 +165,6 @@ def _target_units(
     if any(node.is_whole for node in sentence.nodes):
         return _claim_copies(sentence, units)
     return units
-
-
-def _copied_units(
-    sentence: TaggedSentence, source_word: _SourceWord, word: int
-) -> Iterator[TargetUnit]:
-    """Yield the units of target word number `word`, which is equal to a source word."""
-    for number in source_word.units:
-        unit = sentence.units[number]
-        is_word = unit.position is Position.CORE
-        yield TargetUnit(unit.text, word, is_word, number, number, unit.node, True)
 
 
 def _claim_copies(
@@ -230,10 +227,9 @@ def _claims(
 
     `placed`: nodes and texts of the kept units that the word links have already placed.
     """
-    wanted = {(unit.node, unit.text) for unit in kept_units}
     candidates = dict[str, list[int]]()
     for index, unit in enumerate(units):
-        if (unit.node, unit.text) in wanted or unit.is_copy:
+        if (unit.node, unit.text) in placed or unit.is_copy:
             continue
         latin = _LATIN.findall(unit.text)
         numbers = _NUMBER.findall(unit.text)
@@ -326,24 +322,17 @@ class _Ranges:
         self._counts = [0, *accumulate(in_element)]
         self._fixed = [0, *accumulate(is_fixed)]
 
-        # The last free word before each unit, and the first one from it on; no element kept whole
-        # replaces a free word.
-        count = len(units)
+        # No element kept whole replaces a free word.
         free = [
             unit.is_word and (unit.node < 0 or not nodes[unit.node].is_whole)
             for unit in units
         ]
-        numbers = [index if is_free else -1 for index, is_free in enumerate(free)]
-        backwards = [
-            index if free[index] else count for index in reversed(range(count))
-        ]
-        self._last_word = [*accumulate(numbers, max, initial=-1)]
-        self._next_word = [*accumulate(backwards, min, initial=count)][::-1]
+        self._last_word, self._next_word = nearest(free)
 
         self._held_text = [False] * len(nodes)
         for source in sentence.units:
             holder = source.node
-            if source.position is not Position.CORE or nodes[holder].is_whole:
+            if source.position != "core" or nodes[holder].is_whole:
                 continue
             while not self._held_text[holder]:
                 self._held_text[holder] = True
@@ -391,9 +380,7 @@ class _Ranges:
                     self.starts[child] = end - length
                     self.ends[child] = end
 
-    def _best_runs(
-        self, owned: Sequence[tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
+    def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, Bounds]:
         """Return the best range of each child: its units most outnumber the others (Kadane)."""
         best = dict[int, tuple[int, int, int, int]]()  # value, length, -start, end
         value = start = last = 0
@@ -482,7 +469,7 @@ class _Ranges:
         child: int,
         position: int,
         taken: list[tuple[int, int, int]],
-        bounds: tuple[int, int],
+        bounds: Bounds,
     ) -> None:
         """Give a node the free word nearest to its position, else the word beside it of a sibling
         that has more.
@@ -543,43 +530,30 @@ class _Positions:
         self._units = units
         self._links = links
         self._copies = dict[int, int]()  # first target unit that copies a source unit
-        self._word_starts = [len(units)] * (words + 1)
+        numbers = [unit.word for unit in units]
+        self._word_starts = [bisect_left(numbers, word) for word in range(words + 1)]
         self._cores = [-1] * words
         for index in reversed(range(len(units))):
             unit = units[index]
             if unit.is_copy:
                 self._copies[unit.first] = index
-            self._word_starts[unit.word] = index
             if unit.is_word or self._cores[unit.word] < 0:
                 self._cores[unit.word] = index
-        for word in reversed(range(words)):
-            self._word_starts[word] = min(
-                self._word_starts[word], self._word_starts[word + 1]
-            )
 
         # Nothing is placed behind the punctuation at the end of a sentence.
         self._end = len(units)
         if units and not units[-1].is_word and not split_word(units[-1].text)[1]:
             self._end -= 1
 
-        # For each source word, the nearest linked word up to it and from it on; -1 and the
-        # number of words if there is none.
-        count = len(links.targets)
-        linked = [bool(targets) for targets in links.targets]
-        up_to = (word if linked[word] else -1 for word in range(count))
-        from_end = (word if linked[word] else count for word in reversed(range(count)))
-        self._before = list(accumulate(up_to, max))
-        self._after = list(accumulate(from_end, min))[::-1]
+        self._before, self._after = nearest([*map(bool, links.targets)])
 
     def of(self, node: Node) -> int:
         """Return the target position of a node without units."""
         source = self._sentence.units
-        none = len(self._after)
-        linked = none
         if node.start < node.end and not node.is_symbol:
             linked = self._after[source[node.start].word]
-        if linked < none and linked <= source[node.end - 1].word:
-            return self._word_starts[self._links.targets[linked][-1] + 1]
+            if linked <= source[node.end - 1].word:
+                return self._word_starts[self._links.targets[linked][-1] + 1]
 
         left = node.start - 1
         right = node.end
@@ -602,24 +576,24 @@ class _Positions:
         if not targets:
             return -1
         core = self._cores[targets[-1]]
-        return core if unit.position is Position.LEAD else core + 1
+        return core if unit.position == "lead" else core + 1
 
     def _between_words(self, node: Node, left: int, right: int) -> int:
         """Return the position after the translation of the preceding word or before that of the
         following word, whichever of these words is nearer to the node.
         """
         source = self._sentence.units
-        count = len(self._before)
+        count = len(self._links.targets)
         before = source[left].word if left >= 0 else -1
-        after = source[right].word if right < len(source) else -1
+        after = source[right].word if right < len(source) else count
         touches_left = touches_right = False
         if node.opener >= 0:
             mark = self._sentence.marks[node.opener]
             touches_left = left >= 0 and source[left].end == mark.start
             touches_right = right < len(source) and source[right].start == mark.end
 
-        linked_before = self._before[before] if before >= 0 else -1
-        linked_after = self._after[after] if after >= 0 else count
+        linked_before = self._before[before + 1]
+        linked_after = self._after[after]
         to_left = before - linked_before if linked_before >= 0 else count
         to_right = linked_after - after if linked_after < count else count
         belongs_left = touches_left and not touches_right
@@ -669,12 +643,9 @@ def _order(
         position = start
         if nodes[child].is_whole:
             position = ranges.ends[child]
-            replaced = units[start:position]
-            if replaced:
-                words = (replaced[0].word, replaced[-1].word)
-                entries.append(Entry("whole", child, words))
-            else:
-                entries.append(Entry("whole", child))
+            replaced = [unit.word for unit in units[start:position]]
+            words = (replaced[0], replaced[-1]) if replaced else (-1, -2)
+            entries.append(Entry("whole", child, words))
         else:
             if nodes[child].opener >= 0:
                 entries.append(Entry("mark", nodes[child].opener))

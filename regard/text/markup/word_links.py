@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
 
 @dataclass
@@ -46,13 +46,12 @@ class WordLinks:
         self.targets[word].append(position)
 
     def _fill(self) -> None:
-        free = [not linked for linked in self.sources]
-        next_linked = _next_linked(free)
+        _, next_linked = nearest([*map(bool, self.sources)])
         count = len(self.targets)
         new = list[tuple[int, int]]()
         for start, end in _runs([not linked for linked in self.targets]):
             before = self.targets[start - 1] if start else [-1]
-            after = self.targets[end] if end < count else [len(free)]
+            after = self.targets[end] if end < count else [len(self.sources)]
             low, high = before[-1], after[0]
             if low >= high:  # the neighbours have changed their order
                 low, high = after[-1], before[0]
@@ -76,12 +75,17 @@ def _equal_words(source: Sequence[str], target: Sequence[str]) -> list[tuple[int
     ]
 
 
-def _next_linked(free: Sequence[bool]) -> list[int]:
-    """Return the first linked position at or after each position, and after the last."""
-    following = [len(free)] * (len(free) + 1)
-    for position in reversed(range(len(free))):
-        following[position] = following[position + 1] if free[position] else position
-    return following
+def nearest(flags: Sequence[bool]) -> tuple[list[int], list[int]]:
+    """Return for each position, and for that after the last one, the last true flag before it (-1
+    if there is none) and the first from it on (the number of flags if there is none).
+    """
+    count = len(flags)
+    before = (index if flag else -1 for index, flag in enumerate(flags))
+    after = (index if flags[index] else count for index in reversed(range(count)))
+    return (
+        [*accumulate(before, max, initial=-1)],
+        [*accumulate(after, min, initial=count)][::-1],
+    )
 
 
 def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,6 @@ from regard.contracts.recognise import recognise
 from regard.data.spans import may_have_spans
 from regard.text.contracts import AUTO, code_spans, widened
 from regard.text.escapes import read_escapes
-from regard.text.full_stops import closed_as
 from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
 from regard.text.markup.elements import LINE_TAGS
 from regard.text.markup.tagged_sentence import TaggedSentence
@@ -80,8 +79,6 @@ class _SentenceAttempt:
     def join(self, parts: Sequence[Translation]) -> Joined:
         pairs = zip(self.document.lines, parts, strict=True)
         parts = [read_escapes(line)[1].restore(part) for line, part in pairs]
-        if not self.needs_links:
-            parts = [*map(closed_as, self.document.lines, parts)]
         markup = self.document.render(parts)
         text = self.document.read(markup)
         result = joined_as(text.replace(TAG, ""), parts, self.lines)

@@ -105,7 +105,7 @@ class PathRules:
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
     `auto`: that of each line. `links`: word links are wanted in every try, since they place the
     marks around the words. `both_particles`: Korean particles after placeholders are written in
-    both forms.
+    both forms. `closes`: translations end with the marks with which their lines end.
     """
 
     reader: CaseReader
@@ -115,6 +115,7 @@ class PathRules:
     dialect: str = "auto"
     links: bool = False
     both_particles: bool = True
+    closes: bool = False
 
     @property
     def user_patterns(self) -> object:
@@ -338,7 +339,7 @@ def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
         return (yield from _protected_path(line, rules))
     decoded = yield LineRequest((line,), rules.links)
     assert decoded, "the first try has translations"
-    (result,) = decoded
+    (result,) = _closed([line], decoded, rules)
     if is_plain and not result.repetition and not may_have_spans(result.text):
         return result
     return marked(line, result, rules, is_free and bool(rules.keep))
@@ -435,8 +436,23 @@ def _try(
         without_code(restored_case(translation, case, text), words)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    result, target, faults = attempt.join(parts)
+    result, target, faults = attempt.join(_closed(attempt.lines, parts, rules))
+    if result.markup is None:
+        (result,) = _closed([source], [result], rules)
+        target = result.text
     return Outcome(result, [*_breaches(source, target, rules), *faults])
+
+
+def _closed(
+    lines: Sequence[str], translations: Sequence[Translation], rules: PathRules
+) -> Sequence[Translation]:
+    """Return translations that end as their lines end, if the rules want it."""
+    if not rules.closes:
+        return translations
+    # Imported late, since lines of plain files end as the model ends them.
+    from regard.text.full_stops import closed_as
+
+    return [*map(closed_as, lines, translations)]
 
 
 def with_both_particles(

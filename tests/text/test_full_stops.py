@@ -1,4 +1,4 @@
-"""Translations end with a full stop if their texts do, in all documents and interfaces alike."""
+"""Translations end with the marks of their texts, in all documents alike."""
 
 from __future__ import annotations
 
@@ -28,6 +28,30 @@ from regard.text.translation import TranslatedPart, Translation
         ("Two dogs:", "Zwei Hunde", "Zwei Hunde:"),
         ("Dear Anna,", "Liebe Anna", "Liebe Anna,"),
         ("Two dogs?", "Zwei Hunde", "Zwei Hunde?"),
+        ("Two dogs!", "Zwei Hunde.", "Zwei Hunde!"),
+        ("Dear Anna,", "Liebe Anna.", "Liebe Anna,"),
+        ("Name:", "Der Name.", "Der Name:"),
+        ("Two dogs", "Zwei Hunde?", "Zwei Hunde"),
+        ("Two dogs", "Zwei Hunde .", "Zwei Hunde"),
+        ("Open File...", "Datei öffnen.", "Datei öffnen..."),
+        ("Open File…", "Datei öffnen...", "Datei öffnen…"),
+        ("Two dogs play →", "Zwei Hunde spielen →.", "Zwei Hunde spielen →"),
+        ("Two dogs play ▾", "Zwei Hunde spielen. ▾", "Zwei Hunde spielen ▾"),
+        ("A dog! 🐶", "Ein Hund 🐶", "Ein Hund! 🐶"),
+        ("A dog! 🐶", "Ein Hund 🐶.", "Ein Hund! 🐶"),
+        ("“Who is it?”", "„Wer ist es.“", "„Wer ist es?“"),
+        ("“Who is it?”", "„Wer ist es“.", "„Wer ist es?“"),
+        ("“Who is it?”", "„Wer ist es.“!", "„Wer ist es?“"),
+        ("“Who is it”?", "„Wer ist es“.", "„Wer ist es“?"),
+        ("Open {name}:", "Öffne {name}", "Öffne {name}:"),
+        ("and so on?", "usw.", "usw.?"),
+        ("Who sleeps?", "谁在睡觉。", "谁在睡觉？"),
+        ("Who sleeps?", "من ينام.", "من ينام؟"),
+        ("Who sleeps?", "Ποιος κοιμάται.", "Ποιος κοιμάται;"),
+        ("Ποιος κοιμάται;", "Who sleeps.", "Who sleeps?"),
+        ("谁在睡觉？", "Who sleeps.", "Who sleeps?"),
+        ("犬が二匹。", "Two dogs", "Two dogs."),
+        ("Two dogs.", "犬が二匹", "犬が二匹。"),
     ],
 )
 def test_an_end_is_mended(line: str, text: str, expected: str) -> None:
@@ -39,17 +63,18 @@ def test_an_end_is_mended(line: str, text: str, expected: str) -> None:
     [
         ("Two dogs", "Zwei Hunde"),
         ("Two dogs.", "Zwei Hunde."),
-        ("Two dogs!", "Zwei Hunde."),
-        ("Name:", "Der Name."),
-        ("Two dogs", "Zwei Hunde..."),
-        ("Two dogs", "Zwei Hunde?"),
+        ("Two dogs.", "犬が二匹。"),
+        ("Two dogs.", "دو سگ۔"),
+        ("Two dogs?", "Δύο σκύλοι;"),
+        ("Two dogs:", "Deux chiens :"),
+        ("“Two dogs.”", "„Zwei Hunde“."),
+        ("Two dogs.", "สุนัขสองตัว"),
+        ("สุนัขสองตัว", "Two dogs."),
         ("cats and so on", "Katzen usw."),
         ("Henry the Eighth", "Heinrich der 8."),
         ("by Anna M", "von Anna M."),
         ("by Anna M.", "von Anna M"),
         ("cats etc.", "Katzen und so weiter"),
-        ("Two dogs.", "犬が二匹"),
-        ("Two dogs.", "Zwei Hunde!"),
         ("나는 집에 간다", "I go home."),
         ("", "."),
     ],
@@ -78,14 +103,13 @@ def test_a_text_does_not_lose_all_its_words(page: str, lost: bool) -> None:
     assert written == (page if lost else "<p>12</p>")
 
 
-def test_markup_and_parts_end_alike() -> None:
-    part = TranslatedPart("Two dogs", "Zwei Hunde.", 0.0)
-    marked = Translation(
-        "Zwei Hunde.", (), 0.0, parts=(part,), markup="Zwei <b>Hunde.</b><i/>"
-    )
-    result = closed_as("Two dogs", marked)
-    assert result.markup == "Zwei <b>Hunde</b><i/>"
+def test_parts_and_links_end_as_the_text() -> None:
+    part = TranslatedPart("Two dogs", "Zwei Hunde .", 0.0)
+    links = ((0, 0), (1, 1), (1, 2))
+    given = Translation("Zwei Hunde .", (), 0.0, parts=(part,), alignments=links)
+    result = closed_as("Two dogs", given)
     assert result.parts[-1].text == result.text == "Zwei Hunde"
+    assert result.alignments == ((0, 0), (1, 1))
 
 
 FILES = {
@@ -111,3 +135,29 @@ def test_documents_gain_no_full_stop(name: str) -> None:
         document.lines, run_path(joint_path(paths), decoder(ended)), strict=True
     ):
         assert result.text.endswith(".") == line.endswith(".")
+
+
+ENDS = ["", ".", "?", "!", ":", ",", "...", "…", " →", " ▾", " 🐶", "! 🐶"]
+PATTERNS = {
+    "a.html": "<p>Who {name} <b>sleeps{end}</b></p>",
+    "a.md": "# Who {name} **sleeps{end}**\n\n- a\n",
+    "a.po": 'msgid "Who {name} sleeps{end}"\nmsgstr ""\n',
+    "strings.xml": '<resources><string name="a">Who {name} sleeps{end}</string></resources>',
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("own", ["", ".", "?", "...", "!"])
+def test_documents_end_as_their_texts(name: str, own: str) -> None:
+    def ended(words: list[str], draw: object) -> list[str]:
+        return [word.rstrip(".?!:,…") for word in words[:-1]] + [
+            words[-1].rstrip(".?!:,…") + own
+        ]
+
+    for end in ENDS:
+        source = PATTERNS[name].replace("{end}", end)
+        document = read_document(source.encode(), name)
+        results = run_path(joint_path(document.paths(RULES)), decoder(ended))
+        text = document.render(results).decode()
+        assert f"sleeps{end}" in text.split("msgstr")[-1], (end, text)
+        assert not any(result.broken for result in results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from regard.documents.document import (
     Bounds,
     DocumentOptions,
     DocumentText,
-    Edit,
     EditedText,
     Slot,
     value_slot,
@@ -165,10 +164,7 @@ def _slot(source: str, scalar: _Scalar, name: str) -> Slot:
     )
 
     # In another file it may be indented otherwise, so that it is not copied as written.
-    def put(text: str, _: str) -> Iterable[Edit]:
-        return slot.edits(TranslatedText(text))
-
-    return slot._replace(put=put)
+    return slot._replace(put=lambda text, _: slot.edits(TranslatedText(text)))
 
 
 def _forms(text: str, raw: str, scalar: _Scalar) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -400,8 +400,9 @@ class _Paragraph:
             ends = _outside_spans(ends, plain)
         if options.sentences:
             ends = sorted({*ends, *_separated(plain), *self._label_ends(plain)})
-        entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
-        bounds = _bounds(numbers)
+        cut = [*_cut(self.entries, _outside_whole(ends, self.entries))]
+        entries = [entry for entry, _ in cut]
+        bounds = _bounds([number for _, number in cut])
         tags = {
             entry.token: index
             for index, entry in enumerate(entries)
@@ -500,9 +501,6 @@ def _paragraphs(
         token = tokens[index]
         role = elements.roles[index]
         partner = elements.partners[index]
-        last = -1
-        if role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN):
-            last = _add_whole(paragraph, elements, index)
         if role in (Role.BREAK, Role.SKIP):
             yield paragraph
             paragraph = new_paragraph()
@@ -512,9 +510,14 @@ def _paragraphs(
                     yield paragraph
                     paragraph = new_paragraph()
                 paragraph.add_text(start, end)
-        elif last < 0:
-            paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
-        index = max(index, last) + 1
+        else:
+            is_element = role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN)
+            last = _add_whole(paragraph, elements, index) if is_element else -1
+            if last < 0:
+                mark = Mark(token.start, token.end, role, index, partner)
+                paragraph.add_mark(mark)
+            index = max(index, last)
+        index += 1
     yield paragraph
 
 
@@ -592,39 +595,25 @@ def _is_note(paragraph: _Paragraph, name: str, plain: str, is_followed: bool) ->
 
 def _cut(
     entries: Sequence[Piece | Mark], ends: Sequence[int]
-) -> tuple[list[Piece | Mark], list[int]]:
-    """Cut pieces at the ends of sentences; also return the sentence number of each entry, -1 for
-    marks.
+) -> Iterator[tuple[Piece | Mark, int]]:
+    """Cut pieces at the ends of sentences; yield each entry with the number of its sentence, marks
+    with -1.
     """
-    cut = list[Piece | Mark]()
-    numbers = list[int]()
-    number = 0
     for entry in entries:
         if isinstance(entry, Mark):
-            cut.append(entry)
-            numbers.append(-1)
+            yield entry, -1
             continue
-        while number < len(ends) and ends[number] <= entry.offset:
-            number += 1
         piece = entry
-        is_plain = entry.whole < 0 and len(entry.text) == entry.end - entry.start
-        while (
-            number < len(ends)
-            and ends[number] < piece.offset + len(piece.text)
-            and is_plain
-        ):
-            size = ends[number] - piece.offset
-            cut.append(piece._replace(end=piece.start + size, text=piece.text[:size]))
-            numbers.append(number)
-            piece = piece._replace(
-                start=piece.start + size,
-                text=piece.text[size:],
-                offset=piece.offset + size,
-            )
+        number = bisect_right(ends, piece.offset)
+        stop = bisect_left(ends, piece.offset + len(piece.text))
+        is_plain = piece.whole < 0 and len(piece.text) == piece.end - piece.start
+        for end in ends[number:stop] if is_plain else ():
+            size = end - piece.offset
+            middle = piece.start + size
+            yield piece._replace(end=middle, text=piece.text[:size]), number
+            piece = piece._replace(start=middle, text=piece.text[size:], offset=end)
             number += 1
-        cut.append(piece)
-        numbers.append(number)
-    return cut, numbers
+        yield piece, number
 
 
 def _separated(plain: str) -> Iterator[int]:
@@ -702,7 +691,7 @@ def _with_spans(
     first = next(entry.offset for entry in sentence.entries if isinstance(entry, Piece))
     bounds = sorted({first + offset for span in spans for offset in span[:2]})
     by_start = {first + span.start: span for span in spans}
-    for entry, number in zip(*_cut(sentence.entries, bounds), strict=True):
+    for entry, number in _cut(sentence.entries, bounds):
         is_inside = isinstance(entry, Piece) and entry.whole < 0 < number
         yield entry, by_start.get(bounds[number - 1]) if is_inside else None
 

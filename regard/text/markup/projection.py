@@ -532,19 +532,15 @@ class _Positions:
         self._units = units
         self._links = links
         self._copies = dict[int, int]()  # first target unit that copies a source unit
-        self._word_starts = [len(units)] * (words + 1)
+        numbers = [unit.word for unit in units]
+        self._word_starts = [bisect_left(numbers, word) for word in range(words + 1)]
         self._cores = [-1] * words
         for index in reversed(range(len(units))):
             unit = units[index]
             if unit.is_copy:
                 self._copies[unit.first] = index
-            self._word_starts[unit.word] = index
             if unit.is_word or self._cores[unit.word] < 0:
                 self._cores[unit.word] = index
-        for word in reversed(range(words)):
-            self._word_starts[word] = min(
-                self._word_starts[word], self._word_starts[word + 1]
-            )
 
         # Nothing is placed behind the punctuation at the end of a sentence.
         self._end = len(units)

@@ -91,9 +91,10 @@ def _closed(line: str, text: str) -> str:
     for _ in "".join(source.signs.split()):
         place = max(len(text.rstrip(_SIGNS)), len(text[:place].rstrip()) - 1)
     before = text[:place].rstrip()
-    if place < len(body):
+    behind = text[len(before) :]
+    if place < len(body):  # inside of quotation marks that had marks behind them
         before = before.rstrip(_MARKS)
-    return f"{before}{marks}{text[len(before) :]}"
+    return f"{before}{marks}{behind}"
 
 
 def _read_end(text: str) -> _End:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -89,22 +89,26 @@ def breaches(
         *faults,
         *_unknown_faults(line, translation, dialect),
         *_own_faults(line, translation, own),
-        *_word_faults(line, translation, dialect),
+        *lost_words(line, translation, dialect),
     ]
 
 
-def _word_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
-    """Yield a fault if of a line with words and code only code is left."""
+def lost_words(
+    line: str, translation: str, dialect: str, kept: Iterable[str] = ()
+) -> Iterator[Fault]:
+    """Yield a fault if of a line with words and code only code is left, also by the code that is
+    kept for other reasons.
+    """
     words = translation.split()
     if not words or any(has_letters(word) and word not in line for word in words):
         return
-    spans = code_spans(line, dialect)
-    if not spans:
+    code = [*kept, *(line[start:end] for start, end, *_ in code_spans(line, dialect))]
+    if not code:
         return
     rest = line
-    for start, end, *_ in reversed(spans):
-        rest = f"{rest[:start]} {rest[end:]}"
-        translation = translation.replace(line[start:end], " ")
+    for text in code:
+        rest = rest.replace(text, " ", 1)
+        translation = translation.replace(text, " ")
     if sum(map(str.isalpha, rest)) >= FEWEST and not has_letters(translation):
         yield Fault(WORDLESS, " ".join(words), "has none of its words")
 

@@ -85,7 +85,12 @@ def test_another_end_stays(line: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("page", "lost"),
-    [("<p>© 2026 The <b>Park</b></p>", True), ("<p>12 a</p>", False)],
+    [
+        ("<p>© 2026 The <b>Park</b></p>", True),
+        ("<p>12 a</p>", False),
+        ("<td>rides a <kbd>bike</kbd></td>", True),
+        ("<p>See <code>x</code> (<b>12</b> dogs)</p>", True),
+    ],
 )
 def test_a_text_does_not_lose_all_its_words(page: str, lost: bool) -> None:
     document = read_document(page.encode(), "a.html")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -94,21 +94,22 @@ def breaches(
 
 
 def lost_words(
-    line: str, translation: str, dialect: str, kept: Iterable[str] = ()
+    line: str, translation: str, dialect: str, kept: Sequence[str] = ()
 ) -> Iterator[Fault]:
-    """Yield a fault if of a line with words and code only code is left, also by the code that is
-    kept for other reasons.
-    """
+    """Yield a fault if of a line with words and code only code is left; `kept` is code, too."""
     words = translation.split()
     if not words or any(has_letters(word) and word not in line for word in words):
         return
-    code = [*kept, *(line[start:end] for start, end, *_ in code_spans(line, dialect))]
-    if not code:
+    for text in kept:
+        line = line.replace(text, " ", 1)
+        translation = translation.replace(text, " ", 1)
+    spans = code_spans(line, dialect)
+    if not (spans or kept):
         return
     rest = line
-    for text in code:
-        rest = rest.replace(text, " ", 1)
-        translation = translation.replace(text, " ")
+    for start, end, *_ in reversed(spans):
+        rest = f"{rest[:start]} {rest[end:]}"
+        translation = translation.replace(line[start:end], " ")
     if sum(map(str.isalpha, rest)) >= FEWEST and not has_letters(translation):
         yield Fault(WORDLESS, " ".join(words), "has none of its words")
 

@@ -117,6 +117,33 @@ def test_parts_and_links_end_as_the_text() -> None:
     assert result.alignments == ((0, 0), (1, 1))
 
 
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("eine (ruhige) Stadt am Fluss", ""),
+        ("eine ((ruhige) Stadt am Fluss", "()"),
+        ("Note, Note, Note, die Note, Note, Note, Note, Note", "'note' 8 times"),
+        ("Note, Note, Note, die Note, Note, Note, Note", ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.html", "a.po"])
+def test_brackets_and_repeated_words_are_noted(
+    name: str, words: str, fault: str
+) -> None:
+    text = "A (quiet) town at the river, of men"
+    page = {"a.html": f"<p>{text}</p>", "a.po": f'msgid "{text}"\nmsgstr ""\n'}[name]
+    paths = joint_path(read_document(page.encode(), name).paths(RULES))
+
+    def written(given: list[str], draw: random.Random) -> list[str]:
+        return words.split()
+
+    (result,) = run_path(paths, decoder(written))
+    assert result.text == words
+    assert result.broken == (fault == "()")
+    assert fault in " ".join(result.notes)
+    assert bool(result.notes) == bool(fault)
+
+
 FILES = {
     "a.html": "<h1>Two <b>dogs</b></h1><p>A dog barks.</p><ul><li>Cats</li></ul>",
     "a.md": "# Two **dogs**\n\nA dog barks.\n\n- Cats\n",

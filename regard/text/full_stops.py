@@ -40,7 +40,7 @@ _WRITTEN = (
 _OTHER_STOP = lazy_pattern(r"[\u0530-\u05ff\u0700-\u1dff\ua000-\uabff]$")
 """End of a text in a script that has another full stop, or none."""
 _SENTENCE = lazy_pattern(
-    rf"[{tables.KOREAN_ENDINGS}{tables.character_class(tables.CLAUSES)}]$"
+    rf"[{tables.KOREAN_ENDINGS}냐뇨랴라{tables.character_class(tables.CLAUSES)}]$"
 )
 """End of what may be a sentence without a mark: as Korean verbs end, or in a script without full
 stops.

@@ -76,6 +76,7 @@ def test_an_end_is_mended(line: str, text: str, expected: str) -> None:
         ("by Anna M.", "von Anna M"),
         ("cats etc.", "Katzen und so weiter"),
         ("나는 집에 간다", "I go home."),
+        ("어디로 가느냐", "Where do you go?"),
         ("", "."),
     ],
 )

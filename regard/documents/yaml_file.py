@@ -11,7 +11,6 @@ import yaml
 from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language
 from regard.documents.document import (
-    Bounds,
     DocumentOptions,
     DocumentText,
     EditedText,
@@ -31,6 +30,7 @@ from regard.documents.key_values import (
     key_values,
     rewrapped,
 )
+from regard.text.markup.tags import Bounds
 from regard.text.text_format import TranslatedText
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -263,7 +263,7 @@ def protect_code(
         return None
     if apart:
         spans = [*widened(line, spans)]
-    return in_markup(line, spans, sentences=False, apart=apart)
+    return in_markup(line, spans, apart)
 
 
 def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:

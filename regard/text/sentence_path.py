@@ -114,16 +114,18 @@ def _sentence_path(
     line = sentence.line
     patterns = rules.user_patterns
     foreign_words = rules.reader.foreign_words
-    kept = [
-        document.read(document.source.text[entry.start : entry.end]).strip(TAG)
+    whole = dict.fromkeys(
+        (entry.start, entry.end)
         for entry in sentence.entries
         if isinstance(entry, Mark) or entry.whole >= 0
-    ]
+    )
+    texts = (document.read(document.source.text[slice(*bounds)]) for bounds in whole)
+    kept = [text.strip(TAG) for text in texts if has_letters(text)]
 
     def attempt(spans: Sequence[CodeSpan], apart: bool = False) -> Attempt:
         marked = [_marked(line, span) for span in spans]
         within = document.within(sentence, marked, apart)
-        return _SentenceAttempt(within, [*filter(has_letters, kept)], not apart)
+        return _SentenceAttempt(within, kept, not apart)
 
     def further(first: Outcome) -> Iterator[Attempt]:
         if any(first.faults) and len(line) <= LONG:

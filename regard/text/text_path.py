@@ -185,8 +185,10 @@ class LineRequest(NamedTuple):
     is_retry: bool = False
 
 
-LinePath = Generator[LineRequest, Sequence[Translation] | None, Translation]
-"""Generator that yields the requests of one line, and returns its translation."""
+LineSteps = Generator[LineRequest, Sequence[Translation] | None, _R]
+"""Generator that yields the requests of one line."""
+LinePath = LineSteps[Translation]
+"""The same, which returns the translation of the line."""
 
 
 def lines_path(
@@ -410,7 +412,7 @@ def best_try(
     rules: PathRules,
     first: Attempt,
     further: Callable[[Outcome], Iterable[Attempt]],
-) -> Generator[LineRequest, Sequence[Translation] | None, Outcome]:
+) -> LineSteps[Outcome]:
     """Translate a text, and translate it again in further attempts as long as it has faults; return
     the outcome with the fewest. `code`: that of the target language, with a space.
     """
@@ -432,7 +434,7 @@ def best_try(
 
 def _try(
     source: str, code: str, rules: PathRules, attempt: Attempt, is_retry: bool
-) -> Generator[LineRequest, Sequence[Translation] | None, Outcome | None]:
+) -> LineSteps[Outcome | None]:
     """Translate the parts of a line, in letters that the model knows, each after the code of the
     target language; return None if there is no time.
     """
@@ -586,7 +588,6 @@ def _protected(
     """Replace the spans of a line; return None if there are none."""
     return protect_line(
         line,
-        sentences=False,
         copies=rules.copies,
         own=rules.user_patterns,
         kinds=kinds,
@@ -731,9 +732,7 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
         }
         return tuple(sorted(restored_links))
 
-    def restore(tokens: Sequence[str]) -> Iterable[str]:
-        return map(copies.restore, tokens)
-
+    restore = partial(map, copies.restore)
     parts = tuple(_restored_part(part, copies) for part in result.parts)
     notes = tuple(map(copies.restore, result.notes))
     return _mapped(

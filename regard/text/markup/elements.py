@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 from collections import defaultdict
 from dataclasses import dataclass, field
-from enum import Enum
+from typing import Literal
 
 from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language, is_same_language
@@ -68,20 +68,28 @@ class MarkupOptions:
     language: str = ""
 
 
-class Role(Enum):
-    """Role of a token in the sentences around it."""
+Role = Literal[
+    "text",
+    "lines",
+    "skip",
+    "break",
+    "open",
+    "close",
+    "point",
+    "visible",
+    "unit",
+    "sealed",
+    "figure",
+]
+"""Role of a token in the sentences around it.
 
-    TEXT = "text to translate"
-    LINES = "text to translate, line by line"
-    SKIP = "text that is not translated"
-    BREAK = "ends a sentence"
-    OPEN = "opens an element in a sentence"
-    CLOSE = "closes an element in a sentence"
-    POINT = "stands in a sentence by itself"
-    VISIBLE = "stands in a sentence by itself, and parts words"
-    UNIT = "opens an element that is kept whole"
-    SEALED = "opens an element that is kept whole and is no text"
-    FIGURE = "opens an element that is kept whole, is no text, and parts words"
+- `text`, `lines`: text to translate, with `lines` line by line; `skip`: text that is not translated
+- `break`: ends a sentence
+- `open`, `close`: opens or closes an element in a sentence
+- `point`: stands in a sentence by itself; `visible`: the same, and parts words
+- `unit`: opens an element that is kept whole; `sealed`: one that is no text; `figure`: one that is
+  no text, and parts words
+"""
 
 
 @dataclass
@@ -293,29 +301,27 @@ class _Outline(Elements):
         token = self.tokens[index]
         parent = self.parents[index]
         if token.kind == "text":
+            if parent in self.silent:
+                return "skip"
             has_lines = parent in self.lines or self.options.newlines
-            role = Role.LINES if has_lines else Role.TEXT
-            return Role.SKIP if parent in self.silent else role
+            return "lines" if has_lines else "text"
         name = self._html_name(token)
         partner = self.partners[index]
         if token.kind == "close" and partner >= 0:
-            return Role.CLOSE if self.roles[partner] is Role.OPEN else Role.BREAK
+            return "close" if self.roles[partner] == "open" else "break"
         if token.kind == "close":
             is_splitting = token.name in self.options.splitting_tags
             is_block = is_splitting or name in BLOCKS
-            return Role.BREAK if is_block else Role.POINT
-        point = Role.VISIBLE if name in _VISIBLE else Role.POINT
-        if token.kind == "other":
-            return point
-        is_silent = index in self.silent
+            return "break" if is_block else "point"
         if index in self.blocks or index in self.broken:
-            return Role.BREAK
-        if token.kind == "empty":
-            return point
+            return "break"
+        if token.kind in ("other", "empty"):
+            return "visible" if name in _VISIBLE else "point"
+        is_silent = index in self.silent
         if is_silent and (partner < 0 or parent in self.silent):
-            return Role.BREAK
+            return "break"
         if index in self.sealed:
-            return Role.FIGURE if token.name in _VISIBLE else Role.SEALED
+            return "figure" if token.name in _VISIBLE else "sealed"
         if is_silent:
-            return Role.UNIT
-        return Role.OPEN if partner >= 0 else Role.POINT
+            return "unit"
+        return "open" if partner >= 0 else "point"

@@ -350,7 +350,7 @@ def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
         return (yield from _protected_path(line, rules))
     decoded = yield LineRequest((line,), rules.links)
     assert decoded, "the first try has translations"
-    (result,) = _closed([line], decoded, rules)
+    (result,) = _closed([line], decoded) if rules.closes else decoded
     if is_plain and not result.repetition and not may_have_spans(result.text):
         return result
     return marked(line, result, rules, is_free and bool(rules.keep))
@@ -452,9 +452,11 @@ def _try(
         without_code(restored_case(translation, case, text), words)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
-    result, target, faults = attempt.join(_closed(attempt.lines, parts, rules))
-    if result.markup is None:
-        (result,) = _closed([source], [result], rules)
+    if rules.closes:
+        parts = _closed(attempt.lines, parts)
+    result, target, faults = attempt.join(parts)
+    if rules.closes and result.markup is None:
+        (result,) = _closed([source], [result])
         target = result.text
     if rules.closes:
         faults = [*faults, *_bracket_faults(source, target)]
@@ -462,11 +464,9 @@ def _try(
 
 
 def _closed(
-    lines: Sequence[str], translations: Sequence[Translation], rules: PathRules
-) -> Sequence[Translation]:
-    """Return translations that end as their lines end, if the rules want it."""
-    if not rules.closes:
-        return translations
+    lines: Sequence[str], translations: Sequence[Translation]
+) -> list[Translation]:
+    """Return translations that end as their lines end, with the word that each repeats."""
     # Imported late, since lines of plain files end as the model ends them.
     from regard.text.full_stops import closed_as
 

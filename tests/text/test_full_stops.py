@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
-from helpers.hostile_models import RULES, decoder, translate_document
+from helpers.hostile_models import MODELS, RULES, Model, decoder, translate_document
 
 from regard.documents.formats import read_document
 from regard.text.full_stops import closed_as
@@ -194,3 +195,18 @@ def test_documents_end_as_their_texts(name: str, own: str) -> None:
         text = document.render(results).decode()
         assert f"sleeps{end}" in text.split("msgstr")[-1], (end, text)
         assert not any(result.broken for result in results)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_signs_at_the_ends_of_a_text_stay_there(model: Model) -> None:
+    page = "<p><a>★ A dog barks ▾</a></p><p>« Back</p><p>A man » A dog 🐶</p>"
+    for seed in range(20):
+        document = read_document(page.encode(), "a.html")
+        first, second, third = re.findall(
+            "<p>(.*?)</p>", translate_document(document, model, seed).decode()
+        )
+        assert first.startswith("<a>★ ")
+        assert first.endswith(" ▾</a>")
+        assert second.startswith("« ")
+        assert third.endswith(" 🐶")
+        assert third.count(" » ") == 1

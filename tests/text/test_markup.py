@@ -759,6 +759,7 @@ def test_no_space_comes_between_a_kept_element_and_its_mark(space: str) -> None:
         ("<p>« <a>A dog</a> | B »</p>", ("A dog", "B")),
         ("<p>either/or, 3 km/h, A» B</p>", ("either/or, 3 km/h, A» B",)),
         ("<p>← Back</p><p>Next →</p>", ("Back", "Next")),
+        ("<p>✓ A dog 🐶</p><p><a>★ B ▾</a></p>", ("A dog", "B")),
         ("<a>Dogs</a> <span>Cats</span> <a>Men</a>", ("Dogs", "Cats", "Men")),
         ("<a>Dogs</a> &amp; <span>Cats</span>", ("Dogs", "Cats")),
         ("<a>Dogs</a> <b>are</b> <a>here</a>", ("Dogs are here",)),

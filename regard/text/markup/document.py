@@ -85,13 +85,16 @@ _LABEL = lazy_pattern(
 )
 """A word or two with a colon before a text, such as Note:"""
 _SEPARATORS = "|/·•←→"
+_SIGNS = (
+    "[\u2190-\u21ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]{1,9}"
+)
 _WORDS_QUOTED = rf"(?:(?!\s[{_SEPARATORS}]\s)[^«»‹›])*"
 _SEPARATOR = lazy_pattern(
     rf"(?P<quoted>«{_WORDS_QUOTED}»|»{_WORDS_QUOTED}«|‹{_WORDS_QUOTED}›|›{_WORDS_QUOTED}‹)"
-    rf"|(?<!\S)[{_SEPARATORS}«»‹›](?!\S)"
+    rf"|(?<!\S)[{_SEPARATORS}«»‹›](?!\S)|^{_SIGNS}(?=\s)|(?<=\s){_SIGNS}$"
 )
-"""A quotation; or a sign between texts, as in menus, or at either end, which may lead to another
-page.
+"""A quotation; or a sign between texts, as in menus, or at either end, as of links to other pages,
+also an emoji there.
 """
 _SIGN = lazy_pattern(r"[^\w\s<&]{1,3}|&(?!nbsp)\w{2,8};")
 """Signs between two elements kept whole that are kept with them."""

@@ -86,9 +86,11 @@ def _texts(part: Part, keys: Keys) -> Keys:
 
 
 def _has_word(text: str, number: str) -> bool:
-    """Return whether a text has one of the words of a number."""
+    """Return whether a text has one of the words of a number. In Korean these stand alone, or
+    before a counter or a particle: 세 is three in 세 개, and nothing in 하세요.
+    """
     words = "|".join(table()["number_words"].get(number, ["(?!)"]))
-    pattern = compiled(rf"(?i)(?<![A-Za-z])(?:{words})(?![A-Za-z])")
+    pattern = compiled(rf"(?i)(?<![A-Za-z가-힣])(?:{words}){table()['number_end']}")
     return bool(pattern.search(text))
 
 

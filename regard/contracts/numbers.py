@@ -18,7 +18,11 @@ def to_ascii_digits(text: str) -> str:
 
 
 def number_value(number: str, text: str, end: int) -> str:
-    """Return the value of a number that ends in a text at `end`: 1,000 = 1.000 = 1 000 = 1천."""
+    """Return the value of a number that ends in a text at `end`: 1,000 = 1.000 = 1 000 = 1천. One
+    that begins with several zeros is a name, such as 007.
+    """
+    if number.startswith("00") and number.strip("0").isdecimal():
+        return number
     *whole, last = _GROUP.split(number)
     is_grouped = len(last) == 3 and (len(number) < 8 or len(whole) > 1)
     mark = "." if whole and not is_grouped else ""

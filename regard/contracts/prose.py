@@ -38,8 +38,13 @@ def prose_faults(source: Part, target: Part) -> Iterator[Fault]:
     yield from _repetition_faults(source.prose, target.prose)
     yield from _length_faults(source.prose, target.prose)
     yield from _space_faults(source, target)
+    yield from bracket_faults(source.prose, target.prose)
+
+
+def bracket_faults(source: str, target: str) -> Iterator[Fault]:
+    """Yield the kinds of brackets of which one has no partner, unlike in the source."""
     for pair in _BRACKETS:
-        if _balances(source.prose, pair) and not _balances(target.prose, pair):
+        if _balances(source, pair) and not _balances(target, pair):
             yield Fault("bracket", pair, "are balanced in the source, and not here")
 
 

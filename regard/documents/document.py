@@ -15,7 +15,6 @@ from regard.data.languages import Languages
 from regard.data.sentences import check_count
 from regard.documents.encoding import EncodedText
 from regard.documents.text_layout import text_layout
-from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Bounds
@@ -159,6 +158,7 @@ class Document(ABC):
         """Return the paths of the lines within some bounds; the dialect of `rules`, unless it is
         `auto`, is that of all texts. `code`: that of the target language, if the model needs one.
         """
+        rules = replace(rules, closes=True)
         start, stop, _ = bounds.indices(len(self.lines))
         paths = list[LinePath]()
         index = bisect_right(self._ends, start)
@@ -167,12 +167,9 @@ class Document(ABC):
             begin = self._ends[index] - len(text.layout.lines)
             own = replace(rules, dialect=text.own_dialect)
             within = slice(start - begin, stop - begin)
-            lines = text.layout.paths(
+            paths += text.layout.paths(
                 own if rules.dialect == AUTO else rules, within, code
             )
-            if text.markup is None:
-                lines = [*map(closed_path, lines, text.layout.lines[within])]
-            paths += lines
             start = self._ends[index]
             index += 1
         return paths

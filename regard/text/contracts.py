@@ -89,17 +89,22 @@ def breaches(
         *faults,
         *_unknown_faults(line, translation, dialect),
         *_own_faults(line, translation, own),
-        *_word_faults(line, translation, dialect),
+        *lost_words(line, translation, dialect),
     ]
 
 
-def _word_faults(line: str, translation: str, dialect: str) -> Iterator[Fault]:
-    """Yield a fault if of a line with words and code only code is left."""
+def lost_words(
+    line: str, translation: str, dialect: str, kept: Sequence[str] = ()
+) -> Iterator[Fault]:
+    """Yield a fault if of a line with words and code only code is left; `kept` is code, too."""
     words = translation.split()
     if not words or any(has_letters(word) and word not in line for word in words):
         return
+    for text in kept:
+        line = line.replace(text, " ", 1)
+        translation = translation.replace(text, " ", 1)
     spans = code_spans(line, dialect)
-    if not spans:
+    if not (spans or kept):
         return
     rest = line
     for start, end, *_ in reversed(spans):

@@ -1,83 +1,131 @@
 """Full stops and other marks at the ends of translations, as their sources have them: a model that
-has learnt from sentences ends headings and labels with a full stop, too.
+has learnt from sentences ends headings, labels and questions with a full stop, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
-from regard.data.sentence_marks import (
-    BEFORE_SMALL,
-    CLOSERS,
-    KOREAN_ENDINGS,
-    NEVER_LAST,
-)
-from regard.text.markup.tags import tokenize
-from regard.text.text_path import LinePath
+from regard.data import sentence_marks as tables
 from regard.text.translation import Translation
 
-_CLOSERS = f"{CLOSERS}“‘"
-"""Characters after the end of a sentence, also those of German."""
-_STOP = lazy_pattern(r"[^\s.][.。]$")
-_MARK = lazy_pattern(r"[^\s.][.。:,?!]$")
-_ORDINAL = lazy_pattern(r"(?<!\d)\d{1,2}[.。]$")
-_BARE = lazy_pattern(rf"[^\W{KOREAN_ENDINGS}](?:\s?%)?$")
-"""End of a text without a mark; one that ends as Korean verbs do may be a sentence."""
-_OPEN = lazy_pattern(r"[^\W_\u0530-\u1dff\u2c80-\uabff]$")
-"""End of a text in a script that has the full stop of English."""
-_ABBREVIATIONS = NEVER_LAST | BEFORE_SMALL
+_ARROWS = ((0x2190, 0x21FF), (0x25A0, 0x25FF), (0x2B00, 0x2BFF))
+_SIGNS = " \t\n\u00a0\u202f“‘" + "".join(
+    [
+        *(closer for closer in tables.CLOSERS if closer not in "]}"),
+        *(
+            chr(code)
+            for first, last in (*tables.NOTES, *_ARROWS)
+            for code in range(first, last + 1)
+        ),
+    ]
+)
+"""Spaces, closing quotation marks and brackets, also those of German, and signs."""
+_USUAL: dict[int, int | str] = {
+    **dict.fromkeys(map(ord, f"{tables.GLUED}．"), "."),
+    **str.maketrans("？؟⸮፧！，،、፣：；؛፤", "????!,,,,:;;;"),
+}
+"""The marks of English that marks of other scripts stand for."""
+_MARKS = "".join([*map(chr, _USUAL), ".,:;!?…⋯‥"])
+_GREEK = tables.character_class(tables.GREEK)
+_WRITTEN = (
+    (tables.character_class(tables.UNSPACED), str.maketrans(".?!,:;", "。？！，：；")),
+    ("\u0600-\u06ff", str.maketrans("?,;", "؟،؛")),
+    (_GREEK, str.maketrans("?;", ";·")),
+)
+"""Letters of scripts with marks of their own, and these."""
+_OTHER_STOP = lazy_pattern(r"[\u0530-\u05ff\u0700-\u1dff\ua000-\uabff]$")
+"""End of a text in a script that has another full stop, or none."""
+_SENTENCE = lazy_pattern(
+    rf"[{tables.KOREAN_ENDINGS}냐뇨랴라{tables.character_class(tables.CLAUSES)}]$"
+)
+"""End of what may be a sentence without a mark: as Korean verbs end, or in a script without full
+stops.
+"""
+_ORDINAL = lazy_pattern(r"(?<!\d)\d{1,2}$")
+_ABBREVIATIONS = tables.NEVER_LAST | tables.BEFORE_SMALL
 
 
-def closed_path(path: LinePath, line: str) -> LinePath:
-    """Translate a line by a path, and end its translation as the line ends."""
-    translation = yield from path
-    return closed_as(line, translation)
+class _End(NamedTuple):
+    """A text up to the last marks at its end, these as English writes them, and the signs that
+    follow them.
+    """
+
+    body: str
+    marks: str
+    signs: str
 
 
 def closed_as(line: str, translation: Translation) -> Translation:
-    """Return a translation without a full stop that its line does not end with, or with the mark
-    that it has lost.
+    """Return a translation with the marks at its end that its line has there, as its own script
+    writes them.
     """
-    source = line.rstrip(_CLOSERS)
-    text = translation.text.rstrip(_CLOSERS)
-    if _MARK.search(source):
-        is_lost = text == translation.text and _OPEN.search(text)
-        if is_lost and not _is_abbreviated(source):
-            mark = source[-1].replace("。", ".")
-            return _edited(translation, f"{{}}{mark}".format)
+    text = _closed(line, translation.text)
+    if text == translation.text:
         return translation
-    is_gained = _BARE.search(source) and _STOP.search(text)
-    is_ordinal = _ORDINAL.search(text) and not source[-1:].isdecimal()
-    if is_gained and not is_ordinal and not _is_abbreviated(text):
-        return _edited(translation, _without_stop)
-    return translation
+    *before, last = translation.parts or [None]
+    parts = (*before, last._replace(text=_closed(line, last.text))) if last else ()
+    links = translation.alignments
+    if links is not None:
+        words = len(text.split())
+        links = tuple(link for link in links if link[1] < words)
+    return replace(translation, text=text, parts=parts, alignments=links)
+
+
+def _closed(line: str, text: str) -> str:
+    source, target = _read_end(line), _read_end(text)
+    if source.marks == target.marks or not target.body or _may_differ(source):
+        return text
+    body = target.body
+    is_ordinal = _ORDINAL.search(body) and not source.body[-1:].isdecimal()
+    if target.marks[:1] == "." and (is_ordinal or _is_abbreviated(body)):
+        body += "."
+    marks = _written(source.marks, body)
+    if marks is None:
+        return text
+    text = f"{body}{target.signs}"
+    place = len(text)
+    for _ in "".join(source.signs.split()):
+        place = max(len(text.rstrip(_SIGNS)), len(text[:place].rstrip()) - 1)
+    before = text[:place].rstrip()
+    behind = text[len(before) :]
+    if place < len(body):  # inside of quotation marks that had marks behind them
+        before = before.rstrip(_MARKS)
+    return f"{before}{marks}{behind}"
+
+
+def _read_end(text: str) -> _End:
+    before = text.rstrip(_SIGNS)
+    body = before.rstrip(_MARKS)
+    marks = before[len(body) :].translate(_USUAL)
+    body = body.rstrip()
+    if re.search(f"[{_GREEK}]$", body):
+        marks = marks.replace(";", "?")
+    return _End(body, marks, text[len(before) :])
+
+
+def _may_differ(source: _End) -> bool:
+    """Return whether a translation may end otherwise than its source: this ends in an abbreviation,
+    or may be a sentence without a mark.
+    """
+    if source.marks == ".":
+        return _is_abbreviated(source.body)
+    return not source.marks and bool(_SENTENCE.search(source.body))
+
+
+def _written(marks: str, body: str) -> str | None:
+    """Return marks as the script of a text writes them; None if that is not known."""
+    for letters, forms in _WRITTEN:
+        if re.search(f"[{letters}]$", body):
+            return marks.translate(forms)
+    return None if marks == "." and _OTHER_STOP.search(body) else marks
 
 
 def _is_abbreviated(text: str) -> bool:
     """Return whether the last word of a text has a full stop wherever it stands."""
-    word = re.split(r"\W", text[:-1].lower())[-1]
+    word = re.split(r"\W", text.lower())[-1]
     is_initial = len(word) == 1 and word != word.upper()
     return is_initial or word in _ABBREVIATIONS
-
-
-def _edited(translation: Translation, edit: Callable[[str], str]) -> Translation:
-    """Return a translation with its text, its markup and its last part edited."""
-    *before, last = translation.parts or [None]
-    parts = (*before, last._replace(text=edit(last.text))) if last else ()
-    markup = translation.markup and edit(translation.markup)
-    return replace(translation, text=edit(translation.text), markup=markup, parts=parts)
-
-
-def _without_stop(text: str) -> str:
-    """Return a text, or markup, without the full stop at its end, before tags."""
-    tokens = [token for token in tokenize(text, "xml") if token.kind == "text"]
-    for _, start, end, _ in reversed(tokens):
-        body = text[start:end].rstrip(_CLOSERS)
-        if body:
-            stop = start + len(body)
-            is_stop = body[-1] in ".。"
-            return text[: stop - is_stop] + text[stop:]
-    return text

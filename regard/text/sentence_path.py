@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from regard.contracts.dialects import PLAIN
 from regard.contracts.faults import Fault
 from regard.contracts.recognise import recognise
+from regard.data.sentences import has_letters
 from regard.data.spans import may_have_spans
-from regard.text.contracts import AUTO, code_spans, widened
+from regard.text.contracts import AUTO, code_spans, lost_words, widened
 from regard.text.escapes import read_escapes
-from regard.text.full_stops import closed_as
 from regard.text.markup.document import TAG, MarkedSpan, MarkupDocument
 from regard.text.markup.elements import LINE_TAGS
-from regard.text.markup.tagged_sentence import TaggedSentence
+from regard.text.markup.tagged_sentence import Mark, TaggedSentence
 from regard.text.markup.tags import bare_elements, tag_name
 from regard.text.protected_line import CodeSpan, hidden_spans
 from regard.text.text_path import (
@@ -67,10 +68,11 @@ def sentence_paths(
 @dataclass(frozen=True)
 class _SentenceAttempt:
     """A sentence whose tags, and some of whose code, are marks of a text of its own. Its lines are
-    read without escapes.
+    read without escapes. `kept`: texts of elements that are kept whole.
     """
 
     document: MarkupDocument
+    kept: Sequence[str] = ()
     needs_links: bool = True
 
     @property
@@ -80,21 +82,25 @@ class _SentenceAttempt:
     def join(self, parts: Sequence[Translation]) -> Joined:
         pairs = zip(self.document.lines, parts, strict=True)
         parts = [read_escapes(line)[1].restore(part) for line, part in pairs]
-        if not self.needs_links:
-            parts = [*map(closed_as, self.document.lines, parts)]
         markup = self.document.render(parts)
         text = self.document.read(markup)
         result = joined_as(text.replace(TAG, ""), parts, self.lines)
-        return Joined(replace(result, markup=markup), text, [*self._faults(markup)])
+        result = replace(result, markup=markup)
+        return Joined(result, text, [*self._faults(markup, text)])
 
-    def _faults(self, markup: str) -> Iterator[Fault]:
-        """Yield the elements that held text, and hold none in the translation."""
+    def _faults(self, markup: str, text: str) -> Iterator[Fault]:
+        """Yield the elements that held text, and hold none in the translation, and a fault if only
+        elements that are kept have words.
+        """
         document = self.document
         source = document.source.text[document.start : document.end]
         kind = document.source.kind
         written = Counter(bare_elements(markup, kind))
         for tag in written - Counter(bare_elements(source, kind)):
             yield Fault("lost", tag, "is left without a text", "tag")
+        if self.kept:
+            line = document.read(source).replace(TAG, " ")
+            yield from lost_words(line, text.replace(TAG, " "), PLAIN, self.kept)
 
 
 def _sentence_path(
@@ -108,10 +114,18 @@ def _sentence_path(
     line = sentence.line
     patterns = rules.user_patterns
     foreign_words = rules.reader.foreign_words
+    whole = dict.fromkeys(
+        (entry.start, entry.end)
+        for entry in sentence.entries
+        if isinstance(entry, Mark) or entry.whole >= 0
+    )
+    texts = (document.read(document.source.text[slice(*bounds)]) for bounds in whole)
+    kept = [text.strip(TAG) for text in texts if has_letters(text)]
 
     def attempt(spans: Sequence[CodeSpan], apart: bool = False) -> Attempt:
         marked = [_marked(line, span) for span in spans]
-        return _SentenceAttempt(document.within(sentence, marked, apart), not apart)
+        within = document.within(sentence, marked, apart)
+        return _SentenceAttempt(within, kept, not apart)
 
     def further(first: Outcome) -> Iterator[Attempt]:
         if any(first.faults) and len(line) <= LONG:

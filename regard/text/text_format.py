@@ -61,16 +61,13 @@ class Layout:
         lines = [f"{code} {line}" if code else line for line in self.lines[bounds]]
         if self.document is None:
             return [line_path(line, rules) for line in lines]
+        rules = replace(rules, closes=True)
+        if not rules.may_retry:
+            return [line_path(line, rules) for line in lines]
         # Imported late, since plain texts need no markup.
-        from regard.text.full_stops import closed_path
         from regard.text.sentence_path import sentence_paths
 
-        paths = (
-            sentence_paths(self.document, rules, bounds, code)
-            if rules.may_retry
-            else [line_path(line, rules) for line in lines]
-        )
-        return [*map(closed_path, paths, self.lines[bounds])]
+        return sentence_paths(self.document, rules, bounds, code)
 
 
 def lay_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
+from regard.common.lazy import lazy_pattern
 from regard.data.copy_tokens import Copies
 from regard.data.spans import (
     KEPT,
@@ -57,6 +59,12 @@ ALL = slice(None)
 """Bounds of all lines of a text."""
 LONG = 2_000
 """Maximum number of characters of a line that is translated again because it has lost numbers."""
+_BRACKET = lazy_pattern(r"[()\[\]{}（）「」『』【】《》]")
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_MANY, _SHARE = 8, 2
+"""Minimum number of times that a translation has a word, and of words among which it is one, if it
+repeats that.
+"""
 _R = TypeVar("_R")
 
 
@@ -105,7 +113,8 @@ class PathRules:
     in the translation by itself. `dialect`: of the strings of programs whose contract is kept;
     `auto`: that of each line. `links`: word links are wanted in every try, since they place the
     marks around the words. `both_particles`: Korean particles after placeholders are written in
-    both forms.
+    both forms. `closes`: translations end with the marks with which their lines end,
+    and brackets without a partner and words that one repeats are noted.
     """
 
     reader: CaseReader
@@ -115,6 +124,7 @@ class PathRules:
     dialect: str = "auto"
     links: bool = False
     both_particles: bool = True
+    closes: bool = False
 
     @property
     def user_patterns(self) -> object:
@@ -340,7 +350,7 @@ def line_path(line: str, rules: PathRules, is_free: bool = True) -> LinePath:
         return (yield from _protected_path(line, rules))
     decoded = yield LineRequest((line,), rules.links)
     assert decoded, "the first try has translations"
-    (result,) = decoded
+    (result,) = _closed([line], decoded) if rules.closes else decoded
     if is_plain and not result.repetition and not may_have_spans(result.text):
         return result
     return marked(line, result, rules, is_free and bool(rules.keep))
@@ -442,8 +452,49 @@ def _try(
         without_code(restored_case(translation, case, text), words)
         for translation, case, text in zip(translations, cases, texts, strict=True)
     ]
+    if rules.closes:
+        parts = _closed(attempt.lines, parts)
     result, target, faults = attempt.join(parts)
+    if rules.closes and result.markup is None:
+        (result,) = _closed([source], [result])
+        target = result.text
+    if rules.closes:
+        faults = [*faults, *_bracket_faults(source, target)]
     return Outcome(result, [*_breaches(source, target, rules), *faults])
+
+
+def _closed(
+    lines: Sequence[str], translations: Sequence[Translation]
+) -> list[Translation]:
+    """Return translations that end as their lines end, with the word that each repeats."""
+    # Imported late, since lines of plain files end as the model ends them.
+    from regard.text.full_stops import closed_as
+
+    closed = [*map(closed_as, lines, translations)]
+    return [*map(_with_repeated_word, lines, closed)]
+
+
+def _bracket_faults(line: str, target: str) -> Iterable[Fault]:
+    """Return the faults of brackets without a partner."""
+    if not _BRACKET.search(f"{line}{target}"):
+        return ()
+    # Imported late, since most texts have no brackets.
+    from regard.contracts.prose import bracket_faults
+
+    return bracket_faults(line, target)
+
+
+def _with_repeated_word(line: str, result: Translation) -> Translation:
+    """Return a translation with the word that it repeats all over, unlike its line."""
+    words = Counter(_WORD.findall(result.text.casefold()))
+    (word, times), *_ = words.most_common(1) or [("", 0)]
+    is_runaway = times >= _MANY and _SHARE * times >= words.total()
+    if result.repetition or not is_runaway:
+        return result
+    in_line = max(Counter(_WORD.findall(line.casefold())).values(), default=0)
+    if 2 * in_line >= times:
+        return result
+    return replace(result, repetition=(word, times))
 
 
 def with_both_particles(

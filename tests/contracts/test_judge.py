@@ -54,6 +54,12 @@ plain | We counted 20,000 birds. | 새를 2만 마리 셌습니다.
 plain | We counted 1,00,000 birds. | Wir zählten 100.000 Vögel.
 plain | 3 children are here. | Drei Kinder sind hier.
 plain | Three children are here. | 3 Kinder sind hier.
+plain | Try it 3 times. | 세 번 시도하세요.
+plain | Try it 3 times. | 세번 시도하세요.
+plain | The 2 of us go. | 우리 둘이 갑니다.
+plain | It opens on 4 May. | 오월 4일에 엽니다.
+plain | 5 of them came. | 다섯이 왔다.
+plain | Agent 007 is here. | 007 요원이 왔다.
 plain | We meet at 2:45 pm today. | Wir treffen uns heute um 14:45 Uhr.
 plain | We have 25 plums. | لدينا ٢٥ خوخة.
 plain | €20 for a hat | 20 € für einen Hut
@@ -120,6 +126,31 @@ bracket | plain | The cat (a grey one) sleeps. | Die Katze (eine graue schläft.
 length | plain | A neighbour gave us a basket of plums yesterday. | Ja.
 length | plain | Save | _
 """
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("You have 3 attempts left.", "다시 시도하세요."),
+        ("You have 3 attempts left.", "다시 시도하십시오."),
+        ("2 thick names", "두꺼운 이름"),
+        ("2 files", "이 파일"),
+        ("1 file", "한국어 파일 선택한 일"),
+        ("4 users", "사용자, 네트워크"),
+        ("7 boards", "칠판"),
+        ("10 files", "파일 열기"),
+        ("10 files", "파일을 열 수 없습니다"),
+        ("003 Transformer", "천3"),
+        ("002 The paper", "용지2"),
+    ],
+)
+def test_a_number_is_lost_though_a_word_has_its_letters(
+    source: str, target: str
+) -> None:
+    faults = judge(source, target)
+    assert [fault.what for fault in faults if fault.span == "number"] == [
+        source.split()[2 if source.startswith("You") else 0]
+    ]
 
 
 @pytest.mark.parametrize("case", *blocks(SILENT))

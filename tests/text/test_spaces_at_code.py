@@ -6,8 +6,10 @@ import random
 import re
 
 import pytest
+from helpers.hostile_models import translate_document
 
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.documents.formats import read_document
 from regard.text.aligned_line import AlignedLine
 from regard.text.contracts import protect_code
 from regard.text.markup.document import parse_markup
@@ -75,6 +77,26 @@ def test_in_a_page_no_word_is_glued_to_code(line: str) -> None:
         assert not re.search(
             r"> |  ", result.replace("</b> ", "").replace("</code> ", "")
         )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A man sleeps – look at <i>figure 3</i>.",
+        "It was taken on <time>May 3, 2026</time> by a woman.",
+        "See page <b>17</b> of the <a>book</a>, or %s 45 times.",
+    ],
+)
+def test_no_word_is_glued_to_a_number_that_is_put_back(text: str) -> None:
+    document = read_document(f"<p>{text}</p>".encode(), "a.html")
+
+    def wordy(words: list[str], draw: random.Random) -> list[str]:
+        return draw.choices(ENGLISH, k=draw.randint(1, 9))
+
+    for seed in range(50):
+        written = translate_document(document, wordy, seed).decode()
+        shown = re.sub("<.*?>", "", written)
+        assert not re.search(r"[a-z]\d|\d[A-Za-z]|  ", shown), written
 
 
 @pytest.mark.parametrize(

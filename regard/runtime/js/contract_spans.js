@@ -115,8 +115,9 @@ export function toAsciiDigits(text) {
   });
 }
 
-/** Return the value of a number that ends in a text at `end`: 1,000 = 1.000 = 1 000 = 1천. */
+/** Return the value of a number that ends in a text at `end`: 1,000 = 1.000 = 1 000 = 1천. One that begins with several zeros is a name, such as 007. */
 function numberValue(number, text, end) {
+  if (/^00(?=0*[1-9])[0-9]+$/u.test(number)) return number;
   const { multipliers } = CONTRACTS();
   const groups = number.split(GROUP);
   const last = groups.at(-1);

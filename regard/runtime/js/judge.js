@@ -137,7 +137,7 @@ function textsOf({ spans }, keys) {
 function hasWord(text, number) {
   if (!WORDS.has(number)) {
     const words = (CONTRACTS().number_words[number] ?? ["(?!)"]).join("|").replace(LETTER_I, "[iİı]"); // as Python compares letters
-    WORDS.set(number, new RegExp(`(?<![A-Za-zİı])(?:${words})(?![A-Za-zİı])`, "iu"));
+    WORDS.set(number, new RegExp(`(?<![A-Za-zİı가-힣])(?:${words})(?![İı])${CONTRACTS().number_end}`, "iu"));
   }
   return WORDS.get(number).test(text);
 }

@@ -1,7 +1,7 @@
 // Lines whose spans are put back by word links, as the tags of markup are; Python's protected_line.py and writing.py.
 import { SPACES, firstOf, isAlnum, isSpace, lastOf } from "./characters.js";
 import { project } from "./projection.js";
-import { hasSpaces, replacesLetter } from "./spans.js";
+import { hasSpaces, partsLetter, replacesLetter } from "./spans.js";
 import { PART, tagName } from "./tag_roles.js";
 import { sentencesOf } from "./tagged_sentence.js";
 import { BLOCKS, LINE_TAGS, PATTERNS } from "./text_tables.js";
@@ -190,16 +190,17 @@ class Writer {
     const isAlone = words[1] < words[0] && before && before.end === after.start; // kept whole at a word, where it stands again
     const [first, last] = isAlone ? [this.lastWord, this.lastWord] : words;
     let gap = "";
+    let isSpaced = true;
     if (!this.parts.length) {
       gap = this.#gap(0, start, all[0].start) || this.#whiteSpace(0, start, all[0].start) + this.#arrange(false, true, false);
     } else {
       const previous = all[this.lastUnit]; // no space parts a mark from an element kept whole, if none did in the source
       const isBeforeMark = this.sentence.nodes[previous?.node]?.isWhole && all[this.lastUnit + 1]?.word === previous.word;
-      const isSpaced = this.lastWord !== first && !this.isOpened && !(isBeforeMark && STOPS.includes(text));
+      isSpaced = this.lastWord !== first && !this.isOpened && !(isBeforeMark && STOPS.includes(text));
       const isNext = before && this.lastUnit + 1 === units[0] && isSpaced === (before.word !== after.word);
       gap = (isNext && this.#gap(units[0], before.end, after.start)) || this.#arrange(true, isSpaced || !BEHIND.test(text[0]), isSpaced);
     }
-    this.parts.push(this.#spaced(gap, shown), text);
+    this.parts.push(this.#spaced(gap, shown, isSpaced), text);
     Object.assign(this, { lastShown: shown, lastUnit: units[1], lastWord: last, isOpened: false, marks: [] });
   }
 
@@ -210,11 +211,11 @@ class Writer {
     const from = units.at(-1).end;
     const head = hasText ? "" : this.#whiteSpace(0, start, units[0].start);
     const tail = (hasText && this.#gap(units.length, from, end)) || this.#arrange(hasText, false, false) + this.#whiteSpace(units.length, from, end);
-    return [head, ...this.parts, this.#spaced(tail, translated(""))].join("");
+    return [head, ...this.parts, this.#spaced(tail, translated(""), true)].join("");
   }
 
-  /** Return a gap, written before a text, with a space between code and each letter that it would be glued to. */
-  #spaced(gap, following) {
+  /** Return a gap, written before a text, with a space between code and each letter that it would be glued to; `isSpaced`: the gap is not in a word. */
+  #spaced(gap, following, isSpaced) {
     const parts = [];
     let end = 0;
     let before = this.lastShown;
@@ -232,7 +233,7 @@ class Writer {
       const word = mark ? { text: this.marked.shown(mark.start, mark.end), start: mark.start, end: mark.end } : following;
       if (mark?.role === "open" && opened < 0) opened = parts.length;
       if (word.text) {
-        if (this.#isGlued(before, word)) parts.splice(opened < 0 ? parts.length : opened, 0, " ");
+        if (this.#isGlued(before, word, isSpaced)) parts.splice(opened < 0 ? parts.length : opened, 0, " ");
         before = word;
         opened = -1;
       }
@@ -242,15 +243,16 @@ class Writer {
   }
 
   /** Return whether two words of which one is kept are neighbours, unlike in the source. */
-  #isGlued(left, right) {
+  #isGlued(left, right, isSpaced) {
+    const isParted = isSpaced ? partsLetter : replacesLetter;
     if (left.end < 0 && right.start < 0) return false;
     const behind = follow(this.tagEnds, left.end);
     if (left.end >= 0 && behind === right.start) return false;
     const edges = [lastOf(left.text), firstOf(right.text)];
     if (left.end >= 0 && right.start >= 0 && isAlnum(firstOf(this.source.slice(behind)))) return hasSpaces(...edges);
-    if (left.end >= 0 && replacesLetter(...edges, firstOf(this.source.slice(behind)), true)) return true;
+    if (left.end >= 0 && isParted(...edges, firstOf(this.source.slice(behind)), true)) return true;
     const before = follow(this.tagStarts, right.start);
-    return right.start >= 0 && replacesLetter(...edges.reverse(), lastOf(this.source.slice(0, before)), false);
+    return right.start >= 0 && isParted(...edges.reverse(), lastOf(this.source.slice(0, before)), false);
   }
 
   /** Return a gap of the source as it is if the marks that wait are those in it, else nothing. */
@@ -280,6 +282,7 @@ class Writer {
     const parts = [];
     const mayBegin = hasLeft && (isSpaced || !hasRight);
     const mayEnd = hasRight && (isSpaced || !hasLeft);
+    let isAfterSpace = false;
     for (const number of this.marks) {
       const { start, end, role } = this.sentence.marks[number];
       const isPoint = role !== "open" && role !== "close";
@@ -288,11 +291,18 @@ class Writer {
       const isEnclosed = BEFORE.test(edge) || opens;
       const followsSpace = isPoint && mayBegin && (isSpace(edge) || (isSpaced && isEnclosed));
       const isFirstOpened = role === "open" && isSpaced && !parts.includes(" ");
-      if ((followsSpace && parts.at(-1) !== " ") || isFirstOpened) parts.push(" ");
+      if ((followsSpace && !isAfterSpace) || isFirstOpened) {
+        parts.push(" ");
+        isAfterSpace = true;
+      }
       parts.push(source.slice(start, end));
+      isAfterSpace &&= role === "open";
       const following = source.slice(end, end + 1);
       const closes = SAME.test(following) && (end + 1 >= source.length || isSpace(source[end + 1]));
-      if (isPoint && mayEnd && (BEHIND.test(following) || closes)) parts.push(" ");
+      if (isPoint && mayEnd && (BEHIND.test(following) || closes)) {
+        parts.push(" ");
+        isAfterSpace = true;
+      }
     }
     if (isSpaced && !parts.includes(" ")) parts.push(" ");
     return parts.join("");

@@ -84,13 +84,20 @@ _LABEL = lazy_pattern(
     r"[^\W\d_][\w'’-]*(?:\s[\w'’-]+)?[:：](?=\s+[^\W_]+\s)(?!\s+[a-z])"
 )
 """A word or two with a colon before a text, such as Note:"""
-_BETWEEN = lazy_pattern(r"(?<=\s)[|·•](?=\s)")
+_SEPARATORS = "|/·•←→"
+_SIGNS = (
+    "[\u2190-\u21ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]{1,9}"
+)
+_WORDS_QUOTED = rf"(?:(?!\s[{_SEPARATORS}]\s)[^«»‹›])*"
+_SEPARATOR = lazy_pattern(
+    rf"(?P<quoted>«{_WORDS_QUOTED}»|»{_WORDS_QUOTED}«|‹{_WORDS_QUOTED}›|›{_WORDS_QUOTED}‹)"
+    rf"|(?<!\S)[{_SEPARATORS}«»‹›](?!\S)|^{_SIGNS}(?=\s)|(?<=\s){_SIGNS}$"
+)
+"""A quotation; or a sign between texts, as in menus, or at either end, as of links to other pages,
+also an emoji there.
+"""
 _SIGN = lazy_pattern(r"[^\w\s<&]{1,3}|&(?!nbsp)\w{2,8};")
 """Signs between two elements kept whole that are kept with them."""
-_ARROW = lazy_pattern(r"[«»‹›]")
-_ARROW_AT_END = lazy_pattern(r"^[«»‹›]\s+|\s[«»‹›]$")
-"""A sign that leads to another page, and no quotation mark, if it is the only one of a text."""
-_ELLIPSIS = lazy_pattern(r"(?<![.…])(?:\.{3,}|…)$")
 _BRACKETS = lazy_pattern(r"\([^()]*\)$")
 _IN_BRACKETS = lazy_pattern(r"\(([^()]*)\)[.!?]?")
 _MOST_WORDS, _LONGEST = 8, 60
@@ -611,8 +618,7 @@ def _cut(entries: Entries, ends: Sequence[int]) -> Iterator[tuple[Piece | Mark, 
 
 def _separated(plain: str) -> Iterator[int]:
     """Yield the ends of the number or sign of an item and of a label, and the bounds of signs
-    between texts and at either end: arrows, an ellipsis, and brackets around all of the text, or
-    around no words.
+    between texts, and of brackets around all of the text, or around no words.
     """
     item = _ITEM.match(plain)
     if item:
@@ -620,15 +626,9 @@ def _separated(plain: str) -> Iterator[int]:
     label = _LABEL.match(plain)
     if label:
         yield label.end()
-    for match in _BETWEEN.finditer(plain):
-        yield match.start()
-        yield match.end()
-    arrow = _ARROW_AT_END.search(plain)
-    if arrow and len(_ARROW.findall(plain)) == 1:
-        yield arrow.end() if arrow.start() == 0 else arrow.start()
-    ellipsis = _ELLIPSIS.search(plain)
-    if ellipsis:
-        yield ellipsis.start()
+    for match in _SEPARATOR.finditer(plain):
+        if not match["quoted"]:
+            yield from match.span()
     brackets = _BRACKETS.search(plain)
     if brackets and not has_letters(brackets[0]):
         yield brackets.start()

@@ -4,10 +4,12 @@ translated.
 
 from __future__ import annotations
 
+import html
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
 
+from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language, is_same_language
 from regard.data.sentences import has_letters
 from regard.text.markup.tags import Kind, Token, attributes, names
@@ -26,6 +28,7 @@ LINE_TAGS = names(
 """HTML elements that divide text even as tags in plain text; other names may be placeholders."""
 _KEPT = names("code kbd samp var")
 """HTML elements whose text is part of the sentence but not translated."""
+_ENTITY = lazy_pattern(r"&#?\w{1,19};")
 _LINKS = names("a label")
 """HTML elements that end a sentence if their parent has no other text, as in a menu."""
 _SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")
@@ -267,25 +270,30 @@ class _Outline(Elements):
 
     def part_links(self, links: frozenset[str]) -> None:
         """Let links and labels end sentences where several stand side by side without other
-        text.
+        text, and other elements beside a link if each begins with a capital, as in a menu.
         """
-        own_words = {
-            self.parents[index]
-            for index, token in enumerate(self.tokens)
-            if token.kind == "text" and has_letters(self.text[token.start : token.end])
-        }
-        with_words = set[int]()
-        for start in own_words:
-            element = start
-            while element >= 0 and element not in with_words:
-                with_words.add(element)
+        own_words = set[int]()
+        first_letters = dict[int, str]()
+        for index, token in enumerate(self.tokens):
+            if token.kind != "text":
+                continue
+            raw = self.text[token.start : token.end]
+            text = _ENTITY.sub(lambda match: html.unescape(match[0]), raw)
+            if not has_letters(text):
+                continue
+            element = self.parents[index]
+            own_words.add(element)
+            while element >= 0 and element not in first_letters:
+                first_letters[element] = next(filter(str.isalpha, text))
                 element = self.parents[element]
         children = defaultdict[int, list[int]](list)
-        for index in sorted(with_words - self.blocks):
+        for index in sorted(first_letters.keys() - self.blocks):
             children[self.parents[index]].append(index)
         for parent, inside in children.items():
-            is_menu = len(inside) > 1 and parent not in own_words | self.silent
-            if is_menu and all(self.tokens[index].name in links for index in inside):
+            is_row = len(inside) > 1 and parent not in own_words | self.silent
+            are_links = [self.tokens[index].name in links for index in inside]
+            is_menu = all(first_letters[index].isupper() for index in inside)
+            if is_row and (all(are_links) or (any(are_links) and is_menu)):
                 self.blocks.update(inside)
 
     def role(self, index: int) -> Role:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
-from regard.data.sentences import has_spaces, replaces_letter
+from regard.data.sentences import has_spaces, parts_letter, replaces_letter
 from regard.text.markup.elements import BLOCKS
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
@@ -207,6 +207,7 @@ class _Writer:
         ):
             # An element kept whole that was attached to a word is attached to one again.
             words = (self.last_word, self.last_word)
+        is_spaced = True
         if not self._parts:
             start = self._sentence.start
             end = all_units[0].start
@@ -227,7 +228,7 @@ class _Writer:
                 has_right = is_spaced or not _BEHIND.match(text)
                 gap = self._arrange(True, has_right, is_spaced)
         shown = kept or _Word(text)
-        self._parts += [self._spaced(gap, shown), text]
+        self._parts += [self._spaced(gap, shown, is_spaced), text]
         self._last_shown = shown
         self._last_unit = units[1]
         self.last_word = words[1]
@@ -257,12 +258,12 @@ class _Writer:
         if not tail:
             tail = self._arrange(bool(self._parts), False, False)
             tail += self._white_space(len(units), start, end)
-        tail = self._spaced(tail, _Word(""))
+        tail = self._spaced(tail, _Word(""), True)
         return "".join([head, *self._parts, tail])
 
-    def _spaced(self, gap: str, following: _Word) -> str:
+    def _spaced(self, gap: str, following: _Word, is_spaced: bool) -> str:
         """Return a gap, written before a text, with a space between code and each letter that it
-        would be glued to.
+        would be glued to; `is_spaced`: the gap is not in a word.
         """
         parts = list[str]()
         end = 0
@@ -284,14 +285,14 @@ class _Writer:
             if mark and mark.role == "open" and opened < 0:
                 opened = len(parts)
             if word.text:
-                if self._is_glued(before, word):
+                if self._is_glued(before, word, is_spaced):
                     parts.insert(opened if opened >= 0 else len(parts), " ")
                 before = word
                 opened = -1
             parts.append(raw)
         return "".join(parts)
 
-    def _is_glued(self, left: _Word, right: _Word) -> bool:
+    def _is_glued(self, left: _Word, right: _Word, is_spaced: bool) -> bool:
         """Return whether two words of which one is kept are neighbours, unlike in the source."""
         if left.end < 0 > right.start:
             return False
@@ -299,15 +300,16 @@ class _Writer:
         if left.end >= 0 and behind == right.start:
             return False
         text = self._source.text
+        parts = parts_letter if is_spaced else replaces_letter
         edges = (left.text[-1:], right.text[:1])
         if left.end >= 0 <= right.start and text[behind : behind + 1].isalnum():
             return has_spaces(*edges)
         original = text[behind : behind + 1]
-        if left.end >= 0 and replaces_letter(*edges, original, True):
+        if left.end >= 0 and parts(*edges, original, True):
             return True
         before = _follow(self._tag_starts, right.start)
         original = text[max(0, before - 1) : before]
-        return right.start >= 0 and replaces_letter(*edges[::-1], original, False)
+        return right.start >= 0 and parts(*edges[::-1], original, False)
 
     @cached_property
     def _tag_ends(self) -> dict[int, int]:
@@ -350,6 +352,7 @@ class _Writer:
         text = self._source.text
         may_begin = has_left and (is_spaced or not has_right)
         may_end = has_right and (is_spaced or not has_left)
+        is_after_space = False
         for number in self.marks:
             mark = self._sentence.marks[number]
             is_point = mark.role not in ("open", "close")
@@ -363,15 +366,18 @@ class _Writer:
                 and (edge.isspace() or (is_spaced and is_enclosed))
             )
             is_first_opened = mark.role == "open" and is_spaced and " " not in parts
-            if (follows_space and parts[-1:] != [" "]) or is_first_opened:
+            if (follows_space and not is_after_space) or is_first_opened:
                 parts.append(" ")
+                is_after_space = True
             parts.append(text[mark.start : mark.end])
+            is_after_space &= mark.role == "open"
             if (
                 is_point
                 and may_end
                 and (_BEHIND.match(text, mark.end) or _CLOSES.match(text, mark.end))
             ):
                 parts.append(" ")
+                is_after_space = True
         if is_spaced and " " not in parts:
             parts.append(" ")
         return "".join(parts)

@@ -145,11 +145,15 @@ def translate(command: TranslateCommand) -> None:
         size = 1 if lines.typed else command.chunk
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         fault = ""
+        mistaken = list[str]()
+        if lines.document is not None and lines.document.is_foreign:
+            mistaken.append(f"{lines.name}: nothing of it is in the model's language")
         for number, (done, result) in enumerate(results(new_chunks)):
             report.warn(*result.notes)
             fault = fault or result.fault
             if number == 0 and not lines.typed:
-                report.warn(*_language_notes(lines.name, model, parser(done)[0]))
+                mistaken += _language_notes(lines.name, model, parser(done)[0])
+                report.warn(*mistaken)
             qualities.add(result.qualities)
             mark = sink.mark.after(
                 done.end,
@@ -165,7 +169,8 @@ def translate(command: TranslateCommand) -> None:
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
-    _raise_broken(command, sink.mark.broken, fault)
+    if command.strict:
+        _raise_faults(sink.mark.broken, fault, mistaken)
 
 
 def _language_notes(
@@ -178,13 +183,17 @@ def _language_notes(
         yield f"{name}: {note}"
 
 
-def _raise_broken(command: TranslateCommand, broken: int, fault: str) -> None:
-    """End with an error if strings are broken and that is one. `fault`: that of the first."""
-    if command.strict and broken:
+def _raise_faults(broken: int, fault: str, mistaken: Sequence[str]) -> None:
+    """Raise DataError if strings are broken, or the text is mistaken: in another language than the
+    model reads. `fault`: that of the first string.
+    """
+    causes = [*mistaken]
+    if broken:
         strings = counted(broken, "string is", "strings are")
         # Before a --resume there were other faults.
         first = f", such as {fault}" if fault else ""
-        raise DataError(f"{strings} broken, too long or refused{first}")
+        causes.append(f"{strings} broken, too long or refused{first}")
+    DataError.raise_all(causes)
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:
@@ -334,7 +343,6 @@ def _open_output(
         with _open_to_append(output) as file:
             yield StreamedOutput(file, render)
         return
-    unit = "sentence" if render else "line"
     output = _link_target(output)
     files = fingerprints(command.run)
     for number, other in enumerate(command.with_, 2):
@@ -344,29 +352,27 @@ def _open_output(
     sink = ResumableOutput(output, {"option": flags, "file": files}, render)
     with sink.open(command.resume) as part:
         if command.resume and part.mark.lines:
-            say(f"continuing after {unit} {part.mark.lines:,}")
+            say(f"continuing after {part.unit} {part.mark.lines:,}")
         elif command.resume:
-            say(f"nothing to resume: starting at {unit} 1")
+            say(f"nothing to resume: starting at {part.unit} 1")
         try:
             yield part
         except BaseException as problem:
-            _say_kept(part, command.chunk, unit, problem)
+            _say_kept(part, command.chunk, problem)
             raise
 
 
-def _say_kept(
-    part: ResumableOutput, chunk: int, unit: str, problem: BaseException
-) -> None:
-    """Say what an interruption leaves, and how to go on. `unit`: that of the chunks."""
+def _say_kept(part: ResumableOutput, chunk: int, problem: BaseException) -> None:
+    """Say what an interruption leaves, and how to go on."""
     if part.kept:
         say(
-            f"{part.path} holds {unit}s 1 to {part.kept:,}; the same command with --resume "
+            f"{part.path} holds {part.unit}s 1 to {part.kept:,}; the same command with --resume "
             "continues after them"
         )
     elif isinstance(problem, KeyboardInterrupt):
         say(
-            f"nothing is kept, as that is done after each {chunk:,} {unit}s: begin again; with a "
-            "smaller --chunk more is kept, and --resume continues after it"
+            f"nothing is kept, as that is done after each {chunk:,} {part.unit}s: begin again; "
+            "with a smaller --chunk more is kept, and --resume continues after it"
         )
 
 

@@ -4,6 +4,7 @@ on disk or in an object store.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -85,8 +86,11 @@ class TableLines(Lines):
             )
             schemas = [fragment.physical_schema for fragment in fragments]
         except _arrow_errors() as problem:
+            # pyarrow names the first of several files.
+            file = re.search("'([^']+)'", str(problem))
             raise DataError(
-                f"{self.name}: cannot be read as a table ({_first_line(problem)})"
+                f"{file[1] if file else self.name}: is no table, or a damaged one; wanted "
+                f"{', '.join(FORMATS)}"
             ) from None
 
         causes = []

@@ -24,8 +24,8 @@ LINE_TAGS = names(
     "blockquote br div dd dl dt h1 h2 h3 h4 h5 h6 hr li ol p table tbody td tfoot th thead tr ul"
 )
 """HTML elements that divide text even as tags in plain text; other names may be placeholders."""
-_KEPT = names("code kbd samp var")
-"""HTML elements whose text is part of the sentence but not translated."""
+_KEPT = names("code kbd samp var pre")
+"""HTML elements whose text is not translated, but for `pre` a part of the sentence."""
 _LINKS = names("a label")
 """HTML elements that end a sentence if their parent has no other text, as in a menu."""
 _SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")

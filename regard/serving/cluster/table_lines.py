@@ -86,11 +86,13 @@ class TableLines(Lines):
             )
             schemas = [fragment.physical_schema for fragment in fragments]
         except _arrow_errors() as problem:
-            # pyarrow names the first of several files.
-            file = re.search("'([^']+)'", str(problem))
+            other = re.search("Could not read schema from '([^']+)'", str(problem))
+            if other:
+                raise DataError(
+                    f"{other[1]}: is no table, or a damaged one; wanted {', '.join(FORMATS)}"
+                ) from None
             raise DataError(
-                f"{file[1] if file else self.name}: is no table, or a damaged one; wanted "
-                f"{', '.join(FORMATS)}"
+                f"{self.name}: cannot be read as a table ({_first_line(problem)})"
             ) from None
 
         causes = []

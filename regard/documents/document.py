@@ -18,6 +18,7 @@ from regard.documents.text_layout import text_layout
 from regard.text.full_stops import closed_path
 from regard.text.markup.document import MarkupDocument
 from regard.text.markup.elements import MarkupOptions
+from regard.text.markup.tags import Bounds
 from regard.text.text_format import (
     Layout,
     TranslatedText,
@@ -206,9 +207,6 @@ class Edit(NamedTuple):
     text: str
 
 
-Bounds = tuple[int, int]
-
-
 class Slot(NamedTuple):
     """A text of a document, and the edits by which its translation is written.
 
@@ -285,6 +283,7 @@ Entry = tuple[str, str]
 """Context and source text of an entry, by which it is known."""
 State = Literal["untranslated", "unread", "read"]
 """State of an entry: a translation is `read` if no mark says that a person has to read it."""
+States = Iterator[tuple[Entry, State]]
 
 
 class StringFile(EditedText):
@@ -317,7 +316,7 @@ class StringFile(EditedText):
         """Return edits that name the language, if the format can."""
         return ()
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries of a format that marks its translations, and how far each is."""
         return iter(())
 

@@ -9,7 +9,6 @@ from fluent.syntax import FluentParser, ast
 
 from regard.common.lazy import lazy_pattern
 from regard.documents.document import (
-    Bounds,
     DocumentOptions,
     DocumentText,
     EditedText,
@@ -22,6 +21,7 @@ from regard.documents.key_values import (
     key_values,
     rewrapped,
 )
+from regard.text.markup.tags import Bounds
 
 _BREAKS = lazy_pattern(r" *(?:\r?\n *)+")
 _SPACE = lazy_pattern(r"\s+")

@@ -12,7 +12,6 @@ from regard.contracts.recognise import recognise
 from regard.data.language_codes import base_language
 from regard.data.sentences import has_letters
 from regard.documents.document import (
-    Bounds,
     DocumentOptions,
     Edit,
     EditedText,
@@ -21,6 +20,7 @@ from regard.documents.document import (
 from regard.documents.encoding import EncodedText
 from regard.documents.plurals import plural_notes
 from regard.text.contracts import code_spans
+from regard.text.markup.tags import Bounds
 from regard.text.text_path import AUTO
 
 _NO_LANGUAGE = lazy_pattern(

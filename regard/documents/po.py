@@ -19,9 +19,8 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    Entry,
     Slot,
-    State,
+    States,
     StringFile,
     is_blank,
     verdict,
@@ -126,7 +125,7 @@ class _Entry:
     def forms(self) -> dict[int, _String]:
         """The translations by the numbers of their forms."""
         return {
-            int(key[7:-1] or 0) if key != "msgstr" else 0: string
+            int(key[7:-1] or 0): string
             for key, string in self.strings.items()
             if key.startswith("msgstr")
         }
@@ -254,7 +253,7 @@ class Catalogue(StringFile):
             if match:
                 yield Edit(*match.span(1), value)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries, and how far each is."""
         for entry in self._entries:
             context = entry.strings.get("msgctxt")

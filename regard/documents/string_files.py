@@ -13,9 +13,9 @@ from regard.documents.document import (
     DocumentOptions,
     DocumentText,
     Edit,
-    Entry,
     Slot,
     State,
+    States,
     is_blank,
     verdict,
 )
@@ -82,12 +82,11 @@ class _AndroidText:
     def __init__(self, raw: str, options: DocumentOptions) -> None:
         text = raw.strip()
         is_quoted = len(text) > 1 and text[0] == text[-1] == '"' and text[-2] != "\\"
-        self._start = raw.index(text) + is_quoted
-        self._end = self._start + len(text) - 2 * is_quoted
-        self._raw = raw
+        start = raw.index(text) + is_quoted
+        end = start + len(text) - 2 * is_quoted
+        self._around = (raw[:start], raw[end:])
         self._is_quoted = is_quoted
-        inner = raw[self._start : self._end]
-        self.content = Content(inner, options, _ANDROID, not is_quoted)
+        self.content = Content(raw[start:end], options, _ANDROID, not is_quoted)
         self.text = unescaped(self.content.text, _ESCAPE, _ESCAPES)
 
     def write(self, text: str, writer: Source) -> str:
@@ -101,7 +100,7 @@ class _AndroidText:
             )
         else:
             written = self.content.write(self._escaped(text), writer)
-        return self._raw[: self._start] + written + self._raw[self._end :]
+        return written.join(self._around)
 
     def _escaped(self, text: str) -> str:
         """Return a text with escapes, but for tags, which stay as the source writes them."""
@@ -231,7 +230,7 @@ class QtStrings(XmlFile):
         if code and "language" not in self.root.attributes:
             yield from self.set_attributes(self.root, language=code)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         for message in self.root.walk("message"):
             parent = message.parent or message
             parts = (parent.child("name"), message.child("comment"))

@@ -27,6 +27,7 @@ from regard.documents.document import (
 )
 from regard.documents.encoding import decode_file
 from regard.text.markup.document import parse_markup
+from regard.text.markup.tags import Bounds
 from regard.text.text_format import TranslatedText
 
 WIDTH = 42
@@ -108,7 +109,7 @@ def _pieces(
     """
     cue = ""
     number = 0
-    begun: list[tuple[int, int]] = []
+    begun: list[Bounds] = []
     for match in re.finditer(r"[^\r\n]*(?:\r\n|\n|\r|\Z)", text):
         start = match.start()
         line = match[0].rstrip("\r\n")
@@ -127,7 +128,7 @@ def _pieces(
 
 
 def _pieces_of_cue(
-    text: str, lines: Sequence[tuple[int, int]], cue: str, is_vtt: bool
+    text: str, lines: Sequence[Bounds], cue: str, is_vtt: bool
 ) -> Iterator[_Piece]:
     """Yield what each person says in a cue, without dashes and tags around it."""
     starts = [

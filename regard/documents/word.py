@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from regard.common.errors import DataError
 from regard.documents.encoding import EncodedText
@@ -118,15 +119,13 @@ def _paragraphs(text: str) -> Iterator[Paragraph]:
         )
 
 
+@dataclass
 class _Reader:
     """Reader of the items of a paragraph from its tokens."""
 
-    def __init__(
-        self, text: str, tokens: Sequence[Token], partners: Sequence[int]
-    ) -> None:
-        self._text = text
-        self._tokens = tokens
-        self._partners = partners
+    _text: str
+    _tokens: Sequence[Token]
+    _partners: Sequence[int]
 
     def _name(self, index: int) -> str:
         return self._tokens[index].name.removeprefix("w:")
@@ -143,7 +142,9 @@ class _Reader:
                 if name == "r":
                     run = NO_RUN
                 elif name != "sdtContent":
-                    items.append(Item("close", self._end_start(index), token.end))
+                    # The end of a control begins with that of its content.
+                    start = self._tokens[index - (name == "sdt")].start
+                    items.append(Item("close", start, token.end))
             elif token.kind == "open" and name == "r":
                 run, index = self._run(index)
             elif (
@@ -156,11 +157,6 @@ class _Reader:
                 index = last
             index += 1
         return items
-
-    def _end_start(self, index: int) -> int:
-        """Return where the end of an element around text begins."""
-        is_control = self._name(index) == "sdt"
-        return self._tokens[index - is_control].start
 
     def _run(self, index: int) -> tuple[Run, int]:
         """Return the format of a run, and the index of the last token of its properties."""

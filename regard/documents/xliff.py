@@ -9,9 +9,9 @@ from typing import NamedTuple
 from regard.documents.document import (
     DocumentText,
     Edit,
-    Entry,
     Slot,
     State,
+    States,
     is_blank,
     verdict,
 )
@@ -45,6 +45,17 @@ class _Segment(NamedTuple):
         """True in version 1.2, in which the target has the state."""
         return self.parent.name == "trans-unit"
 
+    @property
+    def unit(self) -> Element:
+        """The unit of the segment."""
+        return self.parent if self.is_old else self.parent.parent or self.parent
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """The attributes of the element that has the state."""
+        element = self.target if self.is_old else self.parent
+        return element.attributes if element else {}
+
 
 class XliffFile(XmlFile):
     """A translation file of XLIFF, whose targets are filled."""
@@ -74,48 +85,43 @@ class XliffFile(XmlFile):
             if code and attribute not in element.attributes:
                 yield from self.set_attributes(element, **{name: code})
 
-    def slots(self) -> Iterator[Slot]:
-        """Yield the texts that are translated."""
+    def _segments(self) -> Iterator[_Segment]:
         for parent in self.root.walk("trans-unit", "segment"):
             source = parent.child("source")
-            text_element = parent.child("seg-source") or source
-            if source is None or text_element is None:
-                continue
-            segment = _Segment(parent, source, text_element, parent.child("target"))
-            raw = self.content(text_element)
+            if source:
+                text_element = parent.child("seg-source") or source
+                yield _Segment(parent, source, text_element, parent.child("target"))
+
+    def slots(self) -> Iterator[Slot]:
+        """Yield the texts that are translated."""
+        for segment in self._segments():
+            raw = self.content(segment.text_element)
             if not raw.strip():
                 continue
-            if parent.inherited("translate") == "no":
+            if segment.parent.inherited("translate") == "no":
                 self.locked += 1
             elif self._is_translated(segment) and not self.options.retranslate:
                 self.kept += 1
             else:
                 yield self._slot(segment, raw)
 
-    def states(self) -> Iterator[tuple[Entry, State]]:
+    def states(self) -> States:
         """Yield the entries, and how far each is."""
-        for parent in self.root.walk("trans-unit", "segment"):
-            segment = _Segment(
-                parent, parent, parent.child("source") or parent, parent.child("target")
-            )
-            unit = parent if segment.is_old else parent.parent or parent
-            context = f"{parent.inherited('original')}\n{unit.attributes.get('id', '')}"
-            element = segment.target if segment.is_old else parent
-            marks = element.attributes if element else {}
-            mark = marks.get("state", "")
-            is_marked = mark == "translated" and "substate" in marks
+        for segment in self._segments():
+            file = segment.parent.inherited("original")
+            context = f"{file}\n{segment.unit.attributes.get('id', '')}"
+            mark = segment.marks.get("state", "")
+            is_marked = mark == "translated" and "substate" in segment.marks
             state: State = "read"
             if not self._is_translated(segment):
                 state = "untranslated"
             elif is_marked or mark.startswith("needs-"):
                 state = "unread"
-            yield (context, self.content(segment.text_element)), state
+            yield (context, self.content(segment.source)), state
 
     def _is_translated(self, segment: _Segment) -> bool:
-        target = segment.target
-        element = target if segment.is_old else segment.parent
-        state = element.attributes.get("state", "") if element else ""
-        return bool(self.content(target).strip()) and state not in _UNTRANSLATED
+        has_text = bool(self.content(segment.target).strip())
+        return has_text and segment.marks.get("state") not in _UNTRANSLATED
 
     def _slot(self, segment: _Segment, raw: str) -> Slot:
         is_wrapped = "\n" in raw and raw[:1].isspace()
@@ -126,9 +132,7 @@ class XliffFile(XmlFile):
             _CODES[self.root.attributes["version"][:1]],
             is_wrapped and not keeps_space,
         )
-        unit = segment.parent
-        if unit.name == "segment":
-            unit = unit.parent or unit
+        unit = segment.unit
         holder = unit.child("notes") or unit
         notes = [self.text_of(note) for note in holder.children if note.name == "note"]
         name = unit.attributes.get("id") or f"line {self.source.line_of(unit.start)}"

@@ -52,18 +52,18 @@ class Codes:
     def arrange(self, text: str, text_role: Role) -> Elements:
         """Return the elements of content, each code as one token, with their roles."""
         tokens = [*self._joined(text, [*tokenize(text, "xml")])]
-        elements = Elements(tokens, [-1] * len(tokens), [Role.POINT] * len(tokens))
+        elements = Elements(tokens, [-1] * len(tokens), ["point"] * len(tokens))
         stack = list[tuple[str, int]]()
         for index, token in enumerate(tokens):
             name = token.name.rpartition(":")[2]
             if token.kind == "text":
                 is_break = token.name == _LINE_BREAK
-                elements.roles[index] = Role.BREAK if is_break else text_role
+                elements.roles[index] = "break" if is_break else text_role
             elif name in self.opening:
                 stack.append((_key(text, token), index))
             elif name in self.closing:
                 if stack and stack[-1][0] == _key(text, token):
-                    _pair(elements, stack.pop()[1], index, Role.OPEN)
+                    _pair(elements, stack.pop()[1], index, "open")
             elif token.kind == "open":
                 stack.append(("", index))
             elif token.kind == "close":
@@ -94,11 +94,11 @@ class Codes:
     def _role(self, text: str, token: Token) -> Role:
         values = attributes(text, token)
         if values.get("mtype") == "seg":
-            return Role.BREAK
+            return "break"
         is_kept = values.get("translate") == "no" or values.get("mtype") == "protected"
         if is_kept or token.name.rpartition(":")[2] in self.kept:
-            return Role.UNIT
-        return Role.OPEN
+            return "unit"
+        return "open"
 
 
 def _key(text: str, token: Token) -> str:
@@ -112,7 +112,7 @@ def _pair(elements: Elements, start: int, end: int, role: Role) -> None:
     elements.partners[start] = end
     elements.partners[end] = start
     elements.roles[start] = role
-    elements.roles[end] = Role.CLOSE if role is Role.OPEN else role
+    elements.roles[end] = "close" if role == "open" else role
 
 
 def _divided(text: str, token: Token, pattern: re.Pattern[str]) -> Iterator[Token]:
@@ -148,10 +148,8 @@ class Content:
         text = _CDATA.sub(lambda cdata: html.escape(cdata[1], quote=False), self.raw)
         if all(token.kind == "text" for token in tokenize(text, "xml")):
             return None
-        role = Role.TEXT if self.collapses else Role.LINES
-        return arranged_markup(
-            Source(text, "xml"), self.codes.arrange(text, role), self.options.markup
-        )
+        elements = self.codes.arrange(text, "text" if self.collapses else "lines")
+        return arranged_markup(Source(text, "xml"), elements, self.options.markup)
 
     def write(self, text: str, source: Source) -> str:
         """Return the content for a translated text."""

@@ -14,7 +14,7 @@ from regard.common.lazy import lazy_pattern
 from regard.documents.document import DocumentOptions, Edit, StringFile
 from regard.documents.encoding import EncodedText, decode_file
 from regard.documents.xml_content import plain_text
-from regard.text.markup.tags import Token, attributes, tokenize
+from regard.text.markup.tags import attributes, tokenize
 from regard.text.markup.writing import Source
 
 _DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
@@ -179,13 +179,14 @@ def _read_elements(text: str, name: str) -> Element:
             parent = parent.parent or top
             depth -= 1
         elif token.kind in ("open", "empty"):
+            values = attributes(text, token)
             element = Element(
                 token.name,
                 token.start,
                 token.end,
                 token.end,
                 token.end,
-                _attributes(text, token),
+                {name: html.unescape(value) for name, value in values.items()},
                 parent,
             )
             parent.children.append(element)
@@ -201,8 +202,3 @@ def _read_elements(text: str, name: str) -> Element:
     root = top.children[0]
     root.parent = None
     return root
-
-
-def _attributes(text: str, token: Token) -> dict[str, str]:
-    values = attributes(text, token)
-    return {name: html.unescape(value) for name, value in values.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,10 +11,8 @@ import yaml
 from regard.common.lazy import lazy_pattern
 from regard.data.language_codes import base_language
 from regard.documents.document import (
-    Bounds,
     DocumentOptions,
     DocumentText,
-    Edit,
     EditedText,
     Slot,
     value_slot,
@@ -32,6 +30,7 @@ from regard.documents.key_values import (
     key_values,
     rewrapped,
 )
+from regard.text.markup.tags import Bounds
 from regard.text.text_format import TranslatedText
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -163,10 +162,7 @@ def _slot(source: str, scalar: _Scalar, name: str) -> Slot:
     )
 
     # In another file it may be indented otherwise, so that it is not copied as written.
-    def put(text: str, _: str) -> Iterable[Edit]:
-        return slot.edits(TranslatedText(text))
-
-    return slot._replace(put=put)
+    return slot._replace(put=lambda text, _: slot.edits(TranslatedText(text)))
 
 
 def _forms(text: str, raw: str, scalar: _Scalar) -> Iterator[str]:

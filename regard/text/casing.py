@@ -157,11 +157,8 @@ class CaseReader:
         if not _OTHER_SCRIPT.match(letter):
             return False
         scripts = (usual for first, last, usual in SCRIPTS if first <= letter <= last)
-        return not any(map(self._is_known, (letter, *next(scripts, ""))))
-
-    def _is_known(self, letter: str) -> bool:
         # Known letters take one token, or two with that of the space before the word.
-        return len(self.encode(letter)) <= 2
+        return all(len(self.encode(form)) > 2 for form in (letter, *next(scripts, "")))
 
     def read(self, line: str) -> KnownCase:
         """Convert each word of a line in capitals, or of a title, to known letters.

@@ -183,7 +183,11 @@ def code_spans(
         if span.end > span.start and not span.rule.free and span.kind != NUMBER
     ]
     spans: list[Span | CodeSpan] = [
-        *_message_spans(line, marks),
+        *(
+            Span(start, end, "message" if divides else "placeholder")
+            for start, end, divides in marks
+            if line[start:end] != DOUBLED_QUOTE
+        ),
         *_paired(contract),
         *_names(line),
         *find_spans(line, own),
@@ -201,14 +205,6 @@ def _names(line: str) -> list[Span]:
     """Return the names of products and the like, which people may translate, and models mangle."""
     matches = compiled(table()["names"]).finditer(line)
     return [Span(*match.span(), NAME) for match in matches]
-
-
-def _message_spans(line: str, marks: list[Syntax]) -> Iterator[Span]:
-    """Yield the syntax of a message with branches or arguments."""
-    for start, end, divides in marks:
-        if line[start:end] != DOUBLED_QUOTE:
-            kind = "message" if divides else "placeholder"
-            yield Span(start, end, kind)
 
 
 def _with_signs(spans: list[CodeSpan]) -> list[CodeSpan]:
@@ -262,7 +258,7 @@ def protect_code(
         return None
     if apart:
         spans = [*widened(line, spans)]
-    return in_markup(line, spans, sentences=False, apart=apart)
+    return in_markup(line, spans, apart)
 
 
 def widened(line: str, spans: list[CodeSpan]) -> Iterator[CodeSpan]:

@@ -127,7 +127,7 @@ class LineSplitter:
         if length > self.longest:
             parts = self._merge(clauses)
             outcome = f"was split between clauses into {len(parts):,} parts"
-            notes.append(_note(self._too_long(length, outcome), sentence))
+            notes.append(self._too_long(sentence, length, outcome))
             return [
                 part for clause in parts for part in self._split_clause(clause, notes)
             ]
@@ -163,13 +163,14 @@ class LineSplitter:
                 f"was split {where} into {counted(len(parts), 'part')}, whose translations may not "
                 "fit together"
             )
-        notes.append(_note(self._too_long(length, outcome), sentence))
+        notes.append(self._too_long(sentence, length, outcome))
         return parts
 
-    def _too_long(self, length: int, outcome: str) -> str:
-        return (
+    def _too_long(self, sentence: str, length: int, outcome: str) -> str:
+        return _note(
             f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); "
-            f"it {outcome}"
+            f"it {outcome}",
+            sentence,
         )
 
     def _split_word(self, word: str) -> list[str]:

@@ -118,7 +118,6 @@ class ProtectedLine:
 
 def protect_line(
     line: str,
-    sentences: bool = True,
     copies: str = "",
     own: object = None,
     kinds: Collection[str] = KEPT,
@@ -126,10 +125,9 @@ def protect_line(
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if it has none.
 
-    `sentences`: translate each sentence by itself. `copies`: the characters of the model's copy
-    tokens, which replace spans if these are few and no tags. `own`: the compiled patterns of a
-    user's spans. `kinds`: the kinds of spans to replace. `foreign` finds words that the model
-    cannot read.
+    `copies`: the characters of the model's copy tokens, which replace spans if these are few and no
+    tags. `own`: the compiled patterns of a user's spans. `kinds`: the kinds of spans to replace.
+    `foreign` finds words that the model cannot read.
     """
     # Models do not read invisible characters; beside a span, one would count as a letter.
     line = INVISIBLE.sub("", line)
@@ -141,14 +139,14 @@ def protect_line(
     if may_copy and len(spans) <= min(MOST_COPIED, len(copies)):
         ranges = [(span.start, span.end) for span in spans]
         with_tokens = with_copies(line, [*zip(ranges, copies, strict=False)])
-        layout = split_text(with_tokens, sentences=sentences)
+        layout = split_text(with_tokens, sentences=False)
         return ProtectedLine(layout, copied=Copies.of(line, ranges, copies))
 
-    return in_markup(line, spans, sentences)
+    return in_markup(line, spans)
 
 
 def in_markup(
-    line: str, spans: Sequence[CodeSpan], sentences: bool, apart: bool = False
+    line: str, spans: Sequence[CodeSpan], apart: bool = False
 ) -> ProtectedLine:
     """Replace spans by tags in XML; if they are `apart`, the texts between them are translated by
     themselves.
@@ -180,9 +178,7 @@ def in_markup(
         parts += [_escaped(line[end:start]), mark]
         end = stop
     parts.append(_escaped(line[end:]))
-    options = MarkupOptions(
-        sentences=sentences, splitting_tags=frozenset({"kept-part"})
-    )
+    options = MarkupOptions(sentences=False, splitting_tags=frozenset({"kept-part"}))
     document = parse_markup("".join(parts), "xml", options, texts)
     return ProtectedLine(document, texts, pairs=pairs, is_apart=apart)
 

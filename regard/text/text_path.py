@@ -175,8 +175,10 @@ class LineRequest(NamedTuple):
     is_retry: bool = False
 
 
-LinePath = Generator[LineRequest, Sequence[Translation] | None, Translation]
-"""Generator that yields the requests of one line, and returns its translation."""
+LineSteps = Generator[LineRequest, Sequence[Translation] | None, _R]
+"""Generator that yields the requests of one line."""
+LinePath = LineSteps[Translation]
+"""The same, which returns the translation of the line."""
 
 
 def lines_path(
@@ -362,7 +364,7 @@ def _protected_path(line: str, rules: PathRules) -> LinePath:
         label, escapes = read_escapes(label)
     if escapes.is_doubled and rules.dialect == QUOTING:
         rules = replace(rules, dialect=AUTO)  # else its apostrophes would quote
-    protected = _protected(label, rules.copies, rules, KEPT)
+    protected = _protected(label, rules)
     if not rules.wanted.is_text and not _is_copied(label, protected):
         protected = None
 
@@ -380,13 +382,18 @@ def _further_attempts(line: str, rules: PathRules, first: Outcome) -> Iterator[A
     if not rules.wanted.is_text:
         return
     if len(line) <= LONG:
-        again = _protected(line, rules.copies, rules, KEPT_ON_RETRY)
+        again = _protected(line, rules, KEPT_ON_RETRY)
         if again and not again.is_tagged:
             yield _LineAttempt(line, again)
-        yield _LineAttempt(line, _protected_code(line, rules, apart=False))
-        yield _LineAttempt(line, _protected_code(line, rules, apart=True))
+        # Imported late, since most texts have no code.
+        from regard.text.contracts import protect_code
+
+        foreign = rules.reader.foreign_words
+        options = (rules.dialect, rules.user_patterns, foreign)
+        for apart in (False, True):
+            yield _LineAttempt(line, protect_code(line, *options, apart=apart))
     elif not first.result.is_complete:
-        yield _LineAttempt(line, _protected(line, "", rules, KEPT))
+        yield _LineAttempt(line, _protected(line, replace(rules, copies="")))
 
 
 def best_try(
@@ -395,7 +402,7 @@ def best_try(
     rules: PathRules,
     first: Attempt,
     further: Callable[[Outcome], Iterable[Attempt]],
-) -> Generator[LineRequest, Sequence[Translation] | None, Outcome]:
+) -> LineSteps[Outcome]:
     """Translate a text, and translate it again in further attempts as long as it has faults; return
     the outcome with the fewest. `code`: that of the target language, with a space.
     """
@@ -417,7 +424,7 @@ def best_try(
 
 def _try(
     source: str, code: str, rules: PathRules, attempt: Attempt, is_retry: bool
-) -> Generator[LineRequest, Sequence[Translation] | None, Outcome | None]:
+) -> LineSteps[Outcome | None]:
     """Translate the parts of a line, in letters that the model knows, each after the code of the
     target language; return None if there is no time.
     """
@@ -511,7 +518,7 @@ def first_reading(
     """
     if not rules.keep:
         return line, lambda translation: translation
-    protected = _protected(line, rules.copies, rules, KEPT)
+    protected = _protected(line, rules)
     if protected is None or not _is_copied(line, protected):
         case = rules.reader.read(line)
         return case.line, lambda translation: restored_case(translation, case, line)
@@ -525,25 +532,16 @@ def first_reading(
 
 
 def _protected(
-    line: str, copies: str, rules: PathRules, kinds: Collection[str]
+    line: str, rules: PathRules, kinds: Collection[str] = KEPT
 ) -> ProtectedLine | None:
     """Replace the spans of a line; return None if there are none."""
     return protect_line(
         line,
-        sentences=False,
-        copies=copies,
+        copies=rules.copies,
         own=rules.user_patterns,
         kinds=kinds,
         foreign=rules.reader.foreign_words,
     )
-
-
-def _protected_code(line: str, rules: PathRules, apart: bool) -> ProtectedLine | None:
-    """Replace all code of a line, as `_protected` does with spans."""
-    from regard.text.contracts import protect_code
-
-    foreign = rules.reader.foreign_words
-    return protect_code(line, rules.dialect, rules.user_patterns, foreign, apart)
 
 
 def without_code(line: Translation, words: int) -> Translation:
@@ -683,9 +681,7 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
         }
         return tuple(sorted(restored_links))
 
-    def restore(tokens: Sequence[str]) -> Iterable[str]:
-        return map(copies.restore, tokens)
-
+    restore = partial(map, copies.restore)
     parts = tuple(_restored_part(part, copies) for part in result.parts)
     notes = tuple(map(copies.restore, result.notes))
     return _mapped(

@@ -12,7 +12,7 @@ A, B = COPY_CHARACTERS[:2]
 
 
 def protect(line: str, copies: str = COPY_CHARACTERS) -> ProtectedLine:
-    protected = protect_line(line, False, copies)
+    protected = protect_line(line, copies)
     assert protected is not None
     return protected
 

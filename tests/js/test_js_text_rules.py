@@ -109,7 +109,7 @@ def tagged_lines() -> list[tuple[str, list[tuple[str, Links | None]]]]:
     tagged = []
     for _ in range(1200):
         line = "".join(draw.choices(tags + spans, weights, k=draw.randint(3, 24)))
-        protected = protect_line(line, sentences=False, kinds=KEPT_ON_RETRY)
+        protected = protect_line(line, kinds=KEPT_ON_RETRY)
         if protected is None or "\u200b" in "".join(protected.lines):
             continue
         translations = [translation_of(part, draw) for part in protected.lines]
@@ -312,7 +312,7 @@ def test_tags_are_put_back_as_in_the_package(answers: tuple[Answer, Answer]) -> 
     question, result = answers
     expected = []
     for line, translations in question["tagged"]:
-        protected = protect_line(line, sentences=False, kinds=KEPT_ON_RETRY)
+        protected = protect_line(line, kinds=KEPT_ON_RETRY)
 
         assert protected is not None
 

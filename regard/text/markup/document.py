@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,13 +40,14 @@ from regard.text.markup.elements import (
 )
 from regard.text.markup.projection import project
 from regard.text.markup.tagged_sentence import (
+    Entries,
     Mark,
     Piece,
     TaggedSentence,
     build_sentence,
     split_word,
 )
-from regard.text.markup.tags import Kind, Token, tag_name, tokenize
+from regard.text.markup.tags import Bounds, Kind, Token, tag_name, tokenize
 from regard.text.markup.writing import Source, write_sentence
 
 _ATOM = lazy_pattern(
@@ -180,49 +181,46 @@ class MarkupDocument:
         """
         check_count(translations, self.lines)
         text = self.source.text
+        limits = [sentence.start for sentence in self.sentences[1:]]
+        limits.append(min(self.end, len(text)))
         parts = list[str]()
         end = self.start
-        pairs = zip(self.sentences, translations, strict=True)
-        for index, (sentence, translation) in enumerate(pairs):
+        triples = zip(self.sentences, translations, limits, strict=False)
+        for index, (sentence, translation, limit) in enumerate(triples):
             parts.append(text[end : sentence.start])
             texts = [line.text for line in translations[max(0, index - 1) : index + 1]]
             lines = self.lines[index - 1 : index + 1]
             if sentence.follows and needs_space(texts, lines):
                 parts.append(" ")
-            rendered = self._render_sentence(sentence, self.lines[index], translation)
-            before, behind = self._spaces(index, translation.text)
+            rendered = self._render_sentence(sentence, translation)
+            before, behind = self._spaces(sentence, translation.text, end, limit)
             parts += [before, rendered, behind]
             end = sentence.end
         return "".join([*parts, text[end : self.end]])
 
-    def _spaces(self, index: int, translation: str) -> tuple[str, str]:
-        """Return the spaces that part the translation of a line from the code before and behind it.
-        In XML, any tag may stand between columns, unless texts are divided at code.
+    def _spaces(
+        self, sentence: TaggedSentence, translation: str, start: int, end: int
+    ) -> tuple[str, str]:
+        """Return the spaces that part the translation of a line from the code before and behind it,
+        up to the offsets at which other sentences end and begin. In XML, any tag may stand between
+        columns, unless texts are divided at code.
         """
         is_divided = self.end < sys.maxsize or self.source.spans
-        line = self.lines[index]
+        line = sentence.line
         if translation == line or (self.source.kind == "xml" and not is_divided):
             return "", ""
-        before, sentence, behind = (
-            self.sentences[number] if 0 <= number < len(self.sentences) else None
-            for number in (index - 1, index, index + 1)
-        )
-        assert sentence is not None, "each line is that of a sentence"
-        edge = self.source.edge_before(
-            sentence.start, before.end if before else self.start
-        )
+        edge = self.source.edge_before(sentence.start, start)
         left = replaces_letter(edge, translation[:1], line[0], True)
-        limit = behind.start if behind else min(self.end, len(self.source.text))
-        edge = self.source.edge_behind(sentence.end, limit)
+        edge = self.source.edge_behind(sentence.end, end)
         right = replaces_letter(edge, translation[-1:], line[-1], False)
         return " " * left, " " * right
 
     def _render_sentence(
-        self, sentence: TaggedSentence, line: str, translation: RenderedLine
+        self, sentence: TaggedSentence, translation: RenderedLine
     ) -> str:
         if translation.markup is not None:
             return translation.markup
-        if translation.text == line:
+        if translation.text == sentence.line:
             return self.source.text[sentence.start : sentence.end]
         words = translation.text.split(" ")
         units, entries = project(sentence, words, translation.alignments)
@@ -261,7 +259,7 @@ def _document(
     source: Source,
     paragraphs: Iterable[_Paragraph],
     options: MarkupOptions,
-    bounds: tuple[int, int] = (0, sys.maxsize),
+    bounds: Bounds = (0, sys.maxsize),
     foreign: Mapping[str, int] | None = None,
 ) -> MarkupDocument:
     sentences = tuple(
@@ -314,7 +312,7 @@ class _Paragraph:
 
     def add_span(self, start: int, end: int, name: str, closes: bool) -> None:
         """Add a span of text as a mark; a nested pair of spans becomes an element."""
-        mark = Mark(start, end, Role.POINT, -1, -1)
+        mark = Mark(start, end, "point", -1, -1)
         # The tokens of tags are positive, those of spans negative.
         token = -2 - start
         if closes and name:
@@ -323,9 +321,9 @@ class _Paragraph:
                 opening = self.entries[first]
                 partner = -2 - opening.start
                 self.entries[first] = Mark(
-                    opening.start, opening.end, Role.OPEN, partner, token
+                    opening.start, opening.end, "open", partner, token
                 )
-                mark = Mark(start, end, Role.CLOSE, token, partner)
+                mark = Mark(start, end, "close", token, partner)
         elif name:
             self.opened.append((len(self.entries), name))
         self.entries.append(mark)
@@ -340,9 +338,7 @@ class _Paragraph:
             elif decoded:
                 self.add_piece(match.start(), match.end(), decoded)
             else:
-                self.entries.append(
-                    Mark(match.start(), match.end(), Role.POINT, -1, -1)
-                )
+                self.entries.append(Mark(match.start(), match.end(), "point", -1, -1))
 
     def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
         """Add a word or a part of one. Closing punctuation right after a tag is joined to the
@@ -366,13 +362,13 @@ class _Paragraph:
     def add_mark(self, mark: Mark) -> None:
         """Add a tag or the like."""
         self.entries.append(mark)
-        if mark.role is Role.OPEN:
+        if mark.role == "open":
             self.opened.append((-1, ""))
-        elif mark.role is Role.CLOSE:
+        elif mark.role == "close":
             # An escaped start tag inside of an element has no end tag outside of it.
             while self.opened and self.opened.pop()[1]:
                 pass
-        self.after_space |= mark.role is Role.VISIBLE
+        self.after_space |= mark.role == "visible"
 
     def _label_ends(self, plain: str) -> Iterator[int]:
         """Yield the end of an element at the beginning whose text ends in a colon, such as
@@ -383,9 +379,9 @@ class _Paragraph:
         for entry in self.entries:
             if isinstance(entry, Piece):
                 end = entry.offset + len(entry.text)
-            elif entry.role is Role.OPEN and not end:
+            elif entry.role == "open" and not end:
                 outer.add(entry.token)
-            elif entry.role is Role.CLOSE and entry.partner in outer and end:
+            elif entry.role == "close" and entry.partner in outer and end:
                 stop = end + (plain[end : end + 1] in _COLONS)
                 if plain[stop - 1] in _COLONS:
                     yield stop
@@ -400,8 +396,9 @@ class _Paragraph:
             ends = _outside_spans(ends, plain)
         if options.sentences:
             ends = sorted({*ends, *_separated(plain), *self._label_ends(plain)})
-        entries, numbers = _cut(self.entries, _outside_whole(ends, self.entries))
-        bounds = _bounds(numbers)
+        cut = [*_cut(self.entries, _outside_whole(ends, self.entries))]
+        entries = [entry for entry, _ in cut]
+        bounds = _bounds([number for _, number in cut])
         tags = {
             entry.token: index
             for index, entry in enumerate(entries)
@@ -445,7 +442,7 @@ def _decode(entity: str, kind: Kind) -> str:
 
 def _decoded(
     text: str, start: int, end: int, kind: Kind
-) -> tuple[str, Sequence[tuple[int, int]]]:
+) -> tuple[str, Sequence[Bounds]]:
     """Decode the entities of text; also return the start and end of each character in the markup.
 
     The offsets are empty if there are no entities, as the characters then stand in the markup
@@ -454,7 +451,7 @@ def _decoded(
     if "&" not in text[start:end]:
         return text[start:end], ()
     parts = list[str]()
-    offsets = list[tuple[int, int]]()
+    offsets = list[Bounds]()
     for match in _ATOM.finditer(text, start, end):
         raw = match[0]
         decoded = _decode(raw, kind) if match["entity"] else raw
@@ -467,15 +464,13 @@ def _decoded(
     return "".join(parts), offsets
 
 
-def _lines(
-    text: str, kind: Kind, token: Token, role: Role
-) -> Iterator[tuple[int, int]]:
+def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[Bounds]:
     """Yield the start and end of each part of a text token that is translated by itself.
 
     Line breaks part text in the role LINES; escaped tags that end lines part the text of XML.
     """
-    breaks = list[tuple[int, int]]()
-    if role is Role.LINES:
+    breaks = list[Bounds]()
+    if role == "lines":
         breaks += [m.span() for m in NEWLINE.finditer(text, token.start, token.end)]
     if kind == "xml" and "&" in text[token.start : token.end]:
         matches = _ESCAPED_BREAK.finditer(text, token.start, token.end)
@@ -500,21 +495,23 @@ def _paragraphs(
         token = tokens[index]
         role = elements.roles[index]
         partner = elements.partners[index]
-        last = -1
-        if role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN):
-            last = _add_whole(paragraph, elements, index)
-        if role in (Role.BREAK, Role.SKIP):
+        if role in ("break", "skip"):
             yield paragraph
             paragraph = new_paragraph()
-        elif role in (Role.TEXT, Role.LINES):
+        elif role in ("text", "lines"):
             for number, (start, end) in enumerate(_lines(text, kind, token, role)):
                 if number:
                     yield paragraph
                     paragraph = new_paragraph()
                 paragraph.add_text(start, end)
-        elif last < 0:
-            paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
-        index = max(index, last) + 1
+        else:
+            is_element = role in ("unit", "sealed", "figure", "open")
+            last = _add_whole(paragraph, elements, index) if is_element else -1
+            if last < 0:
+                mark = Mark(token.start, token.end, role, index, partner)
+                paragraph.add_mark(mark)
+            index = max(index, last)
+        index += 1
     yield paragraph
 
 
@@ -523,9 +520,9 @@ def _glued(text: str, elements: Elements, index: int) -> int:
     but signs part from it, such as the keys in Ctrl+S.
     """
     last = elements.partners[index]
-    while elements.roles[index] is Role.UNIT and last + 2 < len(elements.tokens):
+    while elements.roles[index] == "unit" and last + 2 < len(elements.tokens):
         sign, following = elements.tokens[last + 1 : last + 3]
-        is_glued = elements.roles[last + 2] is Role.UNIT and following.kind == "open"
+        is_glued = elements.roles[last + 2] == "unit" and following.kind == "open"
         if not is_glued or not _SIGN.fullmatch(text, sign.start, sign.end):
             break
         last = elements.partners[last + 2]
@@ -543,14 +540,14 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> int:
     start = elements.tokens[index].start
     end = elements.tokens[last].end
     content = _Paragraph(paragraph.text, paragraph.kind)
-    is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
+    is_short = role in ("unit", "open") and end - start < 20 * _LONGEST
     if is_short:
         for token in elements.tokens[index + 1 : last]:
             if token.kind == "text":
                 content.add_text(token.start, token.end)
     plain = "".join(content.parts)
-    if role is Role.OPEN:
-        has_break = Role.BREAK in elements.roles[index:last]
+    if role == "open":
+        has_break = "break" in elements.roles[index:last]
         if not is_short or has_break or has_letters(plain):
             return -1
 
@@ -561,10 +558,8 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> int:
     is_punctuation = bool(plain) and not split_word(plain)[1]
     is_sign = is_note and not is_punctuation and not has_letters(plain)
     if is_sign or len(words) > _MOST_WORDS or content.length > _LONGEST:
-        is_visible = (
-            role is Role.FIGURE or content.after_space or (plain and is_followed)
-        )
-        mark_role = Role.VISIBLE if is_visible else Role.POINT
+        is_visible = role == "figure" or content.after_space or (plain and is_followed)
+        mark_role: Role = "visible" if is_visible else "point"
         paragraph.add_mark(Mark(start, end, mark_role, index, -1))
         return last
 
@@ -590,41 +585,25 @@ def _is_note(paragraph: _Paragraph, name: str, plain: str, is_followed: bool) ->
     return not any(map(str.isdecimal, plain))
 
 
-def _cut(
-    entries: Sequence[Piece | Mark], ends: Sequence[int]
-) -> tuple[list[Piece | Mark], list[int]]:
-    """Cut pieces at the ends of sentences; also return the sentence number of each entry, -1 for
-    marks.
+def _cut(entries: Entries, ends: Sequence[int]) -> Iterator[tuple[Piece | Mark, int]]:
+    """Cut pieces at the ends of sentences; yield each entry with the number of its sentence, marks
+    with -1.
     """
-    cut = list[Piece | Mark]()
-    numbers = list[int]()
-    number = 0
     for entry in entries:
         if isinstance(entry, Mark):
-            cut.append(entry)
-            numbers.append(-1)
+            yield entry, -1
             continue
-        while number < len(ends) and ends[number] <= entry.offset:
-            number += 1
         piece = entry
-        is_plain = entry.whole < 0 and len(entry.text) == entry.end - entry.start
-        while (
-            number < len(ends)
-            and ends[number] < piece.offset + len(piece.text)
-            and is_plain
-        ):
-            size = ends[number] - piece.offset
-            cut.append(piece._replace(end=piece.start + size, text=piece.text[:size]))
-            numbers.append(number)
-            piece = piece._replace(
-                start=piece.start + size,
-                text=piece.text[size:],
-                offset=piece.offset + size,
-            )
+        number = bisect_right(ends, piece.offset)
+        stop = bisect_left(ends, piece.offset + len(piece.text))
+        is_plain = piece.whole < 0 and len(piece.text) == piece.end - piece.start
+        for end in ends[number:stop] if is_plain else ():
+            size = end - piece.offset
+            middle = piece.start + size
+            yield piece._replace(end=middle, text=piece.text[:size]), number
+            piece = piece._replace(start=middle, text=piece.text[size:], offset=end)
             number += 1
-        cut.append(piece)
-        numbers.append(number)
-    return cut, numbers
+        yield piece, number
 
 
 def _separated(plain: str) -> Iterator[int]:
@@ -655,9 +634,9 @@ def _separated(plain: str) -> Iterator[int]:
         yield from enclosed.span(1)
 
 
-def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list[int]:
+def _outside_whole(ends: Iterable[int], entries: Entries) -> list[int]:
     """Return the sentence ends that are not inside of an element kept whole."""
-    spans = dict[int, tuple[int, int]]()
+    spans = dict[int, Bounds]()
     for entry in entries:
         if isinstance(entry, Piece) and entry.whole >= 0:
             start = spans.get(entry.whole, (entry.offset, 0))[0]
@@ -686,7 +665,7 @@ def _outside_spans(ends: Iterable[int], plain: str) -> Sequence[int]:
     return _outside(outside, [(span.start, span.end) for span in scan(plain, rules)])
 
 
-def _outside(ends: Iterable[int], ranges: Sequence[tuple[int, int]]) -> list[int]:
+def _outside(ends: Iterable[int], ranges: Sequence[Bounds]) -> list[int]:
     """Return the offsets that are not inside of ranges, which are in order."""
     starts = [start for start, _ in ranges]
     stops = [0, *(stop for _, stop in ranges)]
@@ -702,12 +681,12 @@ def _with_spans(
     first = next(entry.offset for entry in sentence.entries if isinstance(entry, Piece))
     bounds = sorted({first + offset for span in spans for offset in span[:2]})
     by_start = {first + span.start: span for span in spans}
-    for entry, number in zip(*_cut(sentence.entries, bounds), strict=True):
+    for entry, number in _cut(sentence.entries, bounds):
         is_inside = isinstance(entry, Piece) and entry.whole < 0 < number
         yield entry, by_start.get(bounds[number - 1]) if is_inside else None
 
 
-def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
+def _bounds(numbers: Sequence[int]) -> list[Bounds]:
     """Return the indices of the first and last piece of each sentence."""
     pieces = (index for index, number in enumerate(numbers) if number >= 0)
     groups = ([*group] for _, group in groupby(pieces, numbers.__getitem__))
@@ -715,10 +694,10 @@ def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _with_tags(
-    entries: Sequence[Piece | Mark],
+    entries: Entries,
     tags: dict[int, int],
     window: tuple[int, int, int, int],
-) -> tuple[int, int]:
+) -> Bounds:
     """Widen a sentence by the tags beside it whose partner is in it.
 
     `window` holds the first entry after the preceding sentence, the first and last entry of this
@@ -728,7 +707,7 @@ def _with_tags(
     start = first
     stop = last
     for entry in entries[first : last + 1]:
-        if isinstance(entry, Mark) and entry.role in (Role.OPEN, Role.CLOSE):
+        if isinstance(entry, Mark) and entry.role in ("open", "close"):
             partner = tags.get(entry.partner, -1)
             if low <= partner < start:
                 start = partner

@@ -4,9 +4,9 @@ translated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
 from dataclasses import dataclass, field
-from enum import Enum
+from typing import Literal
 
 from regard.data.language_codes import base_language, is_same_language
 from regard.data.sentences import has_letters
@@ -65,20 +65,28 @@ class MarkupOptions:
     language: str = ""
 
 
-class Role(Enum):
-    """Role of a token in the sentences around it."""
+Role = Literal[
+    "text",
+    "lines",
+    "skip",
+    "break",
+    "open",
+    "close",
+    "point",
+    "visible",
+    "unit",
+    "sealed",
+    "figure",
+]
+"""Role of a token in the sentences around it.
 
-    TEXT = "text to translate"
-    LINES = "text to translate, line by line"
-    SKIP = "text that is not translated"
-    BREAK = "ends a sentence"
-    OPEN = "opens an element in a sentence"
-    CLOSE = "closes an element in a sentence"
-    POINT = "stands in a sentence by itself"
-    VISIBLE = "stands in a sentence by itself, and parts words"
-    UNIT = "opens an element that is kept whole"
-    SEALED = "opens an element that is kept whole and is no text"
-    FIGURE = "opens an element that is kept whole, is no text, and parts words"
+- `text`, `lines`: text to translate, with `lines` line by line; `skip`: text that is not translated
+- `break`: ends a sentence
+- `open`, `close`: opens or closes an element in a sentence
+- `point`: stands in a sentence by itself; `visible`: the same, and parts words
+- `unit`: opens an element that is kept whole; `sealed`: one that is no text; `figure`: one that is
+  no text, and parts words
+"""
 
 
 @dataclass
@@ -106,237 +114,206 @@ class Elements:
         return starts
 
 
-@dataclass
-class _Outline:
+def find_elements(
+    text: str, tokens: list[Token], kind: Kind, options: MarkupOptions
+) -> Elements:
+    """Pair the tags of a text and find the role of each token."""
+    count = len(tokens)
+    outline = _Outline(tokens, [-1] * count, [], text=text, kind=kind, options=options)
+    outline.pair()
+    for index, token in enumerate(tokens):
+        if token.kind in ("open", "empty"):
+            outline.classify(index)
+        if index in outline.blocks or (
+            token.kind == "open" and index not in outline.silent
+        ):
+            outline.break_around(index)
+    if kind == "html":
+        outline.part_links(_LINKS - options.non_splitting_tags)
+    for index in range(count):
+        outline.roles.append(outline.role(index))
+    return outline
+
+
+@dataclass(kw_only=True)
+class _Outline(Elements):
     """Facts about tokens: the start tag around each (-1 if none), and properties of start tags.
 
     `mixed` elements contain text, `blocks` end a sentence, `silent` ones are not translated,
     `sealed` ones are no text, and `lines` keep their line breaks. `broken` elements are silent, but
-    contain something that is translated or ends a sentence. `foreign` elements are in another
-    language than the source.
+    contain something that is translated or ends a sentence.
     """
 
-    parents: list[int]
-    partners: list[int]
+    text: str
+    kind: Kind
+    options: MarkupOptions
+    parents: list[int] = field(default_factory=list)
     mixed: set[int] = field(default_factory=set)
     blocks: set[int] = field(default_factory=set)
     silent: set[int] = field(default_factory=set)
     sealed: set[int] = field(default_factory=set)
     lines: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)
-    foreign: dict[int, str] = field(default_factory=dict)
 
+    def _html_name(self, token: Token) -> str:
+        """Return the name of a tag of HTML; empty in XML."""
+        return token.name if self.kind == "html" else ""
 
-def find_elements(
-    text: str, tokens: list[Token], kind: Kind, options: MarkupOptions
-) -> Elements:
-    """Pair the tags of a text and find the role of each token."""
-    outline = _pair(text, tokens, kind)
-    for index, token in enumerate(tokens):
-        if token.kind in ("open", "empty"):
-            _classify(text, tokens, index, kind, options, outline)
-        if index in outline.blocks or (
-            token.kind == "open" and index not in outline.silent
-        ):
-            _break_around(index, outline)
-    if kind == "html":
-        _part_links(text, tokens, _LINKS - options.non_splitting_tags, outline)
-    roles = _roles(tokens, kind, options, outline)
-    return Elements(tokens, outline.partners, roles, outline.foreign)
+    def pair(self) -> None:
+        """Pair start and end tags.
 
+        An end tag closes the nearest open start tag of its name, and all elements that are open in
+        it.
+        """
+        stack = list[int]()
+        by_name = defaultdict[str, list[int]](list)
+        for index, token in enumerate(self.tokens):
+            if token.kind == "open" and stack and self._ends_at(stack[-1], token):
+                by_name[self.tokens[stack.pop()].name].pop()
+            if token.kind == "close" and by_name[token.name]:
+                start = by_name[token.name][-1]
+                last = -1
+                while last != start:
+                    last = stack.pop()
+                    by_name[self.tokens[last].name].pop()
+                self.partners[start], self.partners[index] = index, start
+            self.parents.append(stack[-1] if stack else -1)
+            if token.kind == "open":
+                stack.append(index)
+                by_name[token.name].append(index)
+            elif (
+                token.kind == "text"
+                and not self.text[token.start : token.end].isspace()
+            ):
+                self.mixed.add(self.parents[index])
 
-def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
-    """Pair start and end tags.
+    def _ends_at(self, index: int, token: Token) -> bool:
+        """Return whether an element ends at a start tag, without a tag of its own."""
+        name = self.tokens[index].name
+        following = self._html_name(token)
+        if name == "p":
+            return following in BLOCKS and following != "br"
+        return following in _IMPLIED_ENDS.get(name, ())
 
-    An end tag closes the nearest open start tag of its name, and all elements that are open in it.
-    """
-    outline = _Outline([-1] * len(tokens), [-1] * len(tokens))
-    stack = list[int]()
-    by_name = dict[str, list[int]]()
-    for index, token in enumerate(tokens):
+    def classify(self, index: int) -> None:
+        """Determine whether an element ends sentences, and whether it is translated.
+
+        The facts about its parent must be known already.
+        """
+        token = self.tokens[index]
+        name = self._html_name(token)
+        parent = self.parents[index]
+        if self._is_block(index):
+            self.blocks.add(index)
+        has_values = "=" in self.text[token.start : token.end]
+        named = attributes(self.text, token) if has_values else {}
         if (
-            kind == "html"
-            and token.kind == "open"
-            and stack
-            and _is_implied_end(tokens[stack[-1]].name, token.name)
+            parent in self.lines
+            or name in ("pre", "textarea")
+            or (self.kind == "xml" and named.get("xml:space") == "preserve")
         ):
-            by_name[tokens[stack.pop()].name].pop()
-        if token.kind == "close" and by_name.get(token.name):
-            start = by_name[token.name][-1]
-            last = -1
-            while last != start:
-                last = stack.pop()
-                by_name[tokens[last].name].pop()
-            outline.partners[start], outline.partners[index] = index, start
-        outline.parents[index] = stack[-1] if stack else -1
-        if token.kind == "open":
-            stack.append(index)
-            by_name.setdefault(token.name, []).append(index)
-        elif token.kind == "text" and not text[token.start : token.end].isspace():
-            outline.mixed.add(outline.parents[index])
-    return outline
-
-
-def _is_implied_end(name: str, following: str) -> bool:
-    return following in _IMPLIED_ENDS.get(name, ()) or (
-        name == "p" and following in BLOCKS and following != "br"
-    )
-
-
-def _classify(
-    text: str,
-    tokens: Sequence[Token],
-    index: int,
-    kind: Kind,
-    options: MarkupOptions,
-    outline: _Outline,
-) -> None:
-    """Determine whether an element ends sentences, and whether it is translated.
-
-    The facts about its parent must be known already.
-    """
-    token = tokens[index]
-    parent = outline.parents[index]
-    if _is_block(token.name, index, kind, options, outline):
-        outline.blocks.add(index)
-    attribute_values = (
-        attributes(text, token) if "=" in text[token.start : token.end] else {}
-    )
-    if (
-        parent in outline.lines
-        or (kind == "html" and token.name in ("pre", "textarea"))
-        or _is_preserved(attribute_values, kind)
-    ):
-        outline.lines.add(index)
-    if parent in outline.sealed or (kind == "html" and token.name in _SEALED):
-        outline.sealed.add(index)
-    is_kept = parent in outline.silent
-    declared = declared_language(attribute_values)
-    if declared and options.language:
-        is_foreign = not is_same_language(declared, options.language)
-        # An element in the source's language, inside a foreign one, is translated.
-        is_kept &= is_foreign or parent not in outline.foreign
-    else:
-        declared = outline.foreign.get(parent, "")
-        is_foreign = bool(declared)
-    if is_foreign:
-        outline.foreign[index] = declared
-    is_silent = (
-        is_kept
-        or is_foreign
-        or token.name in options.ignore_tags
-        or (kind == "html" and token.name in _KEPT)
-    )
-    translate = attribute_values.get("translate")
-    if translate is not None and translate.lower() in ("yes", "no", ""):
-        is_silent = translate.lower() == "no"
-    if "notranslate" in attribute_values.get("class", "").split():
-        is_silent = True
-    if is_silent or index in outline.sealed:
-        outline.silent.add(index)
-
-
-def declared_language(named: dict[str, str]) -> str:
-    """Return the code of the language that attributes declare; empty if they declare none."""
-    return (named.get("xml:lang") or named.get("lang", "")).strip()
-
-
-def _is_preserved(named: dict[str, str], kind: Kind) -> bool:
-    return kind == "xml" and named.get("xml:space") == "preserve"
-
-
-def _is_block(
-    name: str, index: int, kind: Kind, options: MarkupOptions, outline: _Outline
-) -> bool:
-    if name in options.splitting_tags:
-        return True
-    if name in options.non_splitting_tags:
-        return False
-    if kind == "html":
-        return name in BLOCKS
-    parent = outline.parents[index]
-    is_inside = parent >= 0 and parent not in outline.blocks
-    return options.outline and not is_inside and parent not in outline.mixed
-
-
-def _break_around(index: int, outline: _Outline) -> None:
-    """Mark the silent elements around a token that is translated or ends sentences as broken."""
-    parent = outline.parents[index]
-    while (
-        parent in outline.silent
-        and parent not in outline.broken
-        and parent not in outline.sealed
-    ):
-        outline.broken.add(parent)
-        parent = outline.parents[parent]
-
-
-def _part_links(
-    text: str, tokens: Sequence[Token], links: frozenset[str], outline: _Outline
-) -> None:
-    """Let links and labels end sentences where several stand side by side without other text."""
-    own_words = {
-        outline.parents[index]
-        for index, token in enumerate(tokens)
-        if token.kind == "text" and has_letters(text[token.start : token.end])
-    }
-    with_words = set[int]()
-    for start in own_words:
-        element = start
-        while element >= 0 and element not in with_words:
-            with_words.add(element)
-            element = outline.parents[element]
-    children = dict[int, list[int]]()
-    for index in sorted(with_words - outline.blocks):
-        children.setdefault(outline.parents[index], []).append(index)
-    for parent, inside in children.items():
-        is_menu = len(inside) > 1 and parent not in own_words | outline.silent
-        if is_menu and all(tokens[index].name in links for index in inside):
-            outline.blocks.update(inside)
-
-
-def _roles(
-    tokens: Sequence[Token], kind: Kind, options: MarkupOptions, outline: _Outline
-) -> list[Role]:
-    roles = list[Role]()
-    for index, token in enumerate(tokens):
-        parent = outline.parents[index]
-        if token.kind == "text":
-            role = (
-                Role.LINES if parent in outline.lines or options.newlines else Role.TEXT
-            )
-            roles.append(Role.SKIP if parent in outline.silent else role)
-        elif token.kind == "close" and outline.partners[index] >= 0:
-            opened = roles[outline.partners[index]]
-            roles.append(Role.CLOSE if opened is Role.OPEN else Role.BREAK)
-        elif token.kind == "close":
-            is_block = token.name in options.splitting_tags or (
-                kind == "html" and token.name in BLOCKS
-            )
-            roles.append(Role.BREAK if is_block else Role.POINT)
-        elif token.kind == "other":
-            roles.append(
-                Role.VISIBLE
-                if kind == "html" and token.name in _VISIBLE
-                else Role.POINT
-            )
+            self.lines.add(index)
+        if parent in self.sealed or name in _SEALED:
+            self.sealed.add(index)
+        is_kept = parent in self.silent
+        declared = (named.get("xml:lang") or named.get("lang", "")).strip()
+        if declared and self.options.language:
+            is_foreign = not is_same_language(declared, self.options.language)
+            # An element in the source's language, inside a foreign one, is translated.
+            is_kept &= is_foreign or parent not in self.foreign
         else:
-            roles.append(_tag_role(token, index, kind, outline))
-    return roles
+            declared = self.foreign.get(parent, "")
+            is_foreign = bool(declared)
+        if is_foreign:
+            self.foreign[index] = declared
+        is_silent = (
+            is_kept
+            or is_foreign
+            or token.name in self.options.ignore_tags
+            or name in _KEPT
+        )
+        translate = named.get("translate", "-").lower()
+        if translate in ("yes", "no", ""):
+            is_silent = translate == "no"
+        if "notranslate" in named.get("class", "").split():
+            is_silent = True
+        if is_silent or index in self.sealed:
+            self.silent.add(index)
 
+    def _is_block(self, index: int) -> bool:
+        name = self.tokens[index].name
+        if name in self.options.splitting_tags:
+            return True
+        if name in self.options.non_splitting_tags:
+            return False
+        if self.kind == "html":
+            return name in BLOCKS
+        parent = self.parents[index]
+        is_inside = parent >= 0 and parent not in self.blocks
+        return self.options.outline and not is_inside and parent not in self.mixed
 
-def _tag_role(token: Token, index: int, kind: Kind, outline: _Outline) -> Role:
-    """Return the role of a start tag or of an empty element."""
-    is_open = outline.partners[index] >= 0
-    is_silent = index in outline.silent
-    if index in outline.blocks or index in outline.broken:
-        return Role.BREAK
-    if token.kind == "empty":
-        return Role.VISIBLE if kind == "html" and token.name in _VISIBLE else Role.POINT
-    if is_silent and (not is_open or outline.parents[index] in outline.silent):
-        return Role.BREAK
-    if index in outline.sealed:
-        return Role.FIGURE if token.name in _VISIBLE else Role.SEALED
-    if is_silent:
-        return Role.UNIT
-    return Role.OPEN if is_open else Role.POINT
+    def break_around(self, index: int) -> None:
+        """Mark the silent elements around a token that is translated or ends sentences as
+        broken.
+        """
+        parent = self.parents[index]
+        while (
+            parent in self.silent
+            and parent not in self.broken
+            and parent not in self.sealed
+        ):
+            self.broken.add(parent)
+            parent = self.parents[parent]
+
+    def part_links(self, links: frozenset[str]) -> None:
+        """Let links and labels end sentences where several stand side by side without other
+        text.
+        """
+        own_words = {
+            self.parents[index]
+            for index, token in enumerate(self.tokens)
+            if token.kind == "text" and has_letters(self.text[token.start : token.end])
+        }
+        with_words = set[int]()
+        for start in own_words:
+            element = start
+            while element >= 0 and element not in with_words:
+                with_words.add(element)
+                element = self.parents[element]
+        children = defaultdict[int, list[int]](list)
+        for index in sorted(with_words - self.blocks):
+            children[self.parents[index]].append(index)
+        for parent, inside in children.items():
+            is_menu = len(inside) > 1 and parent not in own_words | self.silent
+            if is_menu and all(self.tokens[index].name in links for index in inside):
+                self.blocks.update(inside)
+
+    def role(self, index: int) -> Role:
+        """Return the role of a token; those of the tokens before it must be known already."""
+        token = self.tokens[index]
+        parent = self.parents[index]
+        if token.kind == "text":
+            if parent in self.silent:
+                return "skip"
+            has_lines = parent in self.lines or self.options.newlines
+            return "lines" if has_lines else "text"
+        name = self._html_name(token)
+        partner = self.partners[index]
+        if token.kind == "close" and partner >= 0:
+            return "close" if self.roles[partner] == "open" else "break"
+        if token.kind == "close":
+            is_splitting = token.name in self.options.splitting_tags
+            is_block = is_splitting or name in BLOCKS
+            return "break" if is_block else "point"
+        if index in self.blocks or index in self.broken:
+            return "break"
+        if token.kind in ("other", "empty"):
+            return "visible" if name in _VISIBLE else "point"
+        is_silent = index in self.silent
+        if is_silent and (partner < 0 or parent in self.silent):
+            return "break"
+        if index in self.sealed:
+            return "figure" if token.name in _VISIBLE else "sealed"
+        if is_silent:
+            return "unit"
+        return "open" if partner >= 0 else "point"

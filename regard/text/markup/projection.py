@@ -19,11 +19,11 @@ from regard.common.lazy import lazy_pattern
 from regard.data.sentence_marks import MARKS
 from regard.text.markup.tagged_sentence import (
     Node,
-    Position,
     TaggedSentence,
     Unit,
     split_word,
 )
+from regard.text.markup.tags import Bounds
 from regard.text.markup.word_links import WordLinks, nearest
 
 _LATIN = lazy_pattern(r"[!-~]+")
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 
     kind: Literal["unit", "mark", "whole"]
     number: int
-    words: tuple[int, int] = (-1, -2)
+    words: Bounds = (-1, -2)
 
 
 def project(
@@ -117,13 +117,13 @@ class _SourceWord:
     def add(self, number: int, unit: Unit, node: Node) -> None:
         """Add a unit, in the order of the sentence."""
         self.units.append(number)
-        is_core = unit.position is Position.CORE
+        is_core = unit.position == "core"
         rank = (is_core, not node.is_symbol, node.depth, len(unit.text), -number)
         self.rank = max(self.rank, rank)
 
-        if unit.position is Position.LEAD:
+        if unit.position == "lead":
             self.lead = number
-        elif unit.position is Position.TRAIL:
+        elif unit.position == "trail":
             self.trail = number
         else:
             if self.first < 0:
@@ -146,7 +146,7 @@ def _target_units(
         if equal is not None:
             for number in equal.units:
                 unit = sentence.units[number]
-                is_word = unit.position is Position.CORE
+                is_word = unit.position == "core"
                 units.append(
                     TargetUnit(
                         unit.text, index, is_word, number, number, unit.node, True
@@ -332,7 +332,7 @@ class _Ranges:
         self._held_text = [False] * len(nodes)
         for source in sentence.units:
             holder = source.node
-            if source.position is not Position.CORE or nodes[holder].is_whole:
+            if source.position != "core" or nodes[holder].is_whole:
                 continue
             while not self._held_text[holder]:
                 self._held_text[holder] = True
@@ -380,9 +380,7 @@ class _Ranges:
                     self.starts[child] = end - length
                     self.ends[child] = end
 
-    def _best_runs(
-        self, owned: Sequence[tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
+    def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, Bounds]:
         """Return the best range of each child: its units most outnumber the others (Kadane)."""
         best = dict[int, tuple[int, int, int, int]]()  # value, length, -start, end
         value = start = last = 0
@@ -471,7 +469,7 @@ class _Ranges:
         child: int,
         position: int,
         taken: list[tuple[int, int, int]],
-        bounds: tuple[int, int],
+        bounds: Bounds,
     ) -> None:
         """Give a node the free word nearest to its position, else the word beside it of a sibling
         that has more.
@@ -532,19 +530,15 @@ class _Positions:
         self._units = units
         self._links = links
         self._copies = dict[int, int]()  # first target unit that copies a source unit
-        self._word_starts = [len(units)] * (words + 1)
+        numbers = [unit.word for unit in units]
+        self._word_starts = [bisect_left(numbers, word) for word in range(words + 1)]
         self._cores = [-1] * words
         for index in reversed(range(len(units))):
             unit = units[index]
             if unit.is_copy:
                 self._copies[unit.first] = index
-            self._word_starts[unit.word] = index
             if unit.is_word or self._cores[unit.word] < 0:
                 self._cores[unit.word] = index
-        for word in reversed(range(words)):
-            self._word_starts[word] = min(
-                self._word_starts[word], self._word_starts[word + 1]
-            )
 
         # Nothing is placed behind the punctuation at the end of a sentence.
         self._end = len(units)
@@ -582,7 +576,7 @@ class _Positions:
         if not targets:
             return -1
         core = self._cores[targets[-1]]
-        return core if unit.position is Position.LEAD else core + 1
+        return core if unit.position == "lead" else core + 1
 
     def _between_words(self, node: Node, left: int, right: int) -> int:
         """Return the position after the translation of the preceding word or before that of the

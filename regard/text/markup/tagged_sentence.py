@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import has_letters
@@ -50,12 +49,13 @@ class Mark(NamedTuple):
     partner: int
 
 
-class Position(Enum):
-    """Position of a unit in its word."""
+Entries = Sequence[Piece | Mark]
 
-    LEAD = "punctuation before the word"
-    CORE = "the word, or a part of it"
-    TRAIL = "punctuation after the word"
+
+Position = Literal["lead", "core", "trail"]
+"""Position of a unit in its word: the punctuation before it, the word or a part of it, or the
+punctuation after it.
+"""
 
 
 class Unit(NamedTuple):
@@ -117,7 +117,7 @@ class TaggedSentence:
     marks: list[Mark] = field(default_factory=list)
     gaps: dict[int, list[int]] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=lambda: [Node(-1, 0)])
-    entries: Sequence[Piece | Mark] = ()
+    entries: Entries = ()
 
     @property
     def is_plain(self) -> bool:
@@ -130,9 +130,7 @@ class TaggedSentence:
         return self.line.split(" ")
 
 
-def build_sentence(
-    entries: Sequence[Piece | Mark], line: str, follows: bool
-) -> TaggedSentence:
+def build_sentence(entries: Entries, line: str, follows: bool) -> TaggedSentence:
     """Build the tree of a sentence from its pieces and marks in order."""
     sentence = TaggedSentence(
         entries[0].start, entries[-1].end, line, follows, entries=entries
@@ -167,17 +165,15 @@ def build_sentence(
     return sentence
 
 
-def _enter_open_elements(
-    sentence: TaggedSentence, entries: Sequence[Piece | Mark]
-) -> list[int]:
+def _enter_open_elements(sentence: TaggedSentence, entries: Entries) -> list[int]:
     """Return a stack with the sentence and the elements that begin before the sentence and end in
     it.
     """
     marks = [entry for entry in entries if isinstance(entry, Mark)]
-    opened = {mark.token for mark in marks if mark.role is Role.OPEN}
+    opened = {mark.token for mark in marks if mark.role == "open"}
     stack = [0]
     for mark in reversed(marks):
-        if mark.role is Role.CLOSE and mark.partner not in opened:
+        if mark.role == "close" and mark.partner not in opened:
             stack.append(_add_node(sentence, stack[-1], mark.partner))
     return stack
 
@@ -200,7 +196,7 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
     index = len(sentence.marks)
     sentence.marks.append(mark)
     sentence.gaps.setdefault(len(sentence.units), []).append(index)
-    if mark.role is Role.CLOSE:
+    if mark.role == "close":
         node = sentence.nodes[stack.pop()]
         assert node.token == mark.partner, "elements are nested"
         node.closer = index
@@ -208,7 +204,7 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
         return
     number = _add_node(sentence, stack[-1], mark.token)
     sentence.nodes[number].opener = index
-    if mark.role is Role.OPEN:
+    if mark.role == "open":
         stack.append(number)
     else:
         sentence.nodes[number].is_point = True
@@ -238,10 +234,10 @@ def _add_units(
     elif not core and is_first != is_last:
         lead_end = core_end = length if is_first else 0
 
-    cuts = (
-        (0, lead_end, Position.LEAD),
-        (lead_end, core_end, Position.CORE),
-        (core_end, length, Position.TRAIL),
+    cuts: tuple[tuple[int, int, Position], ...] = (
+        (0, lead_end, "lead"),
+        (lead_end, core_end, "core"),
+        (core_end, length, "trail"),
     )
     for start, end, position in cuts:
         if start >= end:

@@ -14,6 +14,8 @@ from regard.common.lazy import lazy_pattern
 
 Kind = Literal["html", "xml"]
 TokenKind = Literal["text", "open", "close", "empty", "other"]
+Bounds = tuple[int, int]
+"""Start and end of a part of a text or list."""
 
 
 def names(text: str) -> frozenset[str]:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.data.sentences import has_spaces, replaces_letter
-from regard.text.markup.elements import BLOCKS, Role
+from regard.text.markup.elements import BLOCKS
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
-from regard.text.markup.tags import Kind, tag_name
+from regard.text.markup.tags import Bounds, Kind, tag_name
 
 _BEFORE = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]")
 _BEHIND = lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
@@ -191,8 +191,8 @@ class _Writer:
     def add(
         self,
         text: str,
-        units: tuple[int, int],
-        words: tuple[int, int],
+        units: Bounds,
+        words: Bounds,
         kept: _Word | None = None,
     ) -> None:
         """Write the waiting marks and then a text.
@@ -282,7 +282,7 @@ class _Writer:
             if mark:
                 shown = self._source.shown(mark.start, mark.end)
                 word = _Word(shown, mark.start, mark.end)
-            if mark and mark.role is Role.OPEN and opened < 0:
+            if mark and mark.role == "open" and opened < 0:
                 opened = len(parts)
             if word.text:
                 if self._is_glued(before, word):
@@ -353,7 +353,7 @@ class _Writer:
         may_end = has_right and (is_spaced or not has_left)
         for number in self.marks:
             mark = self._sentence.marks[number]
-            is_point = mark.role not in (Role.OPEN, Role.CLOSE)
+            is_point = mark.role not in ("open", "close")
             edge = text[mark.start - 1 : mark.start]
             is_enclosed = bool(edge) and (
                 _BEFORE.match(edge) or _OPENS.match(text, mark.start - 1)
@@ -363,7 +363,7 @@ class _Writer:
                 and may_begin
                 and (edge.isspace() or (is_spaced and is_enclosed))
             )
-            is_first_opened = mark.role is Role.OPEN and is_spaced and " " not in parts
+            is_first_opened = mark.role == "open" and is_spaced and " " not in parts
             if (follows_space and parts[-1:] != [" "]) or is_first_opened:
                 parts.append(" ")
             parts.append(text[mark.start : mark.end])

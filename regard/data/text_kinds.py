@@ -136,7 +136,7 @@ def input_kind(path: Path, readable: Collection[str] = (*LINES, "html", "xml")) 
 def why_refused(kind: str) -> str:
     """Return what a file of a kind is that is not read, and what to do with it."""
     description, _, remedy = KINDS[kind]
-    return f"is {description}, which is not read; {remedy}"
+    return f"is {description}, which is not translated as it is; {remedy}"
 
 
 def file_head(path: Path) -> bytes:

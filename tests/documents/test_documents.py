@@ -364,12 +364,16 @@ def test_a_page_names_its_language(opening: str, expected: str) -> None:
         (
             "a.pptx",
             b"",
-            "is slides, which is not read; save their text as .docx or .odt",
+            "is slides, which is not translated as it is; save their text as .docx or .odt",
         ),
         ("a.fodt", b"", "is a flat document of LibreOffice, .* save it as .odt"),
         ("a.fods", b"", "is a flat document of LibreOffice, .* or a table as .csv"),
         ("a.xml", b"<?xml version='1.0'?><office:document a='b'>", "save it as .odt"),
-        ("a.xlsx", b"", "is a spreadsheet, which is not read; save it as .csv"),
+        (
+            "a.xlsx",
+            b"",
+            "is a spreadsheet, which is not translated as it is; save it as .csv",
+        ),
         ("a.rst", b"A dog", "save its sentences as plain text, one a line$"),
         ("noname", b"A dog", "name it by its format, such as .txt; known are html"),
     ],

@@ -99,7 +99,7 @@ def _items(
         raw = text[token.start : token.end]
         run = _run(spans, looks)
         if token.kind == "text":
-            items.append(Item("text", token.start, token.end, run, run, raw))
+            items.append(Item("text", token.start, token.end, run, raw))
         elif token.name == "text:span":
             if token.kind == "open":
                 spans.append(raw)
@@ -133,9 +133,9 @@ def _object(
     end = tokens[-1].end
     name = tokens[0].name
     if name == "text:s" and is_inside and "text:c=" not in text[start:end]:
-        yield Item("text", start, end, run, run, " ")
+        yield Item("text", start, end, run, " ")
     elif name in _DIVIDERS or name == "text:s":
-        yield Item("divider", start, end, run, run)
+        yield Item("divider", start, end, run)
     elif name != "text:soft-page-break":
         shown = "".join(
             text[token.start : token.end] for token in tokens if token.kind == "text"

@@ -47,21 +47,21 @@ NO_RUN = Run()
 class Item(NamedTuple):
     """A part of a paragraph between two offsets of the source.
 
-    `run`: the format in which it begins, `last` the one in which it ends. `text`: the markup of
-    text, or what something kept shows.
+    `run`: the format in which it begins. `text`: the markup of text, or what something kept shows.
+    `last_run`: the format in which it ends, if it is another.
     """
 
     kind: Literal["text", "point", "divider", "kept", "open", "close"]
     start: int
     end: int
     run: Run = NO_RUN
-    last: Run = NO_RUN
     text: str = ""
+    last_run: Run | None = None
 
 
 def object_item(start: int, end: int, run: Run, shown: str) -> Item:
     """Return the item of an object, which is kept if it shows text."""
-    return Item("kept" if shown.strip() else "point", start, end, run, run, shown)
+    return Item("kept" if shown.strip() else "point", start, end, run, shown)
 
 
 @dataclass
@@ -187,7 +187,7 @@ class Paragraph:
                 item = self.items[self._ends[number]] if is_end else item
                 switch(item.run)
                 written.append(raw(item.start, item.end))
-                current = item.last
+                current = item.last_run or item.run
         switch(NO_RUN)
         return "".join(written)
 

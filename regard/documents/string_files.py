@@ -178,9 +178,9 @@ class AndroidStrings(XmlFile):
     def _write(
         self, element: Element, android: _AndroidText, translation: TranslatedText
     ) -> Iterator[Edit]:
-        written = self._written(element, android, translation)
-        if written != self.content(element):
-            yield from self.replace_content(element, written)
+        return self.replace_content(
+            element, self._written(element, android, translation)
+        )
 
     def _written(
         self, element: Element, android: _AndroidText, translation: TranslatedText
@@ -199,8 +199,8 @@ class AndroidStrings(XmlFile):
         form: str,
         translation: TranslatedText,
     ) -> Iterator[Edit]:
-        """Yield the edit that adds a form that the plural lacks."""
-        yield from self._item(
+        """Return the edit that adds a form that the plural lacks."""
+        return self._item(
             element, form, "", self._written(element, android, translation)
         )
 

@@ -196,12 +196,12 @@ class _Reader:
                 if "preserve" not in self._text[start : self._tokens[index].end]:
                     inner = inner.strip()
                 if inner:
-                    yield Item("text", start, end, run, run, inner)
+                    yield Item("text", start, end, run, inner)
                 return
         if name == "noBreakHyphen":
-            yield Item("text", start, end, run, run, "\u2011")
+            yield Item("text", start, end, run, "\u2011")
         elif name in _DIVIDERS:
-            yield Item("divider", start, end, run, run)
+            yield Item("divider", start, end, run)
         elif name not in _DROPPED:
             texts = [
                 self._inner(number)
@@ -240,12 +240,14 @@ def _join_fields(text: str, items: Sequence[Item]) -> list[Item]:
                 continue
             if _LINK.search(text, begin.start, separate.end):
                 joined[first:] = [
-                    Item("open", begin.start, separate.end, begin.run, separate.run),
+                    Item(
+                        "open", begin.start, separate.end, begin.run, "", separate.run
+                    ),
                     *inner,
                     item._replace(kind="close"),
                 ]
                 continue
             shown = "".join(part.text for part in inner)
             field_item = object_item(begin.start, item.end, begin.run, shown)
-            joined[first:] = [field_item._replace(last=item.run)]
+            joined[first:] = [field_item._replace(last_run=item.run)]
     return joined

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from regard.text.translation import Translation
+from typing import NamedTuple
 
 
 class AlignedLine(NamedTuple):
@@ -20,7 +17,3 @@ class AlignedLine(NamedTuple):
     text: str
     alignments: Sequence[tuple[int, int]] | None = None
     markup: str | None = None
-
-
-RenderedLine: TypeAlias = "AlignedLine | Translation"
-"""Translation of a line in a text that is put together."""

@@ -13,10 +13,11 @@ from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, Span, find_spans
 from regard.data.text import INVISIBLE
-from regard.text.aligned_line import RenderedLine
+from regard.text.aligned_line import AlignedLine
 
 if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
+    from regard.text.translation import Translation
 
 MOST_COPIED = 2
 """Maximum number of spans of a line that copy tokens stand for.
@@ -98,7 +99,7 @@ class ProtectedLine:
         """True if tags of XML stand for the spans."""
         return not isinstance(self.document, TextLayout)
 
-    def render(self, translations: Sequence[RenderedLine]) -> str:
+    def render(self, translations: Sequence[AlignedLine | Translation]) -> str:
         """Return the translated line, with each span in the place of its copy token or tag."""
         if isinstance(self.document, TextLayout):
             text = self.document.join([line.text for line in translations])

@@ -12,7 +12,7 @@ from repository.pages import DOCS, fenced
 import regard
 from regard import Translator
 from regard.common.errors import DataError, UsageError
-from regard.documents.document import DocumentText, EditedText, Slot, replaced
+from regard.documents.document import DocumentText, EditedText, value_slot
 from regard.documents.document_translation import translated_document
 from regard.documents.encoding import EncodedText
 from regard.pipeline import translator as translator_module
@@ -96,10 +96,12 @@ def test_the_result_names_what_a_person_has_to_see() -> None:
     """Notes of the document, and those of its texts by their names, each text once."""
     source = EncodedText("a = One.\nb = Two.\\nThree.\n")
     slots = [
-        Slot(DocumentText("One.", "key a"), replaced(4, 8)),
-        Slot(
+        value_slot(4, 8, DocumentText("One.", "key a")),
+        value_slot(
+            13,
+            25,
             DocumentText("Two.\nThree.", "key b"),
-            replaced(13, 25, lambda text: text.replace("\n", "\\n")),
+            lambda text: text.replace("\n", "\\n"),
         ),
     ]
     document = EditedText(source, slots, ["1 text stays"])
@@ -132,7 +134,7 @@ def parts(quality: float) -> tuple[TranslatedPart, ...]:
 def test_limits_of_texts_are_kept_or_marked(translator: Translator) -> None:
     line = "나는 빵을 먹고 있었다"
     texts = [DocumentText(line, "a"), DocumentText(line, "b", max_characters=1)]
-    slots = [Slot(text, replaced(0, 0)) for text in texts]
+    slots = [value_slot(0, 0, text) for text in texts]
     document = EditedText(EncodedText(""), slots)
     free, limited = translator.translate_lines_of(document, slice(0, 2))
     assert not free.broken
@@ -143,7 +145,7 @@ def test_limits_of_texts_are_kept_or_marked(translator: Translator) -> None:
     assert own == limited
 
     both = DocumentText(f"{line}\n{line}", "c", max_characters=9)
-    document = EditedText(EncodedText(""), [Slot(both, replaced(0, 0))])
+    document = EditedText(EncodedText(""), [value_slot(0, 0, both)])
     halves = translator.translate_lines_of(document, slice(0, 2))
     length = len("\n".join(half.text for half in halves))
     assert length <= 9 or any(half.broken for half in halves)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from regard.common.errors import UsageError
 from regard.common.lazy import lazy_pattern
@@ -30,7 +30,7 @@ from regard.data.sentences import (
     replaces_letter,
 )
 from regard.data.spans import KEPT, find_spans, may_have_spans
-from regard.text.aligned_line import RenderedLine
+from regard.text.aligned_line import AlignedLine
 from regard.text.markup.elements import (
     LINE_TAGS,
     Elements,
@@ -49,6 +49,9 @@ from regard.text.markup.tagged_sentence import (
 )
 from regard.text.markup.tags import Bounds, Kind, Token, tag_name, tokenize
 from regard.text.markup.writing import Source, write_sentence
+
+if TYPE_CHECKING:
+    from regard.text.translation import Translation
 
 _ATOM = lazy_pattern(
     r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)"
@@ -174,7 +177,7 @@ class MarkupDocument:
             self.source, paragraphs, _UNDIVIDED, (sentence.start, sentence.end)
         )
 
-    def render(self, translations: Sequence[RenderedLine]) -> str:
+    def render(self, translations: Sequence[AlignedLine | Translation]) -> str:
         """Return the text with each line replaced by its translation.
 
         Raises UsageError unless each line has one.
@@ -216,7 +219,7 @@ class MarkupDocument:
         return " " * left, " " * right
 
     def _render_sentence(
-        self, sentence: TaggedSentence, translation: RenderedLine
+        self, sentence: TaggedSentence, translation: AlignedLine | Translation
     ) -> str:
         if translation.markup is not None:
             return translation.markup

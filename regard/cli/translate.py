@@ -145,15 +145,14 @@ def translate(command: TranslateCommand) -> None:
         size = 1 if lines.typed else command.chunk
         new_chunks = remaining(chunks(lines, size), sink, lines.name)
         fault = ""
-        mistaken = list[str]()
-        if lines.document is not None and lines.document.is_foreign:
-            mistaken.append(f"{lines.name}: nothing of it is in the model's language")
+        mistaken = [*_foreign_notes(lines)]
         for number, (done, result) in enumerate(results(new_chunks)):
             report.warn(*result.notes)
             fault = fault or result.fault
             if number == 0 and not lines.typed:
-                mistaken += _language_notes(lines.name, model, parser(done)[0])
-                report.warn(*mistaken)
+                mistaken += _warn_of_language(
+                    report, lines.name, model, parser(done)[0]
+                )
             qualities.add(result.qualities)
             mark = sink.mark.after(
                 done.end,
@@ -169,24 +168,38 @@ def translate(command: TranslateCommand) -> None:
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
-    if command.strict:
-        _raise_faults(sink.mark.broken, fault, mistaken)
+    _raise_if_strict(command, sink.mark.broken, fault, mistaken)
 
 
-def _language_notes(
-    name: str, model: TranslateModel, lines: Sequence[str]
-) -> Iterator[str]:
-    """Yield a warning if the first lines of a file are in another language than the model reads."""
+def _foreign_notes(lines: Lines) -> Iterator[str]:
+    """Yield a sentence about a document that declares another language than the model reads."""
+    if lines.document is not None and lines.document.is_foreign:
+        yield f"{lines.name}: nothing of it is in the language that the model reads"
+
+
+def _warn_of_language(
+    report: LineReporter, name: str, model: TranslateModel, lines: Sequence[str]
+) -> list[str]:
+    """Warn if the first lines of a file are in another language than the model reads; return the
+    warnings.
+    """
     from regard.text.language_note import language_note
 
-    for note in language_note(lines, model.languages().source, model.language_id):
-        yield f"{name}: {note}"
+    notes = language_note(lines, model.languages().source, model.language_id)
+    warnings = [f"{name}: {note}" for note in notes]
+    report.warn(*warnings)
+    return warnings
 
 
-def _raise_faults(broken: int, fault: str, mistaken: Sequence[str]) -> None:
-    """Raise DataError if strings are broken, or the text is mistaken: in another language than the
-    model reads. `fault`: that of the first string.
+def _raise_if_strict(
+    command: TranslateCommand, broken: int, fault: str, mistaken: Sequence[str]
+) -> None:
+    """End with an error if strings are broken, or the text is in another language than the model
+    reads, and that is one. `fault`: that of the first string; `mistaken`: sentences on the
+    language.
     """
+    if not command.strict:
+        return
     causes = [*mistaken]
     if broken:
         strings = counted(broken, "string is", "strings are")

@@ -174,7 +174,10 @@ def translate(command: TranslateCommand) -> None:
 def _foreign_notes(lines: Lines) -> Iterator[str]:
     """Yield a sentence about a document that declares another language than the model reads."""
     if lines.document is not None and lines.document.is_foreign:
-        yield f"{lines.name}: nothing of it is in the language that the model reads"
+        yield (
+            f"{lines.name}: declares another language than the model reads; correct its `lang`, or "
+            "choose another model"
+        )
 
 
 def _warn_of_language(

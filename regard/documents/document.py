@@ -116,7 +116,7 @@ class Document(ABC):
 
     `texts` are in the order of the document. `notes` say what stays as it is, and why.
     `media_type` is that of the file, `name` its name if it was read from one, and `format` the name
-    of its format. `is_foreign`: all of it declares another language than the model reads.
+    of its format. `is_foreign`: as a whole it declares another language than the model reads.
     """
 
     media_type = "text/plain"

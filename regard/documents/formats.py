@@ -168,7 +168,7 @@ def read_bytes(path: str | Path) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
-        raise DataError(f"{path}: cannot be read ({reason})") from None
+        raise DataError(f"{path}: cannot be read ({reason}); check its name") from None
     check_filled(data, str(path))
     if len(data) > MAX_BYTES:
         raise DataError(

@@ -80,7 +80,8 @@ class HtmlPage(Document):
             code: self._source.line_of(start) for code, start in markup.foreign.items()
         }
         notes = foreign_notes(lines, options.languages.source)
-        self.is_foreign = bool(lines) and not (markup.lines or texts)
+        names = {elements.tokens[index].name for index in elements.foreign}
+        self.is_foreign = "html" in names or bool(names and not markup.lines)
         super().__init__([page, *texts], notes)
 
     def _slot(self, value: TagValue) -> Slot:

@@ -42,7 +42,7 @@ _SUFFIXES: dict[str, Sequence[str]] = {
     "fluent": (".ftl",),
     "resx": (".resx", ".resw"),
     "docx": (".docx", ".docm"),
-    "markdown": (".md", ".markdown"),
+    "markdown": (".md", ".markdown", ".mdx"),
     "table": (".csv", ".tsv"),
 }
 """Endings of the names of formats, if they are not the name of the format."""

@@ -203,7 +203,7 @@ def test_a_page_that_declares_another_language_is_an_error_if_strict(
     assert "a.html: there is nothing to translate" in done.err
     strict = regard.ended(f"{translate} a.html --output b.html --strict --quiet")
     assert strict.status == 1
-    assert "a.html: nothing of it is in the language that the model reads" in strict.err
+    assert "a.html: declares another language than the model reads" in strict.err
 
 
 KOREAN = "나는 집에 간다"

@@ -437,8 +437,14 @@ def test_the_ending_of_an_output(source: str, output: str, ending: str) -> None:
 
 def test_a_page_of_another_language_is_foreign() -> None:
     options = DocumentOptions(Languages(source="ko", target="en"))
-    page = b"<html lang=en><p>Two dogs</p><p lang=ko>\xea\xb0\x9c</p></html>"
-    assert not read_document(page, "a.html", options=options).is_foreign
-    foreign = read_document(page.replace(b"=ko", b"=de"), "a.html", options=options)
-    assert foreign.is_foreign
-    assert foreign.notes[-1] == "there is nothing to translate"
+    korean = "<p lang=ko>개</p>"
+    for page, is_foreign, count in (
+        (f"<html lang=en><p>Two dogs</p>{korean}</html>", True, 1),
+        (f"<p lang=en>Two dogs</p>{korean}", False, 1),
+        (f"<html lang=ko>{korean}<p lang=en>Two dogs</p></html>", False, 1),
+        ("<p lang=en>Two dogs</p>", True, 0),
+        ("<p>12</p>", False, 0),
+    ):
+        document = read_document(page.encode(), "a.html", options=options)
+        assert (document.is_foreign, len(document.lines)) == (is_foreign, count)
+        assert ("there is nothing to translate" in document.notes) == (not count)

@@ -111,10 +111,12 @@ def read_document(
         own = kind_of(Path(name).name, data[:HEAD_BYTES])
         if own in ("text", kind):
             raise
+        # The cause of a package that is read as text would mislead.
+        is_package = FORMATS.get(own, _PLAIN_TEXT).is_binary
         raise DataError(
             f"{name}: is {KINDS[own].description}, and `input={kind}` reads it as "
             f"{KINDS[kind].description}, which it is not; leave `input=` out",
-            *problem.causes,
+            *(() if is_package else problem.causes),
         ) from None
     document.name = name
     document.format = kind

@@ -359,12 +359,12 @@ class Translator(ABC):
         source, target = self.language_pair
         target = code.strip("<> ") or target
         lines = document.lines[bounds]
-        kept = dict[str, str]()
-        for line in lines:
-            if is_in_target_script(line, source, target):
-                kept[line] = _OF_TARGET
-            elif self.doubts.is_unread(line):
-                kept[line] = _UNREAD
+        unread = filter(self.doubts.is_unread, lines)
+        kept = dict.fromkeys(unread, _UNREAD) | {
+            line: _OF_TARGET
+            for line in lines
+            if is_in_target_script(line, source, target)
+        }
         return TranslationCall(_with_kept(joint_path(paths), lines, kept), decoder)
 
     def begin_texts(

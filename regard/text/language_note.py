@@ -23,17 +23,17 @@ _SURE = 0.9
 _UNLIKELY = 0.01
 
 _SCRIPTS = {
-    "Latn": ("LATIN",),
-    "Cyrl": ("CYRILLIC",),
-    "Grek": ("GREEK",),
-    "Arab": ("ARABIC",),
-    "Hebr": ("HEBREW",),
-    "Deva": ("DEVANAGARI",),
-    "Thai": ("THAI",),
-    "Kore": ("HANGUL", "CJK"),
-    "Jpan": ("HIRAGANA", "KATAKANA", "CJK"),
-    "Hans": ("CJK",),
-    "Hant": ("CJK",),
+    "Latn": "LATIN",
+    "Cyrl": "CYRILLIC",
+    "Grek": "GREEK",
+    "Arab": "ARABIC",
+    "Hebr": "HEBREW",
+    "Deva": "DEVANAGARI",
+    "Thai": "THAI",
+    "Kore": "HANGUL CJK",
+    "Jpan": "HIRAGANA KATAKANA CJK",
+    "Hans": "CJK",
+    "Hant": "CJK",
 }
 """First words of the Unicode names of the letters of scripts."""
 _NEARLY_ALL = 0.9
@@ -46,14 +46,14 @@ def is_in_target_script(line: str, source: str, target: str) -> bool:
     """
     from regard.data.language_codes import script_of
 
-    own = _SCRIPTS.get(script_of(target), ())
-    read = _SCRIPTS.get(script_of(source), own)
+    own = _SCRIPTS.get(script_of(target), "")
+    read = _SCRIPTS.get(script_of(source), own).split()
     letters = [
         unicodedata.name(letter, "").partition(" ")[0]
         for letter in line
         if letter.isalpha()
     ]
-    share = sum(letter in own for letter in letters)
+    share = sum(letter in own.split() for letter in letters)
     return share > _NEARLY_ALL * len(letters) and not {*letters}.intersection(read)
 
 

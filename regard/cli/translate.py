@@ -130,9 +130,14 @@ def translate(command: TranslateCommand) -> None:
     is_shown = command.output is None and sys.stdout.isatty()
     qualities = QualityReport()
 
-    def first_notes(chunk: Chunk) -> Iterator[str]:
-        if not lines.typed:
-            yield from _language_notes(lines.name, model, parser(chunk)[0])
+    mistaken = [*_foreign_notes(lines)]
+
+    def first_notes(chunk: Chunk) -> Sequence[str]:
+        if lines.typed:
+            return []
+        notes = _language_notes(lines.name, model, parser(chunk)[0])
+        mistaken.extend(notes)
+        return notes
 
     with (
         _open_output(command, conditions, render) as sink,
@@ -147,7 +152,7 @@ def translate(command: TranslateCommand) -> None:
     model.keep_export()
     if command.report:
         say(*qualities.lines(lines.numbering.label))
-    _raise_broken(command, sink.mark.broken, fault)
+    _raise_if_strict(command, sink.mark.broken, fault, mistaken)
 
 
 def _arguments(
@@ -170,7 +175,7 @@ def _add_results(
     sink: StreamedOutput | ResumableOutput,
     report: LineReporter,
     qualities: QualityReport,
-    first_notes: Callable[[Chunk], Iterator[str]],
+    first_notes: Callable[[Chunk], Sequence[str]],
 ) -> str:
     """Write the results of chunks as they come, with their warnings, after those of the first
     chunk; return the first fault of a broken string, empty if there is none.
@@ -195,23 +200,43 @@ def _add_results(
     return fault
 
 
+def _foreign_notes(lines: Lines) -> Iterator[str]:
+    """Yield a sentence about a document that declares another language than the model reads."""
+    if lines.document is not None and lines.document.is_foreign:
+        yield (
+            f"{lines.name}: declares another language than the model reads; correct its `lang`, or "
+            "choose another model"
+        )
+
+
 def _language_notes(
     name: str, model: TranslateModel, lines: Sequence[str]
-) -> Iterator[str]:
-    """Yield a warning if the first lines of a file are in another language than the model reads."""
+) -> list[str]:
+    """Return a warning if the first lines of a file are in another language than the model
+    reads.
+    """
     from regard.text.language_note import language_note
 
-    for note in language_note(lines, model.languages().source, model.language_id):
-        yield f"{name}: {note}"
+    notes = language_note(lines, model.languages().source, model.language_id)
+    return [f"{name}: {note}" for note in notes]
 
 
-def _raise_broken(command: TranslateCommand, broken: int, fault: str) -> None:
-    """End with an error if strings are broken and that is one. `fault`: that of the first."""
-    if command.strict and broken:
+def _raise_if_strict(
+    command: TranslateCommand, broken: int, fault: str, mistaken: Sequence[str]
+) -> None:
+    """End with an error if strings are broken, or the text is in another language than the model
+    reads, and that is one. `fault`: that of the first string; `mistaken`: sentences on the
+    language.
+    """
+    if not command.strict:
+        return
+    causes = [*mistaken]
+    if broken:
         strings = counted(broken, "string is", "strings are")
         # Before a --resume there were other faults.
         first = f", such as {fault}" if fault else ""
-        raise DataError(f"{strings} broken, too long or refused{first}")
+        causes.append(f"{strings} broken, too long or refused{first}")
+    DataError.raise_all(causes)
 
 
 def _conditions(command: TranslateCommand) -> dict[str, object]:
@@ -361,7 +386,6 @@ def _open_output(
         with _open_to_append(output) as file:
             yield StreamedOutput(file, render)
         return
-    unit = "sentence" if render else "line"
     output = _link_target(output)
     files = fingerprints(command.run)
     for number, other in enumerate(command.with_, 2):
@@ -371,29 +395,27 @@ def _open_output(
     sink = ResumableOutput(output, {"option": flags, "file": files}, render)
     with sink.open(command.resume) as part:
         if command.resume and part.mark.lines:
-            say(f"continuing after {unit} {part.mark.lines:,}")
+            say(f"continuing after {part.unit} {part.mark.lines:,}")
         elif command.resume:
-            say(f"nothing to resume: starting at {unit} 1")
+            say(f"nothing to resume: starting at {part.unit} 1")
         try:
             yield part
         except BaseException as problem:
-            _say_kept(part, command.chunk, unit, problem)
+            _say_kept(part, command.chunk, problem)
             raise
 
 
-def _say_kept(
-    part: ResumableOutput, chunk: int, unit: str, problem: BaseException
-) -> None:
-    """Say what an interruption leaves, and how to go on. `unit`: that of the chunks."""
+def _say_kept(part: ResumableOutput, chunk: int, problem: BaseException) -> None:
+    """Say what an interruption leaves, and how to go on."""
     if part.kept:
         say(
-            f"{part.path} holds {unit}s 1 to {part.kept:,}; the same command with --resume "
+            f"{part.path} holds {part.unit}s 1 to {part.kept:,}; the same command with --resume "
             "continues after them"
         )
     elif isinstance(problem, KeyboardInterrupt):
         say(
-            f"nothing is kept, as that is done after each {chunk:,} {unit}s: begin again; with a "
-            "smaller --chunk more is kept, and --resume continues after it"
+            f"nothing is kept, as that is done after each {chunk:,} {part.unit}s: begin again; "
+            "with a smaller --chunk more is kept, and --resume continues after it"
         )
 
 

@@ -64,9 +64,10 @@ def find_input(command: TranslateCommand) -> str:
         flags = given_flags(command, NOT_FOR_DOCUMENTS)
         if flags:
             why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
+            as_lines = ", or give --input text to translate every line as it stands"
             raise UsageError(
-                f"{', '.join(flags)}: {why}; leave them out, or give --input text to translate "
-                "every line as it stands"
+                f"{', '.join(flags)}: {why}; leave {'it' if len(flags) == 1 else 'them'} out"
+                f"{as_lines * (not FORMATS[kind].is_binary)}"
             )
     return kind
 

@@ -22,6 +22,7 @@ _OLE = r"\xd0\xcf\x11\xe0"
 _OFFICE_FILE = (
     "open it with Word or LibreOffice, save it as .docx or .odt, and translate that"
 )
+_TO_TEXT = "save its sentences as plain text, one a line"
 LINES = frozenset(("text", "jsonl"))
 """Kinds that are translated line by line."""
 
@@ -33,10 +34,7 @@ class FileKind(NamedTuple):
 
     description: str
     pattern: str
-    remedy: str = (
-        "save its sentences as plain text, one a line, or give `input=text` to translate every "
-        "line as it stands"
-    )
+    remedy: str = _TO_TEXT
 
 
 KINDS = {
@@ -54,13 +52,16 @@ KINDS = {
         "a text of LibreOffice",
         rf".*\.o[dt]t\n|.*\n{_OFFICE}(?s:.{{26}})mimetypeapplication/vnd\.oasis\.opendocument\.text",
     ),
+    "flat": FileKind(
+        "a flat document of LibreOffice",
+        rf".*\.fod[tspg]\n|.*\n{_PROLOGUE}<office:document[\s>]",
+        "open it with LibreOffice, save it as .odt, or a table as .csv, and translate that",
+    ),
     "rtf": FileKind("RTF", r".*\.rtf\n|.*\n\{\\rtf\d", _OFFICE_FILE),
     "latex": FileKind("LaTeX", r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b"),
     "markdown": FileKind(
         "Markdown",
-        r"(?m).*\.(md|markdown|mdx)\n"
-        r"(---\s*$|(?s:.*?)(^[ \t]*(```|~~~|#{1,6} |> |[-*+] |\d+\. |\|.*\|)|\]\(|"
-        r"\]\[|\]: |`[^`\n]+`|\*\S|^(===|---)|</?\w+>|[^\s.!?:]\r?\n[a-z]))",
+        r".*\.(md|markdown|mdx)\n",
     ),
     "rst": FileKind("reStructuredText or AsciiDoc", r".*\.(rst|adoc|asciidoc)\n"),
     "po": FileKind(
@@ -98,13 +99,11 @@ KINDS = {
         "a message file of Android", rf".*\n{_PROLOGUE}<resources[^>]*>\s*<"
     ),
     "usfm": FileKind("USFM", r".*\.u?sfm\n|.*\n\\id [0-9A-Z]{3}\b"),
-    "table": FileKind(
-        "a table (`column=` translates one of its columns)",
-        r".*\.[ct]sv\n",
-    ),
+    "table": FileKind("a table", r".*\.[ct]sv\n"),
     "spreadsheet": FileKind(
-        "a table (`column=` translates one of its columns)",
+        "a spreadsheet",
         r".*\.(xls[xmb]?|ods)\n",
+        "save it as .csv, and name the column to translate, such as `column=text`",
     ),
     "svg": FileKind("SVG", rf".*\.svg\n|.*\n{_PROLOGUE}<svg\s"),
     "jsonl": FileKind("JSON lines", r".*\.(jsonl|ndjson)\n"),
@@ -128,9 +127,16 @@ def input_kind(path: Path, readable: Collection[str] = (*LINES, "html", "xml")) 
     """Return how a file is read, one of the `readable` kinds. Raises DataError for others."""
     kind = kind_of(path.name, file_head(path))
     if kind not in readable:
-        description, _, remedy = KINDS[kind]
-        raise DataError(f"{path}: is {description}, not lines of text: {remedy}")
+        as_lines = ", or give `input=text` to translate every line as it stands"
+        may_be_lines = KINDS[kind].remedy == _TO_TEXT
+        raise DataError(f"{path}: {why_refused(kind)}{as_lines * may_be_lines}")
     return kind
+
+
+def why_refused(kind: str) -> str:
+    """Return what a file of a kind is that is not read, and what to do with it."""
+    description, _, remedy = KINDS[kind]
+    return f"is {description}, which is not translated as it is; {remedy}"
 
 
 def file_head(path: Path) -> bytes:

@@ -36,7 +36,7 @@ def read_strings(data: bytes, name: str, options: DocumentOptions) -> EditedText
     is no pair of a key and a value.
     """
     wide = {b"\0": "utf-16-be"}.get(data[:1]) or {b"\0": "utf-16-le"}.get(data[1:2])
-    source = decode_file(data, name, wide or "utf-8")
+    source = decode_file(data, name, wide or "")
     return key_values(source, _slots(source), options)
 
 

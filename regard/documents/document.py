@@ -115,12 +115,13 @@ class Document(ABC):
 
     `texts` are in the order of the document. `notes` say what stays as it is, and why.
     `media_type` is that of the file, `name` its name if it was read from one, and `format` the name
-    of its format.
+    of its format. `is_foreign`: as a whole it declares another language than the model reads.
     """
 
     media_type = "text/plain"
     name = ""
     format = "text"
+    is_foreign = False
 
     def __init__(
         self, texts: Iterable[DocumentText], notes: Iterable[str] = ()

@@ -77,15 +77,15 @@ def unescaped(text: str, escape: re.Pattern[str], letters: Mapping[str, str]) ->
     return escape.sub(character, text)
 
 
-def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:
-    """Decode a file by its byte-order mark, or else as it is declared.
+def decode_file(data: bytes, name: str, declared: str = "") -> EncodedText:
+    """Decode a file by its byte-order mark, or else as it is `declared`, if its format can.
 
     Raises DataError, with the line, for bytes that the encoding does not have, and for an encoding
     that is not known.
     """
     marks = (mark for mark in _MARKS if data.startswith(mark))
     mark = next(marks, b"")
-    encoding = _MARKS.get(mark, declared)
+    encoding = _MARKS.get(mark, declared or "utf-8")
     try:
         codecs.lookup(encoding)
         decoded = EncodedText(data[len(mark) :].decode(encoding), encoding, mark, name)
@@ -94,9 +94,10 @@ def decode_file(data: bytes, name: str, declared: str = "utf-8") -> EncodedText:
         raise LookupError
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, len(mark) + problem.start) + 1
+        remedy = ", or let it declare its encoding" if declared else ""
         raise DataError(
             f"{name}: line {line} is not {encoding.upper()} (byte "
-            f"{problem.object[problem.start]:#04x}); save the file as UTF-8"
+            f"{problem.object[problem.start]:#04x}); save the file as UTF-8{remedy}"
         ) from None
     except (LookupError, UnicodeError):
         raise DataError(

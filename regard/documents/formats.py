@@ -10,7 +10,7 @@ from pathlib import Path
 
 from regard.common.errors import DataError, UsageError
 from regard.common.lazy import needs_extra
-from regard.data.text_kinds import HEAD_BYTES, KINDS, kind_of
+from regard.data.text_kinds import HEAD_BYTES, KINDS, kind_of, why_refused
 from regard.documents.document import Document, DocumentOptions
 
 MAX_BYTES = 1 << 27  # of a document, unpacked
@@ -22,11 +22,13 @@ LIBRARIES = ("yaml", "fluent", "pyromark")
 class DocumentFormat:
     """A format, recognised as `regard.data.text_kinds.KINDS` has it.
 
-    `reader`: the module and the name of what reads it. `is_binary`: it is no text to show in a
-    terminal. `has_keys`: its texts are known by their names, so that those of two files compare.
+    `reader`: the module and the name of what reads it. `media_type`: that of its files.
+    `is_binary`: it is no text to show in a terminal. `has_keys`: its texts are known by their
+    names, so that those of two files compare.
     """
 
     reader: str
+    media_type: str = "text/plain"
     is_binary: bool = False
     has_keys: bool = False
 
@@ -40,26 +42,37 @@ class DocumentFormat:
         return document
 
 
+_OFFICE = "application/vnd."
 _PLAIN_TEXT = DocumentFormat("plain_text.read_plain_text")
 FORMATS = {
-    "html": DocumentFormat("markup.HtmlPage"),
-    "xml": DocumentFormat("markup.XmlPage"),
-    "markdown": DocumentFormat("markdown.MarkdownFile"),
+    "html": DocumentFormat("markup.HtmlPage", "text/html"),
+    "xml": DocumentFormat("markup.XmlPage", "application/xml"),
+    "markdown": DocumentFormat("markdown.MarkdownFile", "text/markdown"),
     "table": DocumentFormat("table_file.read_table"),
     "srt": DocumentFormat("subtitles.read_srt"),
-    "vtt": DocumentFormat("subtitles.read_vtt"),
+    "vtt": DocumentFormat("subtitles.read_vtt", "text/vtt"),
     "po": DocumentFormat("po.Catalogue"),
-    "xliff": DocumentFormat("xliff.XliffFile"),
-    "android": DocumentFormat("string_files.AndroidStrings", has_keys=True),
-    "resx": DocumentFormat("string_files.ResxStrings", has_keys=True),
-    "ts": DocumentFormat("string_files.QtStrings"),
-    "json": DocumentFormat("json_file.read_json", has_keys=True),
+    "xliff": DocumentFormat("xliff.XliffFile", "application/xliff+xml"),
+    "android": DocumentFormat(
+        "string_files.AndroidStrings", "application/xml", has_keys=True
+    ),
+    "resx": DocumentFormat(
+        "string_files.ResxStrings", "application/xml", has_keys=True
+    ),
+    "ts": DocumentFormat("string_files.QtStrings", "application/xml"),
+    "json": DocumentFormat("json_file.read_json", "application/json", has_keys=True),
     "properties": DocumentFormat("properties_file.read_properties", has_keys=True),
     "strings": DocumentFormat("apple_strings.read_strings", has_keys=True),
-    "yaml": DocumentFormat("yaml_file.read_yaml", has_keys=True),
+    "yaml": DocumentFormat("yaml_file.read_yaml", "application/yaml", has_keys=True),
     "fluent": DocumentFormat("fluent_file.read_fluent", has_keys=True),
-    "docx": DocumentFormat("word.WordDocument", is_binary=True),
-    "odt": DocumentFormat("opendocument.OdtDocument", is_binary=True),
+    "docx": DocumentFormat(
+        "word.WordDocument",
+        f"{_OFFICE}openxmlformats-officedocument.wordprocessingml.document",
+        is_binary=True,
+    ),
+    "odt": DocumentFormat(
+        "opendocument.OdtDocument", f"{_OFFICE}oasis.opendocument.text", is_binary=True
+    ),
 }
 """Formats by the names of kinds of files."""
 
@@ -79,9 +92,12 @@ def read_document(
     options = options or DocumentOptions()
     if kind == "text" and name.lower().removesuffix(".gz").endswith(".txt"):
         return _PLAIN_TEXT.read(data, name, options)
+    if kind in KINDS and kind not in FORMATS:
+        raise UsageError(f"{name}: {why_refused(kind)}")
     if kind not in FORMATS:
         raise UsageError(
-            f"{name}: no document of a known format, but {kind}; known are {', '.join(FORMATS)}"
+            f"{name}: no document of a known format; name it by its format, such as .txt; known "
+            f"are {', '.join(FORMATS)}"
         )
     named = kind_of(Path(name).name, b"")
     if FORMATS[kind].is_binary and named not in ("text", kind):
@@ -89,9 +105,24 @@ def read_document(
             f"{name}: is {KINDS[kind].description}, and its name that of "
             f"{KINDS[named].description}; name it .{kind}"
         )
-    document = FORMATS[kind].read(data, name, options)
+    try:
+        document = FORMATS[kind].read(data, name, options)
+    except DataError as problem:
+        own = kind_of(Path(name).name, data[:HEAD_BYTES])
+        if own in ("text", kind):
+            raise
+        # The cause of a package that is read as text would mislead.
+        is_package = FORMATS.get(own, _PLAIN_TEXT).is_binary
+        raise DataError(
+            f"{name}: is {KINDS[own].description}, and `input={kind}` reads it as "
+            f"{KINDS[kind].description}, which it is not; leave `input=` out",
+            *(() if is_package else problem.causes),
+        ) from None
     document.name = name
     document.format = kind
+    document.media_type = FORMATS[kind].media_type
+    if not document.lines:
+        document.notes += ("there is nothing to translate",)
     return document
 
 
@@ -101,27 +132,21 @@ def check_ending(output: Path, name: str, kind: str) -> None:
     """
     suffix = Path(name).suffix
     is_binary = FORMATS.get(kind, _PLAIN_TEXT).is_binary
-    own = _named_kind(Path(name))
+    own = kind_of(Path(name).name, b"")
     if is_binary and own not in ("text", kind):
         raise UsageError(
             f"{name}: its name is that of {KINDS[own].description}, and it is to be read as "
             f"{KINDS[kind].description}; let its kind be recognised, or name it .{kind}"
         )
-    if output.suffix == suffix:
+    if output.suffix in ("", suffix) or output.is_dir():
         return
-    is_other = _named_kind(output) not in ("text", kind)
+    is_other = kind_of(output.name, b"") not in ("text", kind)
     is_text = kind in FORMATS and output.suffix.lower() == ".txt"
     if is_binary or is_other or is_text:
+        ending = ".po" if kind == "po" else suffix or f".{kind}"
         raise UsageError(
-            f"{output}: {name} is {kind.upper()}, and stays so; give the output a name in "
-            f"{suffix or f'.{kind}'}"
+            f"{output}: {name} is {kind.upper()}, and stays so; give the output a name in {ending}"
         )
-
-
-def _named_kind(path: Path) -> str:
-    """Return the kind that a name is usual for; "text" for others."""
-    # A name says that a file is Markdown only together with a line of it.
-    return kind_of(path.name, b"---\n")
 
 
 def open(
@@ -145,7 +170,7 @@ def read_bytes(path: str | Path) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
-        raise DataError(f"{path}: cannot be read ({reason})") from None
+        raise DataError(f"{path}: cannot be read ({reason}); check its name") from None
     check_filled(data, str(path))
     if len(data) > MAX_BYTES:
         raise DataError(

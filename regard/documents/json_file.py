@@ -79,9 +79,7 @@ def read_json(data: bytes, name: str, options: DocumentOptions) -> EditedText:
     bounds = None
     if locale and locale.is_string:
         bounds = (locale.start + 1, locale.end - 1)
-    document = key_values(source, slots, options, bounds, separator="_")
-    document.media_type = "application/json"
-    return document
+    return key_values(source, slots, options, bounds, separator="_")
 
 
 def _texts(

@@ -30,10 +30,11 @@ _NO_LANGUAGE = lazy_pattern(
     r"|(?:%[-_0^#]?[A-Za-z]|[\W\d_]){1,200}"  # a date as strftime writes it
     r"|(?:[yYMdDHhmsaEzZ]{1,4}[\W_]{1,4}){1,9}[yYMdDHhmsaEzZ]{1,4}"
     r"|[a-z]\w*(?:\.[a-z]\w*)+"  # a key of another value
+    r"|:[a-z]\w*"  # a symbol of Ruby
     r"|(?s:.*[\ud800-\udfff].*)"
 )
-"""Values that are not translated: colours, forms of dates, keys with dots, single characters, and
-half characters, which no model reads.
+"""Values that are not translated: colours, forms of dates, keys with dots, symbols, single
+characters, and half characters, which no model reads.
 """
 _CODE_KEY = lazy_pattern(
     r"(?i)(?:access|command)key|keycode|shortcut|mnemonic|accelerator|style"
@@ -42,7 +43,8 @@ _CODE_KEY = lazy_pattern(
 """Keys of values for the keyboard and for CSS, and terms of Fluent that are names."""
 _TECHNICAL_KEY = lazy_pattern(
     r"(?:_?id|uuid|type|kind|class(?:Name)?|icon|image|src|href|ur[il]|link|path|file|code|colou?r"
-    r"|lang|language|locale|slug|format|version|width|height)"
+    r"|lang|language|locale|slug|format|version|width|height"
+    r"|order\[\d\])"  # Rails: in which order a date has its day, month and year
 )
 _PLAIN_WORD = lazy_pattern(r"(?<!\S)[^\W\d_A-Z]{2,}(?=\s)|(?<=\s)[^\W\d_A-Z]{2,}(?!\S)")
 """A word beside a space, which most sentences have."""

@@ -39,6 +39,8 @@ _DIRECTIVE = re.compile(
 _ATTRIBUTES = re.compile(r"\{[ :.#][^{}\n]*\}")
 _BREAK = re.compile(r"(?:\r\n|\n|\r)(?:[ \t]*>)*[ \t]*")
 _TAG = re.compile(r"<code m=(\d+)>[^<]*</code m=\1>|<[^<>]* m=(\d+)/?>")
+_BLANK = re.compile(r"(\s+)((?:</x m=\d+>)+)\s*|\s*((?:<x m=\d+>)+)(\s+)")
+"""A blank at an end of emphasis, within it."""
 _HTML_TAG = re.compile(r"</?([A-Za-z][\w.:-]*)")
 _FRAMES = {"Heading": "# ", "Item": "- ", "TableCell": "| x |\n|---|\n| "}
 """Beginning of a line before the text of a block, so that it is read as one."""
@@ -306,16 +308,44 @@ class Inline:
         parts = self._translated(translated)
         for escaped, spelling in product(_ESCAPED, _SPELLINGS):
             spelled = [_respell(part, spelling) for part in parts]
-            written = "".join(
-                part.raw or self._escape(html.unescape(part.html), escaped)
-                for part in spelled
-            ).strip()
-            if self._reads_as(written, spelled):
+            written = self._written(spelled, escaped)
+            if written and spelling is _NAMES:
+                written = self._with_fewest_names(parts, spelled, escaped)
+            if written:
                 return written.replace("\n", self.newline)
         return self._text[self.start : self.end]
 
+    def _written(self, parts: Sequence[Part], escaped: re.Pattern[str]) -> str:
+        """Return parts as Markdown; empty unless it reads back as them."""
+        written = "".join(
+            part.raw or self._escape(html.unescape(part.html), escaped)
+            for part in parts
+        ).strip()
+        return written if self._reads_as(written, parts) else ""
+
+    def _with_fewest_names(
+        self,
+        parts: Sequence[Part],
+        named: Sequence[Part],
+        escaped: re.Pattern[str],
+    ) -> str:
+        """Return parts as Markdown, with names only for the marks that need them."""
+        opened = list[int]()
+        for index, part in enumerate(parts):
+            if part.html == "<x\0>":
+                opened.append(index)
+            elif part.html == "</x\0>":
+                fewer = [*named]
+                for end in (opened.pop(), index):
+                    fewer[end] = parts[end]
+                if self._written(fewer, escaped):
+                    named = fewer
+        return self._written(named, escaped)
+
     def _translated(self, translated: str) -> list[Part]:
         """Return the parts of translated HTML."""
+        # Emphasis has no blank at its ends in Markdown.
+        translated = _BLANK.sub(r"\2\1\4\3", translated)
         main, *descriptions = re.split(r"<p alt=(\d+)>(.*?)</p>", translated)
         parts = [*self.parts]
         for number, alt in zip(descriptions[::3], descriptions[1::3], strict=True):

@@ -63,7 +63,6 @@ class HtmlPage(Document):
     """
 
     kind: Kind = "html"
-    media_type = "text/html"
 
     def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
         self._source = _decoded(data, name, self.kind)
@@ -81,6 +80,8 @@ class HtmlPage(Document):
             code: self._source.line_of(start) for code, start in markup.foreign.items()
         }
         notes = foreign_notes(lines, options.languages.source)
+        names = {elements.tokens[index].name for index in elements.foreign}
+        self.is_foreign = "html" in names or bool(names and not markup.lines)
         super().__init__([page, *texts], notes)
 
     def _slot(self, value: TagValue) -> Slot:
@@ -158,7 +159,6 @@ class XmlPage(HtmlPage):
     """A page in XML, whose attributes all stay."""
 
     kind = "xml"
-    media_type = "application/xml"
 
 
 class TagValue(NamedTuple):

@@ -48,7 +48,10 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
     lines = re.split("\r\n|\n|\r", source.text)
     delimiters = ";,\t" if re.search(r"(?i)\.csv(\.gz)?\Z", name) else "\t"
     table = read_delimited(lines, delimiters, may_be_single=True)
-    column = _column(table, name, options.column)
+    # The only column needs no name.
+    is_single = bool(table.rows) and len(table.rows[0]) == 1
+    wanted = options.column or "1" * is_single
+    column = _column(table, name, wanted)
     if table.skipped and lines[0].strip('"').startswith("sep="):
         delimiters = lines[0].strip('"')[4]
     head = lines[table.skipped : table.skipped + HEAD]
@@ -60,7 +63,7 @@ def read_table(data: bytes, name: str, options: DocumentOptions) -> Document:
 
     slots = list[Slot]()
     wrong = list[str]()
-    first = table.skipped + has_header(table, options.column)
+    first = table.skipped + has_header(table, wanted)
     for number, cells in enumerate(records[first:], first + 1):
         if len(cells) == 1 and not cells[0].text.strip():
             continue
@@ -87,8 +90,9 @@ def _column(table: Table, name: str, wanted: str) -> int:
     columns = describe_columns(table.rows) if table.rows else "no rows"
     if not wanted:
         raise DataError(
-            f"{name}: is a table (`column=` translates one of its columns, and `input=table` "
-            f"besides writes the whole table); there are {columns}"
+            f"{name}: is a table; give the column to translate, by its number or name, such as "
+            f"`column=1`; there are "
+            f"{columns}"
         )
     raise DataError(f"{name}: has no column {wanted!r}; there are {columns}")
 

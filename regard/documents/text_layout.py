@@ -23,6 +23,8 @@ _MODIFIER = (
 _KEYS = lazy_pattern(rf"(?:{_MODIFIER} ?[+-] ?)+\S+|F\d\d?|Del|Ins|Esc")
 _DIVIDED = lazy_pattern(r"[\n\r\t]|  ")
 """Line breaks, tabs and columns of blanks, which may divide a text."""
+_EDGES = lazy_pattern(r"(\s*[,;:·|/&+–—-]\s+)?(\S.*?)(\s+[·|/&+–—-]\s*)?")
+"""A text between separators at its ends, as of the words that join a list."""
 _LABEL = lazy_pattern(r"[^\t]*[&_][^\W_][^\t]*\t+[^\t]*")
 """A label with a mnemonic, a tab and its key."""
 
@@ -31,9 +33,14 @@ def text_layout(text: str, dialect: str) -> Layout:
     """Divide a text into lines; those without language, such as the key of a label, are left
     out.
     """
-    if not _DIVIDED.search(text):
+    if _DIVIDED.search(text):
+        return _message_layout(text, dialect) or _cell_layout(text)
+    edges = _EDGES.fullmatch(text)
+    if edges is None:
         return plain_layout(text)
-    return _message_layout(text, dialect) or _cell_layout(text)
+    before, core, after = edges.groups("")
+    layout = plain_layout(core)
+    return Layout(layout.lines, lambda lines: f"{before}{layout.put(lines)}{after}")
 
 
 def _cell_layout(text: str) -> Layout:

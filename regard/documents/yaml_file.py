@@ -96,9 +96,7 @@ def read_yaml(data: bytes, name: str, options: DocumentOptions) -> EditedText:
         for scalar in scalars
         if not scalar.is_key
     ]
-    document = key_values(source, slots, options, locale)
-    document.media_type = "application/yaml"
-    return document
+    return key_values(source, slots, options, locale)
 
 
 def _locale(scalars: list[_Scalar], language: str) -> Bounds | None:

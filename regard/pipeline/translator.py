@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -17,7 +17,7 @@ from regard.text.casing import CaseReader
 from regard.text.character_limit import check_limit, limited_path
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubtful_sentences import DoubtfulSentences
-from regard.text.language_note import language_note
+from regard.text.language_note import is_in_target_script, language_note
 from regard.text.particles import Particles, are_both
 from regard.text.quality import Trust
 from regard.text.text_path import (
@@ -53,6 +53,10 @@ CHUNK = 64
 _UNREAD = (
     "stays as it is: most of its characters were never seen in training, so a translation would "
     "mean nothing"
+)
+_OF_TARGET = (
+    "stays as it is: its letters are those of the language of the translation, and none of the "
+    "one that the model reads"
 )
 
 
@@ -318,7 +322,8 @@ class Translator(ABC):
             line = document.lines[index]
             limits = filter(None, (max_characters, text.limit_of(line)))
             limit = min(limits, default=None)
-            if limit is None or len(result.text) <= limit or _UNREAD in result.notes:
+            is_kept = not {_UNREAD, _OF_TARGET}.isdisjoint(result.notes)
+            if limit is None or len(result.text) <= limit or is_kept:
                 continue
             (shortened,) = self.begin(
                 f"{code} {line}" if code else line,
@@ -351,8 +356,16 @@ class Translator(ABC):
         rules = self._with_links(rules)
         paths = document.paths(rules, bounds, code)
         decoder = self._decoder(len(paths), rules.wanted, constraints, search)
-        path = _readable_path(joint_path(paths), document.lines[bounds], self.doubts)
-        return TranslationCall(path, decoder)
+        source, target = self.language_pair
+        target = code.strip("<> ") or target
+        lines = document.lines[bounds]
+        unread = filter(self.doubts.is_unread, lines)
+        kept = dict.fromkeys(unread, _UNREAD) | {
+            line: _OF_TARGET
+            for line in lines
+            if is_in_target_script(line, source, target)
+        }
+        return TranslationCall(_with_kept(joint_path(paths), lines, kept), decoder)
 
     def begin_texts(
         self,
@@ -555,16 +568,12 @@ class Translator(ABC):
         """Translate an unprocessed line with its readings, and record every step of its search."""
 
 
-def _readable_path(
-    path: Path[list[Translation]], lines: Sequence[str], doubts: DoubtfulSentences
+def _with_kept(
+    path: Path[list[Translation]], lines: Sequence[str], kept: Mapping[str, str]
 ) -> Path[list[Translation]]:
-    """Translate lines by a path, but leave those in a script that was not seen in training as they
-    are, with a note.
-    """
+    """Translate lines by a path, but leave those that are kept as they are, with their notes."""
     translations = yield from path
     return [
-        Translation(line, (), 0.0, notes=(_UNREAD,))
-        if doubts.is_unread(line)
-        else result
+        Translation(line, (), 0.0, notes=(kept[line],)) if line in kept else result
         for line, result in zip(lines, translations, strict=True)
     ]

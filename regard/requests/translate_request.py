@@ -92,7 +92,10 @@ class TranslateCommand:
     ] = "both"
     strict: Annotated[
         bool,
-        Option("End with status 1 if a string would break, or is too long."),
+        Option(
+            "End with status 1 if a string would break, is too long, or is in another language "
+            "than the model reads."
+        ),
     ] = False
     max_characters: Annotated[
         int | None,

@@ -42,7 +42,7 @@ _SUFFIXES: dict[str, Sequence[str]] = {
     "fluent": (".ftl",),
     "resx": (".resx", ".resw"),
     "docx": (".docx", ".docm"),
-    "markdown": (".md", ".markdown"),
+    "markdown": (".md", ".markdown", ".mdx"),
     "table": (".csv", ".tsv"),
 }
 """Endings of the names of formats, if they are not the name of the format."""
@@ -81,9 +81,11 @@ async def begin_document(
     server.limits.take_characters(call.client, characters)
 
     path = PurePath(name)
+    # Android reads its strings by the name of their file alone.
+    has_language = document.format != "android"
     kept = KeptDocument(
         call.client,
-        f"{path.stem}.{choice.target}{path.suffix}",
+        f"{path.stem}.{choice.target}{path.suffix}" if has_language else name,
         2 * len(data),
         characters,
     )

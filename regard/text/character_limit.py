@@ -66,8 +66,9 @@ def _within(
                 return _with_rest(chosen, best)
     length = len(result.text)
     note = (
-        f"the translation has {length} characters, and the limit is {limit}: no hypothesis of the "
-        "beam is short enough and keeps what its line has; widen the beam, or shorten it by hand"
+        f"the translation has {length} characters, and the limit is {limit}; none that the model "
+        "offers is short enough and keeps what its line has; shorten it by hand, or give a larger "
+        "`beam=`"
     )
     faults = [f"too long: {length} of {limit} characters", best.fault]
     fault = "; ".join(filter(None, faults))

@@ -1,7 +1,8 @@
-"""Tell whether lines are in another language than a model reads."""
+"""Tell whether lines are in another language than a model reads, or in the script of its target."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,40 @@ _OTHER_LETTERS = 500
 # Measured on documents of one to twenty lines in five languages (docs/log/quality.md).
 _SURE = 0.9
 _UNLIKELY = 0.01
+
+_SCRIPTS = {
+    "Latn": "LATIN",
+    "Cyrl": "CYRILLIC",
+    "Grek": "GREEK",
+    "Arab": "ARABIC",
+    "Hebr": "HEBREW",
+    "Deva": "DEVANAGARI",
+    "Thai": "THAI",
+    "Kore": "HANGUL CJK",
+    "Jpan": "HIRAGANA KATAKANA CJK",
+    "Hans": "CJK",
+    "Hant": "CJK",
+}
+"""First words of the Unicode names of the letters of scripts."""
+_NEARLY_ALL = 0.9
+"""Share of the letters of a line by which it is of a script."""
+
+
+def is_in_target_script(line: str, source: str, target: str) -> bool:
+    """Return whether nearly all letters of a line are of the script of the target language, and
+    none of that of the source.
+    """
+    from regard.data.language_codes import script_of
+
+    own = _SCRIPTS.get(script_of(target), "")
+    read = _SCRIPTS.get(script_of(source), own).split()
+    letters = [
+        unicodedata.name(letter, "").partition(" ")[0]
+        for letter in line
+        if letter.isalpha()
+    ]
+    share = sum(letter in own.split() for letter in letters)
+    return share > _NEARLY_ALL * len(letters) and not {*letters}.intersection(read)
 
 
 def language_note(

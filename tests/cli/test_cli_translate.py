@@ -188,6 +188,22 @@ def test_a_text_in_another_language_is_told_once(
             notes = [note for note in done.warnings if ": the text looks" in note]
             assert len(notes) == bool(language), name
             assert all(f"looks like {language}, and" in note for note in notes)
+            strict = regard.ended(f"{translate} {name} --beam 1 --strict --quiet")
+            assert (strict.status, ": the text looks" in strict.err) == (
+                int(bool(language)),
+                bool(language),
+            )
+
+
+def test_a_page_that_declares_another_language_is_an_error_if_strict(
+    regard: Command, translate: str
+) -> None:
+    Path("a.html").write_text("<html lang=de><p>Ein Hund</p></html>", "utf-8")
+    done = regard(f"{translate} a.html --output b.html")
+    assert "a.html: there is nothing to translate" in done.err
+    strict = regard.ended(f"{translate} a.html --output b.html --strict --quiet")
+    assert strict.status == 1
+    assert "a.html: declares another language than the model reads" in strict.err
 
 
 KOREAN = "나는 집에 간다"
@@ -267,7 +283,7 @@ def test_a_column_of_a_table_is_translated_as_lines_are(
     regard.fails(
         f"{translate} a.xlsx",
         status=1,
-        because="is a table (--column translates one of its columns)",
+        because="is a spreadsheet, which is not translated as it is; save it as .csv",
     )
 
 

@@ -6,10 +6,13 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
+from helpers.system_marks import posix
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "strings.md"
@@ -127,3 +130,27 @@ def test_the_hook_and_the_workflow_of_the_page_find_broken_strings(
     (line,) = done.lines
     assert line.startswith("::warning file=locale/ko.po,line=4,")
     assert done.status == 1
+
+
+@posix
+@pytest.mark.skipif(shutil.which("msginit") is None, reason="gettext is not installed")
+def test_the_ci_of_the_page_translates_what_commits_add(
+    example_folder: Command,
+) -> None:
+    page = text_of(ROOT / "docs" / "documents" / "strings.md")
+    (block,) = re.findall(r"(?m)^    mkdir -p build locale\n(?:    .*\n)+", page)
+    script = re.sub(r"\bregard (?=translate)", f"{sys.executable} -m regard ", block)
+    shutil.copytree("runs/first", "runs/de")
+    Path("src").mkdir()
+    strings = lines_of("strings.txt")
+    for count in (1, 3):
+        calls = "".join(f'puts(_("{text}"));\n' for text in strings[:count])
+        Path("src/app.c").write_text(calls, encoding="utf-8")
+        subprocess.run(["sh", "-ec", script], check=True, timeout=120)
+        written = text_of("locale/de.po")
+        assert written.count("#, fuzzy") == count
+        assert all(f'msgid "{text}"' in written for text in strings[:count])
+    corrected = written.replace("#, fuzzy\n", "", 1)
+    Path("locale/de.po").write_text(corrected, encoding="utf-8")
+    subprocess.run(["sh", "-ec", script], check=True, timeout=120)
+    assert text_of("locale/de.po") == corrected

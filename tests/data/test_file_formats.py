@@ -40,7 +40,7 @@ TEXTS = [
     """),
 ]
 """Lines of text, which may look like something else, in files whose names say nothing else."""
-NAMED = "po pot xlf xliff sdlxliff tmx srt vtt ass sub json arb yaml yml toml properties strings resx usfm sfm csv tsv rtf tex"
+NAMED = "po pot xlf xliff sdlxliff tmx srt vtt ass sub json arb yaml yml toml properties strings resx usfm sfm csv tsv rtf tex md mdx fodt"
 BEGUN = [
     "WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
     "WEBVTT - a film\r\n\r\n",
@@ -55,15 +55,6 @@ BEGUN = [
     "<tmx version='1.4'>",
     "<?xml version='1.0'?>\n<!DOCTYPE TS>\n<TS version='2.1'>",
     "[Script Info]\nTitle: x",
-]
-MARKDOWN = [
-    "---\ntitle: x\n---",
-    "a\n```\ncode\n```",
-    "a\n\n| a | b |\n|---|---|",
-    "x\n===",
-    "- a\n- b",
-    "One sentence over\r\ntwo lines.",
-    *("see [x](y)", "# T", "`a` b", "a **b** c", "> a"),
 ]
 
 
@@ -91,20 +82,10 @@ def test_plain_text_is_never_refused(tmp_path: Path, name: str) -> None:
     assert [text for text in TEXTS if kind(tmp_path, name, text) != "text"] == []
 
 
-def test_prose_in_markdown_is_text(tmp_path: Path) -> None:
-    assert (
-        kind(tmp_path, "a.md", "Plain prose, 3 * 4.\nAnd more: it (here) ends.\n")
-        == "text"
-    )
-
-
 def test_other_files_are_refused_by_name(tmp_path: Path) -> None:
     for ending in NAMED.split():
         assert kind(tmp_path, f"a.{ending}", "A b.") == "refused"
     assert kind(tmp_path, "MESSAGES.PO", "A b.") == "refused"
-    assert [
-        text for text in MARKDOWN if kind(tmp_path, "a.md", text) != "refused"
-    ] == []
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.en", "a"])

@@ -18,7 +18,7 @@ from regard.data.text_kinds import KINDS, LINES
 from regard.documents import FORMATS, Document, DocumentOptions, DocumentText
 from regard.documents.document import Edit, EditedText, apply_edits, value_slot
 from regard.documents.encoding import EncodedText, decode_file
-from regard.documents.formats import read_document
+from regard.documents.formats import check_ending, read_document
 from regard.requests.translate_request import InputKind
 from regard.text.text_path import joint_path, run_path
 from regard.text.translation import Translation
@@ -356,3 +356,95 @@ def test_a_page_names_its_language(opening: str, expected: str) -> None:
     written = document.render([Translation("Zwei Hunde", (), 0.0)]).decode()
     page = f'{expected}<body lang="de"><p>Zwei Hunde</p></body></html>'
     assert written == page
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "advice"),
+    [
+        (
+            "a.pptx",
+            b"",
+            "is slides, which is not translated as it is; save their text as .docx or .odt",
+        ),
+        ("a.fodt", b"", "is a flat document of LibreOffice, .* save it as .odt"),
+        ("a.fods", b"", "is a flat document of LibreOffice, .* or a table as .csv"),
+        ("a.xml", b"<?xml version='1.0'?><office:document a='b'>", "save it as .odt"),
+        (
+            "a.xlsx",
+            b"",
+            "is a spreadsheet, which is not translated as it is; save it as .csv",
+        ),
+        ("a.rst", b"A dog", "save its sentences as plain text, one a line$"),
+        ("noname", b"A dog", "name it by its format, such as .txt; known are html"),
+    ],
+)
+def test_the_advice_for_what_is_no_document(
+    name: str, data: bytes, advice: str
+) -> None:
+    with pytest.raises(UsageError, match=advice):
+        read_document(data, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "data", "own"),
+    [
+        ("a.docx", "html", b"PK\x03\x04\xff", "is a Word document, and `input=html`"),
+        (
+            "strings.xml",
+            "po",
+            b"<resources><string/></resources>",
+            "message file of An",
+        ),
+    ],
+)
+def test_an_input_that_the_file_is_not_is_named(
+    name: str, kind: str, data: bytes, own: str
+) -> None:
+    with pytest.raises(DataError, match=own) as problem:
+        read_document(data, name, kind)
+    assert "leave `input=` out" in problem.value.causes[0]
+
+
+def test_only_formats_that_declare_encodings_are_told_to() -> None:
+    for name, remedy in (
+        ("a.html", "let it declare its encoding$"),
+        ("a.srt", "UTF-8$"),
+    ):
+        with pytest.raises(DataError, match=remedy):
+            read_document(b"\xe9\n", name)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "ending"),
+    [
+        ("a.pot", "a.txt", r"\.po$"),
+        ("a.po", "a.html", r"\.po$"),
+        ("a.docx", "a.odt", r"\.docx$"),
+        ("a.pot", "a.po", ""),
+        ("a.docx", "plain", ""),
+        ("a.docx", ".", ""),
+        ("a.html", "plain", ""),
+    ],
+)
+def test_the_ending_of_an_output(source: str, output: str, ending: str) -> None:
+    kind = {"a.docx": "docx", "a.html": "html"}.get(source, "po")
+    if not ending:
+        check_ending(Path(output), source, kind)
+        return
+    with pytest.raises(UsageError, match=ending):
+        check_ending(Path(output), source, kind)
+
+
+def test_a_page_of_another_language_is_foreign() -> None:
+    options = DocumentOptions(Languages(source="ko", target="en"))
+    korean = "<p lang=ko>개</p>"
+    for page, is_foreign, count in (
+        (f"<html lang=en><p>Two dogs</p>{korean}</html>", True, 1),
+        (f"<p lang=en>Two dogs</p>{korean}", False, 1),
+        (f"<html lang=ko>{korean}<p lang=en>Two dogs</p></html>", False, 1),
+        ("<p lang=en>Two dogs</p>", True, 0),
+        ("<p>12</p>", False, 0),
+    ):
+        document = read_document(page.encode(), "a.html", options=options)
+        assert (document.is_foreign, len(document.lines)) == (is_foreign, count)
+        assert ("there is nothing to translate" in document.notes) == (not count)

@@ -15,6 +15,7 @@ from regard.common.errors import MissingExtra
 from regard.data.languages import Languages
 from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
+from regard.text.text_format import TranslatedText
 from regard.text.translation import Translation
 
 CASES = [
@@ -302,7 +303,7 @@ def test_html_in_another_language_stays() -> None:
 
 
 def test_notes_count_what_stays() -> None:
-    assert read("```\nx\n```\n\n    y\n").notes == ("2 code blocks stay as written",)
+    assert read("```\nx\n```\n\n    y\n").notes[0] == "2 code blocks stay as written"
 
 
 def test_without_its_parser_the_command_to_install_it_is_said(
@@ -313,3 +314,29 @@ def test_without_its_parser_the_command_to_install_it_is_said(
         monkeypatch.delitem(sys.modules, f"regard.documents.{module}", raising=False)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[documents\]'"):
         read("A man.")
+
+
+def test_marks_are_named_only_where_signs_end_nothing() -> None:
+    document = read("A **dog** and **two (2)** *cats*.\n")
+    source = document.texts[0].markup
+    assert source is not None
+    page = source.source.text
+    glued = page.replace(" <x m=9>", "을 <x m=9>").replace("</x m=7>", "</x m=7>은")
+    glued = glued.replace("cats</x", "cats </x")
+    written = document.write([TranslatedText(glued)]).decode()
+    assert written == "A **dog** and <strong>two (2)</strong>은을 *cats* .\n"
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.MARKDOWN", "a.mdx", "a.md.gz"])
+def test_a_name_makes_markdown_of_any_text(name: str) -> None:
+    document = read_document(b"A dog!\n\nWho is\nsleeping?\n", name)
+    assert (document.format, document.media_type) == ("markdown", "text/markdown")
+    assert document.lines == ("A dog!", "Who is sleeping?")
+
+
+def test_a_block_of_pre_stays() -> None:
+    text = "<pre>\n$ make all\n\n$ cd x\n</pre>\n\nA dog.\n"
+    document = read(text)
+    assert document.lines == ("A dog.",)
+    written = translate_document(document, MODELS[0]).decode()
+    assert written.startswith(text[: text.index("A dog")])

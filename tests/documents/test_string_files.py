@@ -213,7 +213,7 @@ def test_locked_texts_and_translations_stay() -> None:
     for name in ("locked strings.xml", "locked a.resx", "done a.ts", "gone a.ts"):
         document = read(FILES[name], name)
         assert not document.texts
-        assert len(document.notes) == 1
+        assert document.notes[1:] == ("there is nothing to translate",)
         assert translate_document(document, same).decode() == FILES[name]
     again = read(FILES["done a.ts"], "a.ts", retranslate=True)
     result = translate_document(again, same)

@@ -117,7 +117,18 @@ def test_a_table_needs_one_of_its_columns() -> None:
         DataError, match=r"a\.csv: has no column 'Deutsch'; there are 1 \('id'\)"
     ):
         read(CSV, "a.csv", "Deutsch")
-    with pytest.raises(DataError, match="`column=` translates one of its columns"):
+    with pytest.raises(DataError, match=r"by its number or name, such as `column=1`"):
         read(CSV, "a.csv", "")
     with pytest.raises(DataError, match=r"a\.csv: row 4 has 1 cells instead of 3"):
         read("id,English,n\n1,a b,x\n2,c d,y\n3\n4,e f,z\n5,g h,z\n", "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("text\nA dog\nTwo dogs\n", ("A dog", "Two dogs")),
+        ("A dog\nTwo dogs\n", ("A dog", "Two dogs")),
+    ],
+)
+def test_an_only_column_needs_no_name(table: str, lines: tuple[str, ...]) -> None:
+    assert read(table, "a.csv", "").lines == lines

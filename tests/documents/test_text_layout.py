@@ -25,6 +25,10 @@ CASES = {
     "One.  Two dogs.": ["One.  Two dogs."],
     "A dog\nA cat  b": ["A dog", "A cat  b"],
     "A dog\n12\t3": ["A dog"],
+    ", and ": ["and"],
+    " - A dog |": ["A dog"],
+    "A dog & ": ["A dog"],
+    "-A dog": ["-A dog"],
     BRANCHES: [BRANCHES],
     f"A\tB\n{BRANCHES}\nC\tD": ["A", "B", BRANCHES, "C", "D"],
 }

@@ -12,6 +12,7 @@ from regard.common.errors import DataError, MissingExtra
 from regard.data.languages import Languages
 from regard.documents import Document, DocumentOptions
 from regard.documents.formats import read_document
+from regard.text.translation import Translation
 
 OPTIONS = DocumentOptions(languages=Languages(source="en", target="de"))
 RAILS = """\
@@ -268,3 +269,20 @@ def test_aliases_are_not_expanded() -> None:
     lines = ["a0: &a0 A dog"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 40)]
     assert len(read("\n".join(lines)).texts) == 1
+
+
+def test_what_rails_reads_stays() -> None:
+    source = (
+        "en:\n  date:\n    order: [year, month, day]\n  list:\n  - :year\n  - year\n"
+        '  array: {last_word_connector: ", and ", words_connector: ", "}\n'
+    )
+    document = read_document(source.encode(), "en.yml", options=OPTIONS)
+    assert document.lines == ("year", "and")
+    written = document.render(
+        [Translation("Jahr", (), 0.0), Translation("und", (), 0.0)]
+    )
+    assert written.decode() == (
+        source.replace("en:", "de:")
+        .replace("- year", "- Jahr")
+        .replace(", and ", ", und ")
+    )

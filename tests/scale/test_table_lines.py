@@ -121,7 +121,7 @@ def test_tables_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     nul = _write(tmp_path / "nul.parquet", ["a\0b"])
 
     for path, message in (
-        (damaged, "damaged.parquet.*cannot be read as a table"),
+        (damaged, "damaged.parquet: is no table, or a damaged one; wanted .parquet"),
         (absent, "absent.parquet.*cannot be read as a table"),
         (folder, "tables of several formats, csv, parquet"),
         (long, "row 2 has more than 1,000 characters"),

@@ -88,7 +88,11 @@ def test_deepl_translates_a_file(address: str, tmp_path: Path) -> None:
 def test_deepl_says_why_a_file_is_not_translated(address: str, tmp_path: Path) -> None:
     client = deepl.DeepLClient("any", server_url=address)
     for name, content, reason in (
-        ("a.pdf", b"%PDF-1.7\n", "no document of a known format, but pdf"),
+        (
+            "a.pdf",
+            b"%PDF-1.7\n",
+            "a PDF, which is not translated as it is; open it with Word",
+        ),
         ("a.html", b"\xff\xfe\x00", "is not UTF-16"),
         ("a.html", b"<p>bug</p>", "the server, which its log describes"),
         ("a.html", b"<p>usage</p>", "this model cannot"),
@@ -175,6 +179,35 @@ def test_the_server_says_which_files_it_takes() -> None:
         assert upload(address).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "written", "media_type"),
+    [
+        (
+            "strings.xml",
+            b'<resources><string name="a">A dog</string></resources>',
+            "strings.xml",
+            "application/xml",
+        ),
+        (
+            "a.docx",
+            docx("<w:p><w:r><w:t>A dog plays.</w:t></w:r></w:p>"),
+            "a.ko.docx",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ),
+        ("a.md", b"A dog!", "a.ko.md", "text/markdown"),
+    ],
+)
+def test_a_file_has_its_name_and_type(
+    address: str, name: str, data: bytes, written: str, media_type: str
+) -> None:
+    form = {"source": "en", "target": "ko"}
+    url = f"{address}/translate_file"
+    answer = httpx.post(url, data=form, files={"file": (name, data)}, timeout=60)
+    done = httpx.get(answer.json()["translatedFileUrl"])
+    assert done.headers["content-type"] == media_type
+    assert done.headers["content-disposition"].endswith(f"''{written}")
+
+
 def test_a_table_needs_a_column(address: str) -> None:
     form = {"source": "en", "target": "ko", "column": "text"}
     file = {"file": ("a.csv", b"id,text\n1,a dog\n")}
@@ -184,7 +217,7 @@ def test_a_table_needs_a_column(address: str) -> None:
     assert done.content == b"id,text\n1,A DOG\n"
     form["column"] = ""
     answer = httpx.post(url, data=form, files=file, timeout=60)
-    assert (answer.status_code, "`column=`" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "`column=1`" in answer.json()["error"]) == (400, True)
 
 
 def test_a_word_document_is_translated(address: str, tmp_path: Path) -> None:

@@ -609,10 +609,14 @@ def test_punctuation_stays_beside_what_takes_the_place_of_its_word(
     Blue
     Send it
 
-    <title>A &lt;b> <i></title><textarea>x⏎ y</textarea><pre>One⏎  two. Three</pre>
+    <title>A &lt;b> <i></title><textarea>x⏎ y</textarea><pre>One⏎  two</pre>
     A
     x
     y
+
+    a <pre>$ make <b>x</b>⏎ install</pre> b <pre translate=yes>One⏎  two. Three</pre>
+    a
+    b
     One
     two.
     Three

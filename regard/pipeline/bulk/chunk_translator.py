@@ -190,8 +190,9 @@ def doubt_note(
     if not is_calibrated:
         remedy = "others may be as bad, until `regard calibrate` has measured the model"
     marks = "" if is_document else "JSON lines (`format=jsonl`) mark them, and "
+    unit = "sentence" if is_document else "line"
     return (
-        f"{name}: {doubtful:,} of {counted(lines, 'line')} {verb} doubtful: probably not good, or "
+        f"{name}: {doubtful:,} of {counted(lines, unit)} {verb} doubtful: probably not good, or "
         f"of sentences that the model has not learnt; {marks}{remedy}",
     )
 

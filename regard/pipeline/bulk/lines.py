@@ -125,8 +125,8 @@ def remaining(
         is_same = _extend(before, done_lines) == mark.digest
     if last is None or not is_same:
         raise DataError(
-            f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; "
-            "give the file as it was, or translate into another file"
+            f"{name}: {output.unit}s 1 to {mark.lines:,} are translated already, and have changed "
+            "since; give the file as it was, or translate into another file"
         )
     if last.end == mark.lines:
         return stream

@@ -77,6 +77,8 @@ class StreamedOutput:
     `render`: makes a document from all results, which is written at the end.
     """
 
+    unit = "line"
+
     def __init__(self, file: TextIO, render: Render | None = None) -> None:
         self._file = file
         self._render = render
@@ -123,6 +125,7 @@ class ResumableOutput:
     ) -> None:
         self.output = output
         self._render = render
+        self.unit = "sentence" if render else "line"
         self.conditions = json.loads(json.dumps(conditions))
         self.path = output.with_name(output.name + ".part")
         self.journal = output.with_name(output.name + ".part.json")
@@ -141,8 +144,9 @@ class ResumableOutput:
                 self._lock(file)
             lines = _read_journal(self.journal)["mark"]["lines"]
             raise UsageError(
-                f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted "
-                f"work; add `resume=True` to continue it, or delete {self.path} to begin again"
+                f"`output={self.output}`: {self.path} holds {self.unit}s 1 to {lines:,} of "
+                f"interrupted work; add `resume=True` to continue it, or delete {self.path} to "
+                "begin again"
             )
         if resume and self.journal.exists():
             self._compare(_read_journal(self.journal)["conditions"])

@@ -113,14 +113,15 @@ class Source {
     return offset > limit ? lastOf(this.text.slice(0, offset)) : "";
   }
 
-  /** Return the first character of the code that begins at an offset, but for inner tags; empty if there is none before a limit. */
+  /** Return the first character of the code that begins at an offset, but for inner tags; empty if there is none before a limit, or if it is punctuation. */
   edgeBehind(offset, limit) {
     while (offset < limit && this.text[offset] === "<") {
       const end = this.text.slice(0, limit).indexOf(">", offset) + 1;
       if (!end || !this.#isInner(offset, end)) return firstOf(this.shown(offset, end));
       offset = end;
     }
-    return offset < limit ? firstOf(this.text.slice(offset)) : "";
+    const edge = offset < limit ? firstOf(this.text.slice(offset)) : "";
+    return BEHIND.test(edge) ? "" : edge;
   }
 }
 

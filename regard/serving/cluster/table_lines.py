@@ -4,6 +4,7 @@ on disk or in an object store.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -85,6 +86,11 @@ class TableLines(Lines):
             )
             schemas = [fragment.physical_schema for fragment in fragments]
         except _arrow_errors() as problem:
+            other = re.search("Could not read schema from '([^']+)'", str(problem))
+            if other:
+                raise DataError(
+                    f"{other[1]}: is no table, or a damaged one; wanted {', '.join(FORMATS)}"
+                ) from None
             raise DataError(
                 f"{self.name}: cannot be read as a table ({_first_line(problem)})"
             ) from None

@@ -406,7 +406,7 @@ class _Paragraph:
             ends = _outside_spans(ends, plain)
         if options.sentences:
             ends = sorted({*ends, *_separated(plain), *self._label_ends(plain)})
-        cut = [*_cut(self.entries, _outside_whole(ends, self.entries))]
+        cut = _cut(self.entries, _outside_whole(ends, self.entries))
         entries = [entry for entry, _ in cut]
         bounds = _bounds([number for _, number in cut])
         tags = {
@@ -474,8 +474,8 @@ def _decoded(
     return "".join(parts), offsets
 
 
-def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[Bounds]:
-    """Yield the start and end of each part of a text token that is translated by itself.
+def _lines(text: str, kind: Kind, token: Token, role: Role) -> list[Bounds]:
+    """Return the start and end of each part of a text token that is translated by itself.
 
     Line breaks part text in the role LINES; escaped tags that end lines part the text of XML.
     """
@@ -486,11 +486,10 @@ def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[Bounds]:
         matches = _ESCAPED_BREAK.finditer(text, token.start, token.end)
         breaks += [match.span() for match in matches]
 
-    start = token.start
+    bounds = [token.start, token.end]
     for first, last in sorted(breaks):
-        yield start, first
-        start = last
-    yield start, token.end
+        bounds[-1:] = [first, last, token.end]
+    return [*zip(bounds[::2], bounds[1::2], strict=True)]
 
 
 def _paragraphs(
@@ -595,13 +594,14 @@ def _is_note(paragraph: _Paragraph, name: str, plain: str, is_followed: bool) ->
     return not any(map(str.isdecimal, plain))
 
 
-def _cut(entries: Entries, ends: Sequence[int]) -> Iterator[tuple[Piece | Mark, int]]:
-    """Cut pieces at the ends of sentences; yield each entry with the number of its sentence, marks
+def _cut(entries: Entries, ends: Sequence[int]) -> list[tuple[Piece | Mark, int]]:
+    """Cut pieces at the ends of sentences; return each entry with the number of its sentence, marks
     with -1.
     """
+    cut = list[tuple[Piece | Mark, int]]()
     for entry in entries:
         if isinstance(entry, Mark):
-            yield entry, -1
+            cut.append((entry, -1))
             continue
         piece = entry
         number = bisect_right(ends, piece.offset)
@@ -610,10 +610,11 @@ def _cut(entries: Entries, ends: Sequence[int]) -> Iterator[tuple[Piece | Mark, 
         for end in ends[number:stop] if is_plain else ():
             size = end - piece.offset
             middle = piece.start + size
-            yield piece._replace(end=middle, text=piece.text[:size]), number
+            cut.append((piece._replace(end=middle, text=piece.text[:size]), number))
             piece = piece._replace(start=middle, text=piece.text[size:], offset=end)
             number += 1
-        yield piece, number
+        cut.append((piece, number))
+    return cut
 
 
 def _separated(plain: str) -> Iterator[int]:

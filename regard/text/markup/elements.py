@@ -26,8 +26,8 @@ LINE_TAGS = names(
     "blockquote br div dd dl dt h1 h2 h3 h4 h5 h6 hr li ol p table tbody td tfoot th thead tr ul"
 )
 """HTML elements that divide text even as tags in plain text; other names may be placeholders."""
-_KEPT = names("code kbd samp var")
-"""HTML elements whose text is part of the sentence but not translated."""
+_KEPT = names("code kbd samp var pre")
+"""HTML elements whose text is not translated, but for `pre` a part of the sentence."""
 _ENTITY = lazy_pattern(r"&#?\w{1,19};")
 _LINKS = names("a label")
 """HTML elements that end a sentence if their parent has no other text, as in a menu."""
@@ -289,8 +289,9 @@ class _Outline(Elements):
         children = defaultdict[int, list[int]](list)
         for index in sorted(first_letters.keys() - self.blocks):
             children[self.parents[index]].append(index)
+        no_row = own_words | self.silent
         for parent, inside in children.items():
-            is_row = len(inside) > 1 and parent not in own_words | self.silent
+            is_row = len(inside) > 1 and parent not in no_row
             are_links = [self.tokens[index].name in links for index in inside]
             is_menu = all(first_letters[index].isupper() for index in inside)
             if is_row and (all(are_links) or (any(are_links) and is_menu)):

@@ -46,10 +46,13 @@ class WordLinks:
         self.targets[word].append(position)
 
     def _fill(self) -> None:
+        unlinked = [*_runs([not linked for linked in self.targets])]
+        if not unlinked:
+            return
         _, next_linked = nearest([*map(bool, self.sources)])
         count = len(self.targets)
         new = list[tuple[int, int]]()
-        for start, end in _runs([not linked for linked in self.targets]):
+        for start, end in unlinked:
             before = self.targets[start - 1] if start else [-1]
             after = self.targets[end] if end < count else [len(self.sources)]
             low, high = before[-1], after[0]
@@ -80,8 +83,9 @@ def nearest(flags: Sequence[bool]) -> tuple[list[int], list[int]]:
     if there is none) and the first from it on (the number of flags if there is none).
     """
     count = len(flags)
-    before = (index if flag else -1 for index, flag in enumerate(flags))
-    after = (index if flags[index] else count for index in reversed(range(count)))
+    # Lists: a generator would be called for each word.
+    before = [index if flag else -1 for index, flag in enumerate(flags)]
+    after = [index if flags[index] else count for index in reversed(range(count))]
     return (
         [*accumulate(before, max, initial=-1)],
         [*accumulate(after, min, initial=count)][::-1],

@@ -92,14 +92,15 @@ class Source:
 
     def edge_behind(self, offset: int, limit: int) -> str:
         """Return the first character of the code that begins at an offset, but for the tags of
-        elements before it; empty if there is none before a limit.
+        elements before it; empty if there is none before a limit, or if it is punctuation.
         """
         while offset < limit and self.text[offset] == "<":
             end = self.text.find(">", offset, limit) + 1
             if not end or not self._is_inner(offset, end):
                 return self.shown(offset, end)[:1]
             offset = end
-        return self.text[offset] if offset < limit else ""
+        edge = self.text[offset:limit][:1]
+        return "" if _BEHIND.match(edge) else edge
 
     def escape(self, text: str) -> str:
         """Escape & < > and the characters that the source writes as entities.

@@ -23,7 +23,6 @@ from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
 from regard.comparison.report_commands import commands
 from regard.comparison.result import (
-    FEW_RUNS,
     MIN_ITEMS,
     SMALL,
     AttentionMap,
@@ -64,11 +63,6 @@ def render_report(comparison: Comparison) -> str:
         "left_out": comparison.systems[SERIES:],
         "without_cost": [run.name for run in runs if run.cost is None],
         "without_entropy": without_entropy,
-        "few_runs": [
-            len(system.runs)
-            for system in comparison.systems
-            if 1 < len(system.runs) < FEW_RUNS
-        ],
         "facts": {
             **comparison.facts,
             "SHA-256 of the test set": comparison.test.digest,

@@ -34,8 +34,6 @@ MIN_ITEMS = 30
 """Number of sentences, or of words, below which a range is marked and never named first."""
 SMALL = "*"
 """Mark of such a range."""
-FEW_RUNS = 5
-"""Number of runs below which an interval that resamples runs is rather too narrow."""
 
 
 @dataclass(frozen=True)
@@ -213,14 +211,14 @@ class SeedScore:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A part of the test set, and the score of a system on it, all of its runs together.
+    """A part of the test set, and the mean score of the runs of a system on it.
 
     - `first`, `last`: range of the bucket in source words, or in occurrences of a word in the
       training data; `last` is None if the range has no end.
     - `items`: number of sentences, or of words of the references.
-    - `low`, `high`: interval from resampling sentences, and also runs if there are several.
-    - `lead`: score minus that of the baseline, with the interval of the difference on the same
-      resamples; None for the baseline.
+    - `low`, `high`: interval for other sentences, and for other runs if there are several.
+    - `lead`: score minus that of the baseline, with the interval of the difference; None for the
+      baseline, and if one of the two has one run and the other several.
     """
 
     label: str

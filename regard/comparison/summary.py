@@ -25,7 +25,7 @@ from regard.comparison.decisions import (
     verdict,
 )
 from regard.comparison.report_numbers import between, number, plain, signed
-from regard.comparison.result import FEW_RUNS, MIN_ITEMS, Bucket, Comparison, Cost
+from regard.comparison.result import MIN_ITEMS, Bucket, Comparison, Cost
 from regard.evaluation.training_report import NO_USE, USABLE
 
 LABELS = {
@@ -180,7 +180,6 @@ def _ranges(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
         large = [gap for gap in gaps if not gap[0].is_small]
         if large:
             yield _ends_of_ranges(large, items)
-            yield from _too_narrow(comparison, first, second)
 
 
 def _ends_of_ranges(
@@ -199,17 +198,6 @@ def _ends_of_ranges(
     )
     kind = "only" if len(gaps) == 1 else "both"
     return TEXTS[f"ranges.{kind}"].fill(most=most, least=least, count=len(gaps))
-
-
-def _too_narrow(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
-    """Warn of intervals that resample few runs."""
-    several = [
-        len(system.runs)
-        for system in comparison.systems
-        if system.name in (first, second) and len(system.runs) > 1
-    ]
-    if several and min(several) < FEW_RUNS:
-        yield TEXTS["ranges.narrow"].fill(count=min(several), least=FEW_RUNS)
 
 
 def _costs(comparison: Comparison, first: str, second: str) -> Iterator[Text]:

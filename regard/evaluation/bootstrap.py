@@ -135,6 +135,7 @@ def _student_integral(end: float, degrees: float) -> float:
 @cache
 def student_quantile(degrees: float) -> float:
     """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
+    degrees = min(degrees, 1e4)  # from there on it is that of the normal distribution
     low = 0.0
     high = 20.0
     for _ in range(60):

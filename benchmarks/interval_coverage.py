@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-
 from regard.comparison.breakdowns import Metric, interval, resample
 
 CASES = 1000
@@ -53,7 +52,9 @@ def main() -> None:
         for case in DEVIATIONS:
             rng = np.random.default_rng(1)
             shares = sum(contains(rng, runs, case) for _ in range(CASES)) / CASES
-            print(f"{runs:4}  {case!s:15}  {shares[0]:8.1%}  {shares[1]:8.1%}", flush=True)
+            print(
+                f"{runs:4}  {case!s:15}  {shares[0]:8.1%}  {shares[1]:8.1%}", flush=True
+            )
 
 
 if __name__ == "__main__":

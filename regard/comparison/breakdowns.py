@@ -9,8 +9,10 @@ gives an interval for their difference from the baseline.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -85,7 +87,8 @@ def breakdowns(
         return Breakdown(key, metric.name, unit, _buckets(parts, metric, baseline))
 
     unit = "reference words" if is_captions else "source words"
-    results = [by_sentence("length", unit, _by_length(test, is_captions))]
+    lengths = by_sentence("length", unit, _by_length(test, is_captions))
+    results = [_marked(lengths, training.longest or math.inf)]
     if training.source is not None:
         groups = _by_seen_words(test, training.source)
         results.append(by_sentence("seen_sources", "source sentences", groups))
@@ -101,6 +104,17 @@ def breakdowns(
         for result in results
         if max(map(len, result.systems.values()), default=0) > 1
     )
+
+
+def _marked(lengths: Breakdown, longest: float) -> Breakdown:
+    """Mark the ranges beyond the longest source in training."""
+    systems = {
+        name: tuple(
+            replace(bucket, is_beyond=bucket.first > longest) for bucket in buckets
+        )
+        for name, buckets in lengths.systems.items()
+    }
+    return replace(lengths, systems=systems)
 
 
 def _part(group: Group, statistics: Statistics) -> Part:

@@ -18,15 +18,18 @@ from functools import cache
 from jinja2 import Environment
 from markupsafe import Markup
 
+from regard.common.bilingual import Text, join_texts
 from regard.comparison import decisions
 from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
 from regard.comparison.report_commands import commands
 from regard.comparison.result import (
+    BEYOND,
     MIN_ITEMS,
     SMALL,
     AttentionMap,
     Comparison,
+    Cost,
 )
 from regard.comparison.summary import LABELS
 from regard.visualisation import draw_svg
@@ -56,6 +59,7 @@ def render_report(comparison: Comparison) -> str:
         "main_score": decisions.main_score(comparison),
         "score_names": decisions.score_names(comparison),
         "curve_names": figures.curve_names(comparison),
+        "cost_data": _cost_table(comparison),
         "costs": figures.draw_costs(comparison),
         "curves": figures.draw_curves(comparison),
         "entropy": figures.draw_entropy(comparison),
@@ -63,6 +67,7 @@ def render_report(comparison: Comparison) -> str:
         "left_out": comparison.systems[SERIES:],
         "without_cost": [run.name for run in runs if run.cost is None],
         "without_entropy": without_entropy,
+        "beyond": decisions.beyond_training(comparison),
         "facts": {
             **comparison.facts,
             "SHA-256 of the test set": comparison.test.digest,
@@ -99,10 +104,76 @@ def _templates() -> Environment:
         "spread": numbers.spread,
         "MIN_ITEMS": MIN_ITEMS,
         "SMALL": SMALL,
+        "BEYOND": BEYOND,
         "bucket_order": figures.bucket_order,
         "draw_breakdown": figures.draw_breakdown,
     }
     return environment
+
+
+def _cost_cells(cost: Cost) -> dict[Text, tuple[str, Text]]:
+    """Return the cells of a run in the table of costs, each with the range of its rounds."""
+    none = Text("", "")
+    latency = None if cost.latency is None else 1000 * cost.latency
+    return {
+        Text("Weights", "가중치"): (numbers.number(cost.weights, 0), none),
+        Text("Operations per token", "토큰당 연산"): (
+            f"{numbers.number(cost.operations / 1e6)} M",
+            none,
+        ),
+        Text("Updates", "업데이트"): (numbers.number(cost.updates, 0), none),
+        Text("Training tokens", "학습 토큰"): (
+            numbers.number(cost.training_tokens, 0),
+            none,
+        ),
+        Text("Training time", "학습 시간"): (
+            numbers.duration(cost.training_seconds),
+            none,
+        ),
+        Text("Tokens per second", "초당 토큰"): (
+            numbers.number(cost.tokens_per_second, 1),
+            numbers.spread(cost.speeds, 1),
+        ),
+        Text("Latency, ms", "지연, ms"): (
+            numbers.number(latency, 1),
+            numbers.spread(cost.latencies, 1, 1000),
+        ),
+        Text("Memory, MiB", "메모리, MiB"): (numbers.number(cost.memory, 0), none),
+    }
+
+
+def _cost_table(comparison: Comparison) -> dict[str, object]:
+    """Return the rows of the table of costs, without columns in which nothing is known or all runs
+    are equal, and the values of the latter.
+    """
+    rows = {
+        run.name: _cost_cells(run.cost)
+        for run in comparison.runs
+        if run.cost is not None
+    }
+    shown = list[Text]()
+    shared = list[Text]()
+    for title in next(iter(rows.values()), {}):
+        cells = [row[title] for row in rows.values()]
+        values = {value for value, _ in cells}
+        if len(values) > 1 or len(rows) == 1:
+            shown.append(title)
+        elif values != {numbers.NOTHING}:
+            shared.append(
+                Text(f"{title.en} {cells[0][0]}", f"{title.ko} {cells[0][0]}")
+            )
+    engines = [
+        f"{numbers.plain(system.name)}: {cost.decoding}"
+        for system in comparison.systems
+        for cost in decisions.costs_of(comparison, system.name)[:1]
+    ]
+    return {
+        "rows": rows,
+        "shown": shown,
+        "shared": join_texts(shared, "; "),
+        "engines": "; ".join(engines),
+        "timed": decisions.timing_engine(comparison),
+    }
 
 
 def _digits(comparison: Comparison) -> int:

@@ -91,19 +91,15 @@ def breakdowns(
     results = [_marked(lengths, training.longest or math.inf)]
     if training.source is not None:
         groups = _by_seen_words(test, training.source)
-        results.append(by_sentence("seen_sources", "source sentences", groups))
+        if all(len(group.rows) for group in groups):  # else one is the whole test set
+            results.append(by_sentence("seen_sources", "source sentences", groups))
     if training.target is not None:
         counts = {
             name: [_word_counts(test, run, training.target) for run in runs]
             for name, runs in outputs.items()
         }
         results += _by_words(counts, baseline)
-    # A single bucket is the whole test set.
-    return tuple(
-        result
-        for result in results
-        if max(map(len, result.systems.values()), default=0) > 1
-    )
+    return tuple(result for result in results if any(result.systems.values()))
 
 
 def _marked(lengths: Breakdown, longest: float) -> Breakdown:

@@ -515,9 +515,10 @@ class Comparison:
                 number(score.mean), between(score.low, score.high)
             )
             difference = self.difference(system, score.name)
-            if difference is not None:
-                evidence = Text("", "") if score.lead is None else score.lead.evidence()
-                cells[f"{score.name} − baseline"] = _cell(signed(difference), evidence)
+            evidence = Text("", "") if score.lead is None else score.lead.evidence()
+            cells[f"{score.name} − baseline"] = (
+                None if difference is None else _cell(signed(difference), evidence)
+            )
         return cells
 
     def as_json(self) -> dict[str, object]:

@@ -99,7 +99,7 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
     assert values["budget"] == f"{trained.UPDATES} updates each"
 
     keys = [part["key"] for part in values["breakdowns"]]
-    assert keys == ["length", "seen_sources", "frequency", "seen_words"]
+    assert keys == ["length", "frequency", "seen_words"], "every word was seen"
 
     for run in runs:
         assert run["status"] == ""
@@ -493,11 +493,52 @@ def test_a_fault_of_any_system_shows_before_the_first_is_trained(
     assert torch.equal(torch.get_rng_state(), state)
     assert not (out / "runs").exists()
 
+    plugin.write_text(
+        NORMALISER.replace("    return", "    assert scores.requires_grad\n    return")
+    )
+    with forgotten_plugins():
+        import_named([str(plugin)])
+        with pytest.raises(UsageError, match=r"own: plug-in mine.*AssertionError"):
+            regard.compare(presets=["rnn", recipe], **options)
+    assert not (out / "runs").exists(), "it fails at decoding alone"
+
     stale = {"budget": {"updates": 9}, "seeds": 1, "data": {}, "models": {}}
     out.mkdir(exist_ok=True)
     (out / "plan.json").write_text(json.dumps(stale))
     comparison = regard.compare(presets=["rnn"], **options)
     assert comparison.budget == "2 updates each"
+
+
+def test_a_plug_in_that_changed_between_runs_names_them_all(
+    data: Path, tmp_path: Path
+) -> None:
+    """After they are deleted, the same command trains them again."""
+    plugin = tmp_path / "mine.py"
+    recipe = tmp_path / "own.toml"
+    recipe.write_text('preset = "rnn-luong"\n[model.decoder]\nnormaliser = "mine"\n')
+    out = tmp_path / "out"
+    options: dict[str, Any] = {"settings": SMALL, "speed": False, "ter": False}
+    options |= {"updates": 2, "seeds": 2, "out": out, **trained.files(data)}
+
+    def compare(code: str) -> regard.Comparison:
+        plugin.write_text(code)
+        with forgotten_plugins():
+            import_named([str(plugin)])
+            return regard.compare(presets=["rnn", recipe], **options)
+
+    compare(NORMALISER)
+    kept = (out / "runs" / "rnn-seed1" / "model.safetensors").read_bytes()
+    runs = [out / "runs" / f"own-seed{seed}" for seed in (1, 2)]
+    named = ", ".join(map(str, runs))
+    mended = f"{NORMALISER}\n# mended\n"
+    with pytest.raises(
+        DataError, match=f"^{named}: trained with mine==sha256:.*delete"
+    ):
+        compare(mended)
+    for run in runs:
+        shutil.rmtree(run)
+    assert len(compare(mended).runs) == 4
+    assert (out / "runs" / "rnn-seed1" / "model.safetensors").read_bytes() == kept
 
 
 # --- bad input

@@ -255,7 +255,7 @@ def _costs(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
     yield TEXTS["cost.relative"].fill(parts=join_texts(parts, ", "), **names)
     if all(timed):
         if speeds is None:
-            yield TEXTS["cost.unclear"]
+            yield TEXTS["cost.unclear"].fill(engine=timing_engine(comparison))
         yield TEXTS["cost.lengths"].fill(
             first_words=_timed_length(comparison, first),
             second_words=_timed_length(comparison, second),

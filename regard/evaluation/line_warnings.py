@@ -26,7 +26,7 @@ class LineWarnings:
     """
 
     lines: list[int] = field(default_factory=list)
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, int] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)
 
 
@@ -45,7 +45,7 @@ def caught_warnings() -> Iterator[LineWarnings]:
     of_lines = [message for message in messages if isinstance(message, LineWarning)]
     result.lines = sorted({message.index for message in of_lines})
     kinds = {(message.index, _kind(str(message))) for message in of_lines}
-    result.kinds = Counter(kind for _, kind in kinds)
+    result.kinds = dict(Counter(kind for _, kind in sorted(kinds)))
     result.others = [
         str(message) for message in messages if not isinstance(message, LineWarning)
     ]

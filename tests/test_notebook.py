@@ -163,9 +163,10 @@ def test_frames_have_a_row_for_each_score_and_each_range(
     comparison = make_comparison(sentences=4, systems=2, seeds=2)
     scores = [score for run in comparison.runs for score in run.scores]
     for row, score in zip(comparison.to_frame("score"), scores, strict=True):
-        assert (row["value"], row["against"]) == (score.value, score.against)
+        assert (row["value"], row["bootstrap low"]) == (score.value, score.low)
+        assert row.get("against", "") == score.against
         lead = score.lead
-        values = tuple(row[f"difference{end}"] for end in ("", " low", " high"))
+        values = tuple(row.get(f"difference{end}") for end in ("", " low", " high"))
         assert values == ((lead.value, lead.low, lead.high) if lead else (None,) * 3)
     parts = comparison.breakdowns
     buckets = [one for part in parts for of in part.systems.values() for one in of]

@@ -83,7 +83,9 @@ def _file_names(names: Sequence[str]) -> list[str]:
 
 def _table(rows: Sequence[Mapping[str, object]]) -> Iterable[Sequence[object]]:
     """Yield the names of all columns, then the cells of each row."""
-    longest_first = sorted(rows, key=len, reverse=True)  # the baseline has no differences
+    longest_first = sorted(
+        rows, key=len, reverse=True
+    )  # the baseline has no differences
     names = list(dict.fromkeys(name for row in longest_first for name in row))
     yield names
     for row in rows:

@@ -18,7 +18,6 @@ from functools import cache
 from jinja2 import Environment
 from markupsafe import Markup
 
-from regard.common.bilingual import Text, join_texts
 from regard.comparison import decisions
 from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
@@ -29,7 +28,6 @@ from regard.comparison.result import (
     SMALL,
     AttentionMap,
     Comparison,
-    Cost,
 )
 from regard.comparison.summary import LABELS
 from regard.visualisation import draw_svg
@@ -39,6 +37,16 @@ from regard.visualisation.template import templates
 from regard.visualisation.text import clean
 
 IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*")
+COSTS = (
+    "weights",
+    "operations",
+    "updates",
+    "training_tokens",
+    "training_seconds",
+    "tokens_per_second",
+    "latency",
+    "memory",
+)
 SENTENCE_SCORES = {"translation": "chrF", "captions": "CIDEr-D"}
 
 
@@ -59,7 +67,8 @@ def render_report(comparison: Comparison) -> str:
         "main_score": decisions.main_score(comparison),
         "score_names": decisions.score_names(comparison),
         "curve_names": figures.curve_names(comparison),
-        "cost_data": _cost_table(comparison),
+        "varying_costs": _varying_costs(comparison),
+        "timing_engine": decisions.timing_engine(comparison),
         "costs": figures.draw_costs(comparison),
         "curves": figures.draw_curves(comparison),
         "entropy": figures.draw_entropy(comparison),
@@ -111,69 +120,12 @@ def _templates() -> Environment:
     return environment
 
 
-def _cost_cells(cost: Cost) -> dict[Text, tuple[str, Text]]:
-    """Return the cells of a run in the table of costs, each with the range of its rounds."""
-    none = Text("", "")
-    latency = None if cost.latency is None else 1000 * cost.latency
-    return {
-        Text("Weights", "가중치"): (numbers.number(cost.weights, 0), none),
-        Text("Operations per token", "토큰당 연산"): (
-            f"{numbers.number(cost.operations / 1e6)} M",
-            none,
-        ),
-        Text("Updates", "업데이트"): (numbers.number(cost.updates, 0), none),
-        Text("Training tokens", "학습 토큰"): (
-            numbers.number(cost.training_tokens, 0),
-            none,
-        ),
-        Text("Training time", "학습 시간"): (
-            numbers.duration(cost.training_seconds),
-            none,
-        ),
-        Text("Tokens per second", "초당 토큰"): (
-            numbers.number(cost.tokens_per_second, 1),
-            numbers.spread(cost.speeds, 1),
-        ),
-        Text("Latency, ms", "지연, ms"): (
-            numbers.number(latency, 1),
-            numbers.spread(cost.latencies, 1, 1000),
-        ),
-        Text("Memory, MiB", "메모리, MiB"): (numbers.number(cost.memory, 0), none),
-    }
-
-
-def _cost_table(comparison: Comparison) -> dict[str, object]:
-    """Return the rows of the table of costs, without columns in which nothing is known or all runs
-    are equal, and the values of the latter.
-    """
-    rows = {
-        run.name: _cost_cells(run.cost)
-        for run in comparison.runs
-        if run.cost is not None
-    }
-    shown = list[Text]()
-    shared = list[Text]()
-    for title in next(iter(rows.values()), {}):
-        cells = [row[title] for row in rows.values()]
-        values = {value for value, _ in cells}
-        if len(values) > 1 or len(rows) == 1:
-            shown.append(title)
-        elif values != {numbers.NOTHING}:
-            shared.append(
-                Text(f"{title.en} {cells[0][0]}", f"{title.ko} {cells[0][0]}")
-            )
-    engines = [
-        f"{numbers.plain(system.name)}: {cost.decoding}"
-        for system in comparison.systems
-        for cost in decisions.costs_of(comparison, system.name)[:1]
-    ]
-    return {
-        "rows": rows,
-        "shown": shown,
-        "shared": join_texts(shared, "; "),
-        "engines": "; ".join(engines),
-        "timed": decisions.timing_engine(comparison),
-    }
+def _varying_costs(comparison: Comparison) -> list[str]:
+    """Return the names of the costs in which runs differ, or, of a single run, those known."""
+    costs = [run.cost for run in comparison.runs if run.cost is not None]
+    values = {name: {getattr(cost, name) for cost in costs} for name in COSTS}
+    is_alone = len(costs) == 1
+    return [name for name in COSTS if len(values[name] - {None}) + is_alone > 1]
 
 
 def _digits(comparison: Comparison) -> int:

@@ -459,38 +459,27 @@ class Comparison:
             row |= {f"warning: {kind}": n for kind, n in (run.warned or {}).items()}
             for score in run.scores:
                 row[score.name] = score.value
-                row |= _ends(f"{score.name} bootstrap", score)
-                if score.lead is not None:
-                    row[f"{score.name} against"] = score.against
-                    row[f"{score.name} difference"] = score.lead.value
-                    row |= _ends(f"{score.name} difference", score.lead)
-                    row[f"{score.name} p"] = score.p
-            rows.append({**row, **({} if run.cost is None else asdict(run.cost))})
+                row |= {
+                    f"{score.name} {key}": one for key, one in _values(score).items()
+                }
+            rows.append(row | ({} if run.cost is None else asdict(run.cost)))
         return rows
 
     def _score_rows(self) -> list[dict[str, object]]:
         """Return each score of each run, with its difference from the run of the baseline."""
-        rows = []
-        for run in self.runs:
-            for score in run.scores:
-                lead = score.lead
-                row: dict[str, object] = {
-                    "run": run.name,
-                    "system": run.system,
-                    "seed": run.seed,
-                    "score": score.name,
-                    "value": score.value,
-                    "low": score.low,
-                    "high": score.high,
-                    "against": score.against,
-                    "difference": lead and lead.value,
-                    "difference low": lead and lead.low,
-                    "difference high": lead and lead.high,
-                    "p": score.p,
-                    "signature": score.signature,
-                }
-                rows.append(row)
-        return rows
+        return [
+            {
+                "run": run.name,
+                "system": run.system,
+                "seed": run.seed,
+                "score": score.name,
+                "value": score.value,
+                **_values(score),
+                "signature": score.signature,
+            }
+            for run in self.runs
+            for score in run.scores
+        ]
 
     def _range_rows(self) -> list[dict[str, object]]:
         """Return each system in each range of the breakdowns."""
@@ -534,6 +523,15 @@ class Comparison:
 
 def _ends(name: str, interval: RunScore | SeedScore | Lead) -> dict[str, object]:
     return {f"{name} low": interval.low, f"{name} high": interval.high}
+
+
+def _values(score: RunScore) -> dict[str, object]:
+    """Return the interval of a score, and its difference from the run of the baseline."""
+    values = _ends("bootstrap", score)
+    if score.lead is not None:
+        values |= {"against": score.against, "difference": score.lead.value}
+        values |= {**_ends("difference", score.lead), "p": score.p}
+    return values
 
 
 def _cell(value: str, evidence: Text) -> str:

@@ -91,15 +91,22 @@ def breakdowns(
     results = [_marked(lengths, training.longest or math.inf)]
     if training.source is not None:
         groups = _by_seen_words(test, training.source)
-        if all(len(group.rows) for group in groups):  # else one is the whole test set
-            results.append(by_sentence("seen_sources", "source sentences", groups))
+        results.append(by_sentence("seen_sources", "source sentences", groups))
     if training.target is not None:
         counts = {
             name: [_word_counts(test, run, training.target) for run in runs]
             for name, runs in outputs.items()
         }
         results += _by_words(counts, baseline)
-    return tuple(result for result in results if any(result.systems.values()))
+    return tuple(result for result in results if _is_divided(result))
+
+
+def _is_divided(breakdown: Breakdown) -> bool:
+    """Return whether there is a range; of what was seen or not, both, since one of them alone is
+    the whole test set.
+    """
+    least = 2 if breakdown.key.startswith("seen") else 1
+    return max(map(len, breakdown.systems.values()), default=0) >= least
 
 
 def _marked(lengths: Breakdown, longest: float) -> Breakdown:

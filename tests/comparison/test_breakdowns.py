@@ -206,6 +206,7 @@ def test_ranges_beyond_training_are_marked_and_the_whole_test_set_is_no_range() 
     ]
     assert marks == [(1, False), (6, False), (11, True), (16, True), (21, True)]
     assert "seen_sources" not in by_key
+    assert "seen_words" not in by_key
 
 
 def test_word_f1_by_frequency_is_a_direct_count(parts: dict[str, Breakdown]) -> None:

@@ -21,7 +21,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.comparison.result import Breakdown, Bucket, TestSet
 from regard.comparison.test_data import TrainingWords
-from regard.evaluation.bootstrap import student_quantile
+from regard.evaluation.bootstrap import interval_of_parts
 from regard.evaluation.caption_metrics import words
 from regard.evaluation.length_buckets import DRAWS, SEED, length_ranges
 
@@ -217,24 +217,17 @@ def interval(
     groups = [scores] if baseline is None else [scores, baseline]
     means = [group.mean(0) for group in groups]
     difference = means[0] - sum(means[1:])
-    between_runs = [
-        group[:, 0].var(ddof=1) / len(group) if len(group) > 1 else 0.0
-        for group in groups
-    ]
     in_both = sum(
         (group - mean)[:, 1:].var(1).sum() / len(group) / max(1, len(group) - 1)
         for group, mean in zip(groups, means, strict=True)
     )
-    between_sentences = max(0.0, difference[1:].var() - in_both)
-    variance = sum(between_runs) + between_sentences
-    weighted = sum(
-        part**2 / max(1, len(group) - 1)
-        for part, group in zip(between_runs, groups, strict=True)
-    )
-    degrees = variance**2 / weighted if weighted else np.inf
-    half = student_quantile(float(degrees)) * float(variance) ** 0.5
-    value = float(difference[0])
-    return value, value - half, value + half
+    parts = [
+        (float(group[:, 0].var(ddof=1)) / len(group), len(group) - 1.0)
+        for group in groups
+        if len(group) > 1
+    ]
+    parts.append((max(0.0, float(difference[1:].var() - in_both)), math.inf))
+    return interval_of_parts(float(difference[0]), parts)[:3]
 
 
 def _by_length(test: TestSet, is_captions: bool) -> Iterator[Group]:

@@ -60,7 +60,6 @@ def find_input(command: TranslateCommand) -> str:
     if kind in LINES:
         _check_output_of_lines(command)
     else:
-        _check_name_of_document(command, kind)
         _check_output_of_document(command, kind)
         flags = given_flags(command, NOT_FOR_DOCUMENTS)
         if flags:
@@ -109,20 +108,6 @@ def _check_output_of_lines(command: TranslateCommand) -> None:
         raise UsageError(
             f"--output {output}: its name is that of {KINDS[named].description}, and {name} is "
             f"read as lines of text; give --input {named} if it is one, or a name in .txt"
-        )
-
-
-def _check_name_of_document(command: TranslateCommand, kind: str) -> None:
-    """Raise UsageError for a format other than that by which a file is named."""
-    from regard.data.text_kinds import KINDS, kind_of
-    from regard.documents import FORMATS
-
-    named = kind_of(command.file, b"")
-    # Files of many formats are named .xml.
-    if named in FORMATS and named not in (kind, "xml"):
-        raise UsageError(
-            f"--input {kind}: {command.file} is named like {KINDS[named].description}; leave "
-            "--input out, or give the file another name"
         )
 
 

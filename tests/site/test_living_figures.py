@@ -719,7 +719,7 @@ def test_the_switches_and_the_diagram_of_the_decoder(open_figure: Open) -> None:
     note = page.locator(".answer")
     title = page.locator("section:visible h2")
 
-    assert note.inner_text().startswith("Loss: 2.210 a token. As when")
+    assert note.inner_text().startswith("Loss: 2.210 a token. Computed")
     assert "Cross-entropy" in title.inner_text()
 
     page.get_by_role("button", name="masked self-attention").focus()

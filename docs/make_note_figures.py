@@ -98,7 +98,7 @@ def _sizes() -> Sizes:
 @dataclass(frozen=True)
 class Steps:
     """Steps of a walkthrough of texts, by their keys; `heads`: how many heads are drawn; `lit`: the
-    row that is framed from query to output.
+    row that is framed from query to output; a `note` below says what names mean.
     """
 
     keys: tuple[str, ...]
@@ -106,6 +106,7 @@ class Steps:
     settings: tuple[tuple[str, Any], ...] = ()
     heads: int = 1
     lit: int | None = None
+    note: Text | None = None
 
     def draw(self, language: Language) -> str:
         """Return the steps as SVG, one below the other."""
@@ -116,12 +117,13 @@ class Steps:
         is_numbered = self.texts == (ENGLISH,) and not self.settings
         marks = list[Mark]()
         width = 0.0
-        note = ""
+        note = self.note.by(language) if self.note else ""
         y = sizes.margin
         for key in self.keys:
             words = re.sub(": W[O12]$", "", steps[key].title.by(language))
             number = NUMBERED.fill(number=numbers[key]).by(language)
             title = number * is_numbered + words
+            y += sizes.gap * (y > sizes.margin)
             marks.append(Line(sizes.margin, y + sizes.text, title, sizes.text + 2))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
@@ -623,7 +625,7 @@ def _typeset(line: Line) -> Iterator[Line]:
         lower = 3.0 if number % 2 else 0.0
         size = max(10.0, line.size - lower)
         yield replace(line, x=x, y=line.y + lower, text=part, size=size)
-        x += measure(part, size)
+        x += measure(part, size) / 1.1
 
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
@@ -663,8 +665,8 @@ def _draw_equation(
 
 
 def _rows_of(sides: Sides, language: Language) -> Sequence[Sides]:
-    """Divide an equation that is wider than the room: a result begins a row, and so does a term
-    for which there is no room; the operator is the first of its row.
+    """Divide an equation that is wider than the room: a term for which there is none begins a row,
+    with its operator; so does each result on a small screen.
     """
     rows = list[list[tuple[Term, NumberMatrix]]]()
     sizes = _sizes()
@@ -677,7 +679,8 @@ def _rows_of(sides: Sides, language: Language) -> Sequence[Sides]:
         return [sides]
     used = room
     for side, width in zip(sides, widths, strict=True):
-        if used + width > room or side[0].operator.endswith(("=", "→")):
+        is_result = side[0].operator.endswith(("=", "→"))
+        if used + width > room or (screen_width() and is_result):
             rows.append([])
             used = 0.0
         rows[-1].append(side)
@@ -696,6 +699,8 @@ def _operator(x: float, axis: float, text: str) -> Iterator[Line]:
 
 
 def _operator_size(text: str) -> float:
+    if text == "·":
+        return 2 * OPERATOR
     return OPERATOR if len(text) < 2 else _sizes().text + 2
 
 
@@ -1486,7 +1491,15 @@ FIGURES: dict[str, Drawing] = {
         ("self.mask", "self.weights"), settings=(("batch", ("I go",)),), lit=1
     ),
     "shifted": Steps(("tokens",), PAIR),
-    "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR, heads=0),
+    "cross-projections": Steps(
+        ("cross.Q", "cross.K", "cross.V"),
+        PAIR,
+        heads=0,
+        note=Text(
+            "x₁: the decoder's words; m: the encoder's output",
+            "x₁: 디코더의 단어들, m: 인코더의 출력",
+        ),
+    ),
     "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR, lit=2),
     "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then"), lit=2),
     "value-width": _value_width(),

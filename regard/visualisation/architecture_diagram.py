@@ -326,7 +326,7 @@ def _row_count(stacks: tuple[Stack, ...]) -> float:
         for stack in stacks
         for part in stack.parts
     )
-    return rows + 0.9 * sum(stack.times > 1 for stack in stacks)
+    return rows + 1.4 * sum(stack.times > 1 for stack in stacks)
 
 
 def _place(side: str, stacks: tuple[Stack, ...], sheet: Sheet) -> dict[Place, Box]:
@@ -354,7 +354,7 @@ def _place(side: str, stacks: tuple[Stack, ...], sheet: Sheet) -> dict[Place, Bo
                         placed[Place(side, number, row, column)] = box
                 y -= GAP
             number += 1
-        y -= FRAME * (stack.times > 1)
+        y -= (FRAME + SMALL) * (stack.times > 1)
     return placed
 
 
@@ -437,7 +437,8 @@ def _frames(
             top = boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            yield Text(x + COLUMN + 2 * FRAME - 15, top - 2, f"{stack.times}×", SMALL)
+            text = words("{count}×: numbers of all {count} layers", count=stack.times)
+            yield Text(x + COLUMN + 2 * FRAME - 4, top - 3, text, SMALL, anchor="end")
 
 
 def _connection(

@@ -72,7 +72,8 @@ class Series:
 
     `label`: text at the end of the line; if empty, the name. `paint`: number of the colour and
     marker, which several series may share, such as the seeds of one system; if None, the index of
-    the series in its panel. Series of the same name are labelled once.
+    the series in its panel. Series of the same name are labelled once. `every`: of the points, one
+    in so many has a marker.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Series:
     band: tuple[tuple[float, float], ...] | None = None
     label: str = ""
     paint: int | None = None
+    every: int = 1
 
 
 @dataclass(frozen=True)
@@ -319,11 +321,17 @@ def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
 
 
 def _category_lines(panel: Panel, width: float) -> list[list[str]]:
-    """Break the labels of categories into lines that fit beside each other."""
-    return [
-        wrap(label, SIZE, width / len(panel.categories) - 4) or [""]
-        for label in panel.categories
+    """Break the labels of categories into lines that fit beside each other; if a word is too wide
+    for that, every second label begins below the others, and each has twice the room.
+    """
+    room = width / max(1, len(panel.categories)) - 4
+    words_of_labels = " ".join(panel.categories).split()
+    is_crowded = any(measure(word, SIZE) > room for word in words_of_labels)
+    labels = [
+        wrap(label, SIZE, room * (1 + is_crowded)) or [""] for label in panel.categories
     ]
+    lowered = [""] * max(map(len, labels), default=0) * is_crowded
+    return [[*lowered * (number % 2), *lines] for number, lines in enumerate(labels)]
 
 
 def _offsets(panel: Panel, width: float) -> dict[int, float]:
@@ -442,8 +450,8 @@ def _line(
     if width == THIN:
         return
 
-    has_markers = len(points) <= MAX_MARKERS
-    marker_step = -(-len(points) // MEAN_MARKERS) if width == THICK else 1
+    has_markers = len(points) <= MAX_MARKERS * series.every
+    marker_step = -(-len(points) // MEAN_MARKERS) if width == THICK else series.every
     for i, (x, y) in enumerate(points):
         x_value, y_value = series.points[i]
         x_label = categories[round(x_value)] if categories else _short(x_value)

@@ -319,7 +319,7 @@ def _fitting(text: str, size: float, room: float) -> float:
 def _row_count(stacks: tuple[Stack, ...]) -> float:
     """Return the height of a side in rows.
 
-    A frame takes 0.9 of a row, and the arrows into an opened part take 0.3.
+    A frame with its label takes 1.4 rows, and the arrows into an opened part take 0.3.
     """
     rows = sum(
         1 + len(part.opens) + 0.3 * bool(part.opens)
@@ -437,7 +437,7 @@ def _frames(
             top = boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            text = words("{count}×: numbers of all {count} layers", count=stack.times)
+            text = words("{count}×: sum of {count} layers", count=stack.times)
             yield Text(x + COLUMN + 2 * FRAME - 4, top - 3, text, SMALL, anchor="end")
 
 

@@ -322,16 +322,19 @@ def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
 
 def _category_lines(panel: Panel, width: float) -> list[list[str]]:
     """Break the labels of categories into lines that fit beside each other; if a word is too wide
-    for that, every second label begins below the others, and each has twice the room.
+    for that, neighbours stand on several levels, and have as much more room.
     """
-    room = width / max(1, len(panel.categories)) - 4
-    words_of_labels = " ".join(panel.categories).split()
-    is_crowded = any(measure(word, SIZE) > room for word in words_of_labels)
+    if not panel.categories:
+        return []
+    pitch = width / len(panel.categories)
+    words = " ".join(panel.categories).split()
+    widest = max((measure(word, SIZE) for word in words), default=0.0)
+    levels = math.ceil((widest + 4) / pitch)
     labels = [
-        wrap(label, SIZE, room * (1 + is_crowded)) or [""] for label in panel.categories
+        wrap(label, SIZE, pitch * levels - 4) or [""] for label in panel.categories
     ]
-    lowered = [""] * max(map(len, labels), default=0) * is_crowded
-    return [[*lowered * (number % 2), *lines] for number, lines in enumerate(labels)]
+    lowered = [""] * max(map(len, labels))
+    return [[*lowered * (n % levels), *lines] for n, lines in enumerate(labels)]
 
 
 def _offsets(panel: Panel, width: float) -> dict[int, float]:

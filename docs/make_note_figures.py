@@ -937,13 +937,15 @@ class Means:
         """Return the lines as SVG."""
         from make_experiments import replayed  # beside this script
 
-        (panel, *_) = replayed(self.experiment).graph.chart("", language).panels
+        graph = replayed(self.experiment).graph.chart("", language)
+        (panel, *_) = graph.panels
         names = [system.by(language) for system in self.systems]
         lines = tuple(_mean_of(panel.series, name) for name in names)
         chart = Chart(
             self.title.by(language),
             (replace(panel, title="", series=lines),),
             self.caption.by(language),
+            graph.scale,
         )
         return draw_svg(layout_chart(chart, screen_width()))
 
@@ -1526,6 +1528,19 @@ FIGURES: dict[str, Drawing] = {
             "Influence of a token on the last state (its gradient; the largest is 1), mean of "
             "the seeds",
             "토큰이 마지막 상태에 미치는 영향(기울기, 가장 큰 것이 1). 시드의 평균입니다.",
+        ),
+    ),
+    "attention-and-recurrent": Means(
+        "costs",
+        (
+            Text("self-attention (fused kernel)", "셀프 어텐션(융합 커널)"),
+            Text("recurrent", "순환(GRU)"),
+        ),
+        Text("Time of attention and of a recurrent layer", "어텐션과 순환 층의 시간"),
+        Text(
+            "Milliseconds of a forward pass on one thread; both axes are logarithmic",
+            "순전파(입력에서 출력까지의 계산) 한 번에 걸리는 밀리초. 스레드 하나에서 재었고, 두 축이 "
+            "모두 로그 눈금입니다.",
         ),
     ),
     "luong-heat-map": Command("show runs/luong TEXT"),

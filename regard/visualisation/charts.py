@@ -510,12 +510,14 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
 
 
 def _names_differ(chart: Chart) -> bool:
-    """Return True if panels name different series, which one legend would mix up."""
-    names = [
-        tuple(series.name for series in panel.series if panel.end_label(series))
+    """Return True if series of several names have one colour, which one legend would mix up."""
+    names = {
+        (paint, series.name)
         for panel in chart.panels
-    ]
-    return len({*filter(None, names)}) > 1
+        for series, paint in zip(panel.series, panel.paints(), strict=True)
+        if panel.end_label(series)
+    }
+    return len(dict(names)) < len(names)
 
 
 def _panel_legends(

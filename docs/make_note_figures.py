@@ -658,8 +658,8 @@ def _draw_equation(
             x += _room_before(term)
             marks += _draw_matrix(term, matrix, (x, axis - _axis(matrix)), language)
             width, height = _extent(term, matrix, language)
+            right = max(right, x + width)
             x += width + _sizes().gap
-            right = max(right, x)
             y = max(y, axis - _axis(matrix) + height)
     return marks, right, y
 
@@ -674,7 +674,7 @@ def _rows_of(sides: Sides, language: Language) -> Sequence[Sides]:
         _room_before(term) + _extent(term, matrix, language)[0] + sizes.gap
         for term, matrix in sides
     ]
-    room = sizes.room - sizes.margin + sizes.gap
+    room = sizes.room - 2 * sizes.margin + sizes.gap
     if sum(widths) <= room:
         return [sides]
     used = room
@@ -689,7 +689,7 @@ def _rows_of(sides: Sides, language: Language) -> Sequence[Sides]:
 
 
 OPERATOR = 22.0  # text size of a sign
-INDENT = 24.0  # pixels for a sign before a matrix
+INDENT = 20.0  # pixels for a sign before a matrix
 
 
 def _operator(x: float, axis: float, text: str) -> Iterator[Line]:
@@ -755,7 +755,7 @@ def _cell_width(term: Term, matrix: NumberMatrix, language: Language) -> float:
         return sizes.cell
     texts = [words_by(name, language) for name in matrix.columns]
     texts += [cell for row in matrix.cells for cell in row]
-    return max(28.0, *(measure(text, sizes.number) * 0.95 for text in texts))
+    return max(26.0, *(measure(text, sizes.number) * 0.95 for text in texts))
 
 
 def _name(term: Term, matrix: NumberMatrix, language: Language) -> str:

@@ -128,3 +128,13 @@ def test_each_drawing_is_shown_and_up_to_date() -> None:
         figure = script["FIGURES"][name]
         drawn = font.sub("", figure.draw("en"))
         assert drawn == font.sub("", read(DOCS / "images" / "notes" / f"{name}.svg"))
+
+
+@pytest.mark.parametrize("name", ["projections", "scores", "heads", "batch", "cross"])
+def test_numbers_can_be_read_on_a_phone(name: str) -> None:
+    """A page of 400 pixels shows 366 of them: no drawing is wider, and none is made smaller."""
+    for folder in (DOCS / "images" / "notes", DOCS / "images" / "ko" / "notes"):
+        drawing = read(folder / f"{name}-narrow.svg")
+        assert int(drawing.partition('width="')[2].partition('"')[0]) <= 366
+        numbers = re.findall(r'font-size="([\d.]+)"[^>]*>[−\d.]+<', drawing)
+        assert {*numbers} == {"12"}

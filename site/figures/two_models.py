@@ -134,8 +134,8 @@ def moment(data: ExplanationData, state: dict[str, str]) -> tuple[int, int, int]
 
 
 def written(data: ExplanationData, state: dict[str, str]) -> int:
-    """Return the step of the decoder that is drawn: the last one if the figure opens while it reads,
-    when there would be little to see.
+    """Return the step of the decoder that is drawn: the last one if the figure opens while it
+    reads, when there would be little to see.
     """
     if "read" in state:
         return len(data.search) - 1

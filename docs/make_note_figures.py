@@ -7,6 +7,7 @@ made in build/notes first, unless they are there; that takes half an hour on two
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image, ImageDraw
 
 from regard.cli import app
 from regard.cli.model_views import recipe_architecture
@@ -38,6 +40,7 @@ from regard.visualisation.figure import (
     Group,
     Mark,
     Polyline,
+    Raster,
     arrow,
     make_figure,
 )
@@ -1375,6 +1378,486 @@ def _sentence_numbers(
     return term, replace(matrix, marked=marked)
 
 
+WORDS_READ = 7
+WINDOW = 5
+"""Positions that a convolution reads together."""
+LAYER = STATE + 30.0  # pixels from one layer to the next
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """Recurrent layer, convolutions and self-attention over seven words: the way of the first word
+    to the last place, or if they are `timed` the turn in which each state is computed.
+    """
+
+    is_timed: bool = False
+
+    def draw(self, language: Language) -> str:
+        """Return the three, beside each other or on a small screen one below the other, as SVG."""
+        sizes = _sizes()
+        is_narrow = bool(screen_width())
+        width = sizes.room - 2 * sizes.margin
+        width = width if is_narrow else (width - 2 * sizes.gap) / 3
+        most = max(exchange.layers for exchange in EXCHANGES)
+        marks = list[Mark]()
+        x, y = sizes.margin, sizes.margin
+        for exchange in EXCHANGES:
+            lift = 0 if is_narrow else (most - exchange.layers) * LAYER
+            panel = ExchangePanel(exchange, (x, y + lift), width, self.is_timed)
+            marks += panel.marks(language)
+            if is_narrow:
+                y = panel.bottom + 10
+            else:
+                x += width + sizes.gap
+        foot = panel.bottom + 16
+        text = (TURNS if self.is_timed else WAYS).by(language)
+        marks.append(Line(sizes.margin, foot, text, sizes.text, "muted"))
+        group = Group("exchanges", tuple(marks))
+        return draw_svg(make_figure(sizes.room, foot + 10, [group], text, text))
+
+
+TURNS = Text(
+    "Number: turn in which it is computed; equal numbers at once",
+    "숫자: 계산되는 차례. 같은 숫자는 동시에",
+)
+WAYS = Text(
+    "Strong line: the way of the first word to the last place",
+    "굵은 선: 첫 단어가 마지막 자리까지 가는 길",
+)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A layer type: its name, its layers here, how far a layer reads, and what is counted."""
+
+    name: Text
+    layers: int
+    reach: int  # positions on each side; 0: the state before
+    way: Text
+    turns: Text
+
+    def read_by(self, place: int) -> range:
+        """Return the positions of the layer below that a position reads."""
+        start = max(0, place - self.reach)
+        return range(start, min(WORDS_READ, place + self.reach + 1))
+
+
+EXCHANGES = (
+    Exchange(
+        Text("RNN: neighbour to neighbour", "RNN: 이웃에서 이웃으로"),
+        1,
+        0,
+        Text("way: 6 steps from h₁ to h₇", "가는 길: h₁에서 h₇까지 6단계"),
+        Text("7 turns for 7 words", "단어 7개에 차례 7번"),
+    ),
+    Exchange(
+        Text(f"Convolution: a window of {WINDOW}", f"합성곱: 이웃 {WINDOW}개씩"),
+        3,
+        WINDOW // 2,
+        Text("way: 3 layers", "가는 길: 3층"),
+        Text("3 layers, 3 turns", "3층에 차례 3번"),
+    ),
+    Exchange(
+        Text("Self-attention: all to all", "셀프 어텐션: 모두에서 모두로"),
+        1,
+        WORDS_READ - 1,
+        Text("way: 1 layer", "가는 길: 1층"),
+        Text("1 layer, 1 turn", "1층에 차례 1번"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ExchangePanel:
+    """Drawing of an exchange, its inputs below its layers of states."""
+
+    exchange: Exchange
+    corner: tuple[float, float]
+    width: float
+    is_timed: bool
+
+    @property
+    def bottom(self) -> float:
+        """Bottom of the line of text below the inputs."""
+        return self.y(0) + STATE + 26
+
+    @property
+    def state(self) -> float:
+        """Width of a state."""
+        return self.width / WORDS_READ - 11
+
+    def x(self, place: int) -> float:
+        """Return the middle of a column."""
+        return self.corner[0] + self.width * (place + 0.5) / WORDS_READ
+
+    def y(self, layer: int) -> float:
+        """Return the top of a layer, counted from the inputs."""
+        return self.corner[1] + 30 + (self.exchange.layers - layer) * LAYER
+
+    def marks(self, language: Language) -> Iterator[Mark]:
+        """Draw the name, what flows, the states, and what is counted."""
+        sizes = _sizes()
+        x, y = self.corner
+        name = self.exchange.name.by(language)
+        yield Line(x, y + sizes.text, name, sizes.text + 1)
+        for layer in range(1, self.exchange.layers + 1):
+            yield from self._flow(layer)
+        yield from () if self.is_timed else self._way()
+        for layer in range(self.exchange.layers + 1):
+            for place in range(WORDS_READ):
+                yield from self._box(layer, place)
+        counted = self.exchange.turns if self.is_timed else self.exchange.way
+        text = counted.by(language)
+        yield Line(x, self.bottom - 8, text, sizes.text, "s1")
+
+    def _flow(self, layer: int) -> Iterator[Mark]:
+        foot, head = self.y(layer - 1), self.y(layer) + STATE
+        for place in range(WORDS_READ):
+            for read in self.exchange.read_by(place):
+                ends = (self.x(read), foot), (self.x(place), head)
+                yield Polyline(ends, "muted", 0.7)
+            if place and not self.exchange.reach:
+                yield from self._step(place, "muted", 1.4)
+
+    def _step(self, place: int, paint: str, width: float) -> Iterator[Mark]:
+        y = self.y(1) + STATE / 2
+        half = self.state / 2
+        ends = (self.x(place - 1) + half, y), (self.x(place) - half, y)
+        yield from arrow(*ends, paint, width)
+
+    def _way(self) -> Iterator[Mark]:
+        reach = self.exchange.reach
+        place = 0
+        for layer in range(1, self.exchange.layers + 1):
+            end = min(WORDS_READ - 1, place + reach)
+            foot, head = self.y(layer - 1), self.y(layer) + STATE
+            yield from arrow((self.x(place), foot), (self.x(end), head), "s1", 2.5)
+            place = end
+        for step in range(place + 1, WORDS_READ):
+            yield from self._step(step, "s1", 2.5)
+
+    def _box(self, layer: int, place: int) -> Iterator[Mark]:
+        sizes = _sizes()
+        y = self.y(layer)
+        turn = layer if self.exchange.reach else layer * (place + 1)
+        paint = "w16"
+        ink = "ink"
+        text = f"{'h' if layer else 'x'}{place + 1}".translate(SUBSCRIPTS)
+        if not layer:
+            paint = "grid"
+        elif self.is_timed:
+            shade = level(turn / WORDS_READ)
+            paint = f"w{shade}"
+            ink = f"v{shade}"
+            text = str(turn)
+        x = self.x(place)
+        yield Box(x - self.state / 2, y, self.state, STATE, paint)
+        baseline = y + STATE / 2 + MIDLINE * sizes.text
+        yield Line(x, baseline, text, sizes.text, ink, "middle")
+
+
+@dataclass(frozen=True)
+class Attentions:
+    """Three attentions of a Transformer: which words ask (Q), and which are asked (K, V)."""
+
+    def draw(self, language: Language) -> str:
+        """Return the three, beside each other or on a small screen one below the other, as SVG."""
+        sizes = _sizes()
+        width = sizes.room - 2 * sizes.margin
+        width = width if screen_width() else (width - 4 * sizes.gap) / 3
+        marks = list[Mark]()
+        x, y = sizes.margin, sizes.margin
+        height = 180.0
+        for attention in ATTENTIONS:
+            marks += _attention_words(attention, (x, y), width, language)
+            if screen_width():
+                y += height
+            else:
+                x += width + 2 * sizes.gap
+        bottom = y if screen_width() else y + height
+        title = Text("Where Q, K and V come from", "Q, K, V가 오는 곳").by(language)
+        group = Group("attentions", tuple(marks))
+        return draw_svg(make_figure(sizes.room, bottom, [group], title, title))
+
+
+SOURCE, TARGET = Text("source", "원문"), Text("translation", "번역문")
+ATTENTIONS = (
+    (Text("Encoder self-attention", "인코더의 셀프 어텐션"), False, False),
+    (Text("Decoder self-attention, masked", "디코더의 마스크 셀프 어텐션"), True, True),
+    (Text("Cross-attention", "크로스 어텐션"), True, False),
+)
+"""Names of the attentions, and if the decoder's words ask and are asked."""
+
+
+def _attention_words(
+    attention: tuple[Text, bool, bool],
+    corner: tuple[float, float],
+    width: float,
+    language: Language,
+) -> Iterator[Mark]:
+    """Draw the words that ask above those that are asked, with lines from those that the second
+    one asks; a later word is hidden from it if there is a mask.
+    """
+    sizes = _sizes()
+    name, asks, is_asked = attention
+    x, y = corner
+    rows = (y + 50, "Q", asks), (y + 122, "K, V", is_asked)
+    yield Line(x, y + sizes.text, name.by(language), sizes.text + 1)
+    pitch = (width - 40) / 3
+    middles = [x + 40 + pitch * (number + 0.5) for number in range(3)]
+    for number, middle in enumerate(middles):
+        if not (is_asked and number == 2):
+            head = middles[1], rows[0][0] + STATE
+            yield from arrow((middle, rows[1][0]), head, "s1", 2.0)
+    for top, symbol, is_target in rows:
+        baseline = top + STATE / 2 + MIDLINE * sizes.text
+        yield Line(x, baseline, symbol, sizes.text, "s1")
+        words = ("<s>", "I", "go") if is_target else PAIR[0].split()
+        for number, (middle, word) in enumerate(zip(middles, words, strict=True)):
+            edge = middle - pitch / 2 + 3
+            is_hidden = is_asked and symbol != "Q" and number == 2
+            paint = "w30" if is_target else "w16"
+            if is_hidden:
+                yield Box(edge, top, pitch - 6, STATE, "rule", outline=1.0)
+            else:
+                yield Box(edge, top, pitch - 6, STATE, paint)
+            if symbol == "Q" and number == 1:
+                yield Box(edge, top, pitch - 6, STATE, "s1", outline=2.5)
+            ink = "muted" if is_hidden else "ink"
+            yield Line(middle, baseline, word, sizes.text, ink, "middle")
+        side = (TARGET if is_target else SOURCE).by(language)
+        place = top - 8 if symbol == "Q" else top + STATE + 16
+        yield Line(x + 43, place, side, sizes.text, "muted")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Picture of 224 × 224 pixels, and the grids of cells that ResNet-18 makes of it."""
+
+    def draw(self, language: Language) -> str:
+        """Return the picture with each grid over it, the last one larger, as SVG."""
+        sizes = _sizes()
+        picture = _picture()
+        is_narrow = bool(screen_width())
+        gap = 24.0
+        side = (sizes.room - 2 * sizes.margin - gap) / 2
+        last = sizes.room - 2 * sizes.margin
+        if not is_narrow:
+            last = 224.0
+            side = (sizes.room - 2 * sizes.margin - last - 4 * gap) / 4
+        marks = list[Mark]()
+        x, y = sizes.margin, sizes.margin
+        y += 0 if is_narrow else (last - side) / 2
+        for number, (cells, channels) in enumerate(GRIDS[:-1]):
+            marks += _grid((x, y), side, cells, picture)
+            counted = CHANNELS if number else PIXELS_OF
+            label = f"{cells} × {cells}", counted.fill(count=channels).by(language)
+            for line, text in enumerate(label):
+                at = y + side + 16 + 16 * line
+                marks.append(Line(x, at, text, sizes.text))
+            tail = x + side + 4, y + side / 2
+            if is_narrow and number % 2:
+                x = sizes.margin
+                y += side + 50
+            else:
+                x += side + gap
+                marks += arrow(tail, (x - 4, tail[1]), "s1", 2.0)
+        y = y if is_narrow else sizes.margin
+        marks += _last_grid((x, y), last, picture, language)
+        title = Text(
+            "From 224 × 224 pixels to 7 × 7 cells", "픽셀 224 × 224에서 7 × 7칸"
+        )
+        named = title.by(language)
+        group = Group("cells", tuple(marks))
+        height = y + last + 58
+        return draw_svg(make_figure(sizes.room, height, [group], named, named))
+
+
+GRIDS = ((224, 3), (56, 64), (28, 128), (14, 256), (7, 512))
+"""Cells across, and numbers in each: the picture, after the stem, and after later stages."""
+CHANNELS = Text("{count} channels", "채널 {count}개")
+PIXELS_OF = Text("pixels, {count} colours", "픽셀, 색 {count}개")
+CELL = 4, 3  # the marked cell: row and column
+
+
+def _last_grid(
+    corner: tuple[float, float], side: float, picture: bytes, language: Language
+) -> Iterator[Mark]:
+    """Draw the last grid with a cell marked, and below it what a cell is."""
+    sizes = _sizes()
+    x, y = corner
+    cells, channels = GRIDS[-1]
+    yield from _grid(corner, side, cells, picture)
+    step = side / cells
+    row, column = CELL
+    yield Box(x + step * column, y + step * row, step, step, "s1", outline=3.0)
+    counted = CHANNELS.fill(count=channels).by(language)
+    lines = (
+        f"{cells} × {cells}, {counted}",
+        Text("A cell: 32 × 32 pixels,", "칸 하나: 32 × 32 픽셀,").by(language),
+        Text("512 numbers, for key and value", "수 512개, 키와 값의 재료").by(language),
+    )
+    for number, text in enumerate(lines):
+        paint = "s1" if number else "ink"
+        yield Line(x, y + side + 16 + 16 * number, text, sizes.text, paint)
+
+
+def _grid(
+    corner: tuple[float, float], side: float, cells: int, picture: bytes
+) -> Iterator[Mark]:
+    """Draw the picture, and over it lines between the cells unless they are pixels."""
+    x, y = corner
+    yield Raster(x, y, side, side, picture)
+    for number in range(cells + 1) if cells < GRIDS[0][0] else ():
+        at = side * number / cells
+        width = min(1.5, side / cells / 8)
+        yield Polyline(((x + at, y), (x + at, y + side)), "paper", width)
+        yield Polyline(((x, y + at), (x + side, y + at)), "paper", width)
+
+
+def _picture() -> bytes:
+    """Return a picture of a dog on a meadow with a ball, a tree and the sun, as PNG."""
+    image = Image.new("RGB", (224, 224))
+    pen = ImageDraw.Draw(image)
+    for row in range(224):
+        pen.line((0, row, 223, row), (120 + row // 3, 170 + row // 4, 225))
+    pen.ellipse((160, 18, 204, 62), "#f6d35b")
+    pen.ellipse((-60, 100, 150, 300), "#7fae6b")
+    pen.ellipse((60, 120, 320, 320), "#5f9a55")
+    pen.rectangle((30, 90, 42, 150), "#7a5636")
+    pen.ellipse((4, 40, 70, 106), "#3d7a43")
+    fur, ear = "#a8672f", "#6b3f1c"
+    pen.ellipse((80, 128, 160, 172), fur)
+    for left in (88, 102, 136, 148):
+        pen.rectangle((left, 155, left + 9, 196), fur)
+    pen.line((84, 140, 66, 118), fur, 8)
+    pen.ellipse((140, 98, 182, 140), fur)
+    pen.ellipse((166, 116, 192, 136), fur)
+    pen.ellipse((142, 100, 156, 132), ear)
+    pen.ellipse((166, 110, 171, 115), "#1c1410")
+    pen.ellipse((184, 118, 193, 127), "#1c1410")
+    pen.ellipse((186, 172, 210, 196), "#c8433c")
+    file = io.BytesIO()
+    image.quantize(64).save(file, "PNG")
+    return file.getvalue()
+
+
+W = np.array([[1.0, -1.0], [2.0, 1.0]])
+POINTS = {"나는": (0.8, 0.4), "빵을": (0.4, -0.8), "먹고": (-0.8, -0.4)}
+ASKS = "bread", (1.0, 0.0)
+"""A small example: a matrix, states of the encoder, and one of the decoder."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Two planes in one scale: states of the encoder, and these mapped by W, each with a state of
+    the decoder and its scores.
+    """
+
+    def draw(self, language: Language) -> str:
+        """Return both, beside each other or on a small screen one below the other, as SVG."""
+        sizes = _sizes()
+        side = sizes.room - 2 * sizes.margin
+        side = side if screen_width() else (side - 60) / 2
+        top = sizes.margin + 2 * sizes.row + 34
+        second = sizes.margin + side + 60, top
+        if screen_width():
+            second = sizes.margin, top + side + 50
+        angle = np.degrees(np.arctan2(W[1, 0] - W[0, 1], W[0, 0] + W[1, 1]))
+        stretches = np.linalg.svd(W)[1]
+        text = TURNING.fill(
+            angle=f"{angle:.0f}",
+            most=f"{stretches[0]:.1f}",
+            least=f"{stretches[1]:.1f}",
+        ).by(language)
+        marks: list[Mark] = [*_matrix_of_map(text)]
+        plane = MapPlane((sizes.margin, top), side, np.eye(2))
+        marks += plane.marks(Text("h: scores s · h", "h: 점수 s · h").by(language))
+        plane = MapPlane(second, side, W)
+        name = Text("W · h: scores s · W · h", "W · h: 점수 s · W · h")
+        marks += plane.marks(name.by(language))
+        x, y = second
+        if screen_width():
+            marks += arrow((side / 2, y - 44), (side / 2, y - 24), "s1", 2.0)
+            marks.append(Line(side / 2 + 10, y - 28, "W", sizes.text + 2, "s1"))
+        else:
+            y += side / 2
+            marks += arrow((x - 52, y), (x - 8, y), "s1", 2.0)
+            marks.append(Line(x - 30, y - 10, "W", sizes.text + 4, "s1", "middle"))
+        group = Group("planes", tuple(marks))
+        height = second[1] + side + sizes.margin
+        return draw_svg(make_figure(sizes.room, height, [group], text, text))
+
+
+TURNING = Text(
+    "turns by {angle}°, stretches {most} and {least} times",
+    "{angle}° 돌리고, 두 방향으로 {most}배와 {least}배 늘인다",
+)
+REACH = 3.3  # from the middle of a plane to its edge
+
+
+def _matrix_of_map(text: str) -> Iterator[Mark]:
+    sizes = _sizes()
+    x = sizes.margin + 30
+    middle = sizes.margin + sizes.row + 4
+    yield Line(sizes.margin, middle, "W =", sizes.text)
+    for row, numbers in enumerate(W):
+        for column, number in enumerate(numbers):
+            left = x + 34 * column
+            top = sizes.margin + sizes.row * row
+            yield Box(left, top, 32, sizes.row - 2, "grid")
+            written = f"{number:.0f}".replace("-", "−")
+            at = left + 16, top + sizes.row * 15 / 22
+            yield Line(*at, written, sizes.text, "ink", "middle")
+    yield Line(x + 80, middle, text, sizes.text)
+
+
+@dataclass(frozen=True)
+class MapPlane:
+    """Plane that a matrix maps: a square and what the matrix makes of grid and points."""
+
+    corner: tuple[float, float]
+    side: float
+    matrix: np.ndarray
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Return the pixels of a place of the plane."""
+        unit = self.side / 2 / REACH
+        left, top = self.corner
+        return left + self.side / 2 + unit * x, top + self.side / 2 - unit * y
+
+    def mapped(self, x: float, y: float) -> tuple[float, float]:
+        """Return the pixels of a place that the matrix has mapped."""
+        return self.at(*(self.matrix @ [x, y]))
+
+    def marks(self, name: str) -> Iterator[Mark]:
+        """Draw the grid, the points with their scores, and the state that asks."""
+        sizes = _sizes()
+        x, y = self.corner
+        yield Line(x, y - 8, name, sizes.text)
+        yield Box(x, y, self.side, self.side, "rule", outline=1.0)
+        for step in range(-2, 3):
+            n = step / 2
+            paint = "muted" if step else "ink"
+            yield Polyline((self.mapped(n, -1), self.mapped(n, 1)), paint, 0.8)
+            yield Polyline((self.mapped(-1, n), self.mapped(1, n)), paint, 0.8)
+        word, asks = ASKS
+        yield from arrow(self.at(0, 0), self.at(*(3 * np.array(asks))), "s1", 2.0)
+        left, top = self.at(*(3 * np.array(asks)))
+        yield Line(left, top - 10, f"s ({word})", sizes.text, "s1", "end")
+        scores = {key: np.array(asks) @ self.matrix @ h for key, h in POINTS.items()}
+        for key, place in POINTS.items():
+            left, top = self.mapped(*place)
+            yield Box(left - 4, top - 4, 8, 8, "s0")
+            text = f"{key} {scores[key]:.1f}".replace("-", "−")
+            is_best = scores[key] == max(scores.values())
+            size = sizes.text + 2 * is_best
+            middle = top + MIDLINE * size + (18 if place[1] < 0 else -18)
+            width = measure(text, size)
+            yield Box(left - width / 2 - 2, middle - size, width + 4, size + 4, "paper")
+            yield Line(left, middle, text, size, "s0", "middle")
+
+
 NAMES = {"TEXT": "나는 빵을 먹고 있었다"}
 """Short names of the pages in commands."""
 PAIR = ("나는 집에 간다", "I go home")
@@ -1405,6 +1888,10 @@ Drawing = (
     | Norms
     | Patches
     | TwoLengths
+    | Exchanges
+    | Attentions
+    | Cells
+    | Turned
 )
 FIGURES: dict[str, Drawing] = {
     "unrolled": Unrolled(),
@@ -1432,6 +1919,11 @@ FIGURES: dict[str, Drawing] = {
     "patches": Patches(),
     "language-models": LanguageModels(),
     "fixed-length": TwoLengths(),
+    "exchanges": Exchanges(),
+    "turns": Exchanges(is_timed=True),
+    "attentions": Attentions(),
+    "cells": Cells(),
+    "turned": Turned(),
     "transformer": Command(f"{MODEL} transformer-published"),
     "grid": Model(
         "caption-rnn",

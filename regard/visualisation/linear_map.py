@@ -24,7 +24,7 @@ from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 from regard.visualisation.screen import screen_width
 
-SIDE = 400.0  # pixels of a plane's side
+SIDE = 320.0  # pixels of a plane's side
 BETWEEN = 64.0  # pixels between the two planes
 SIZE = 13.0  # text size
 LINES = 4  # grid lines on each side of the middle

@@ -95,19 +95,20 @@ export function draw(root, data, language, { rule = "shares", likeness = "distan
   const within = (x, axis) => Math.min(LOW[axis] + SPAN, Math.max(LOW[axis], x));
   const size = SPAN * UNIT;
   const line = (from, to, attributes) => shape("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1], ...attributes });
-  const spokes = []; // from the keys to the query, or to the origin if angles count
+  const spokes = [], labels = []; // spokes: from the keys to the query, or to the origin if angles count; labels lie above them
   const keys = data.keys.map((key, i) => {
     const [x, y] = place(key);
     const spoke = line([x, y], [x, y], { class: "spoke" });
     spokes.push(spoke);
-    return shape("g", { class: PAINTS[i] }, spoke, shape("circle", { cx: x, cy: y, r: 7 }), shape("text", { x, y: key[1] < 0 ? y + 26 : y - 14, "text-anchor": "middle" }, `${data.names[i]} (${data.values[i]})`));
+    labels.push(shape("text", { x, y: key[1] < 0 ? y + 26 : y - 14, "text-anchor": "middle" }, `${data.names[i]} (${data.values[i]})`));
+    return shape("g", { class: PAINTS[i] }, spoke, shape("circle", { cx: x, cy: y, r: 7 }));
   });
   const arrow = shape("path", { class: "gradient" });
   const label = shape("text", { "text-anchor": "middle" }, name);
   const handle = shape("g", { class: "handle", role: "slider", tabindex: "0", "aria-label": words.drag(name), "aria-valuemin": LOW[0], "aria-valuemax": LOW[0] + SPAN }, shape("circle", { r: 24, class: "touch" }), shape("circle", { r: 10 }));
   const axes = [[[LOW[0], 0], [LOW[0] + SPAN, 0]], [[0, LOW[1]], [0, LOW[1] + SPAN]]].map(([from, to]) => line(place(from), place(to), { class: "axis" }));
   const [x0, y0] = place([0, 0]), vector = line([x0, y0], [x0, y0], { class: "spoke own" });
-  const plane = shape("svg", { viewBox: `0 0 ${size} ${size}`, class: "plane" }, ...axes, ...keys, vector, arrow, label, handle);
+  const plane = shape("svg", { viewBox: `0 0 ${size} ${size}`, class: "plane" }, ...axes, ...keys, vector, arrow, ...labels, label, handle);
 
   const rows = data.names.map((key, i) => {
     const bar = element("div", { class: `bar ${PAINTS[i]}` });

@@ -102,9 +102,7 @@ def still(data: dict[str, Any], language: Language, state: dict[str, str]) -> Fi
                 marks = iter(())
             output = f"{explained.translation.text} {words('(end)')}"
             title = f"{NAMES[side].by(language)}: {output}"
-            texts = [title]
-            if "read" not in state:
-                texts.append(product(shown, int(state.get("word", STEP))))
+            texts = [title, product(shown, written(shown, state))]
             room = diagram_width() - 2 * MARGIN
             lines = []
             for line in (line for part in texts for line in wrap(part, SIZE, room)):
@@ -130,13 +128,18 @@ def product(data: ExplanationData, step: int) -> str:
     return f"p = {shown}{equals}, −ln p = {-math.log(p):.2f}"
 
 
-def moment(data: ExplanationData, state: dict[str, str]) -> tuple[int, int | None, int]:
-    """Return the step of the encoder, that of the decoder, if it has begun, and the stage at which
-    the figure opens.
+def moment(data: ExplanationData, state: dict[str, str]) -> tuple[int, int, int]:
+    """Return the step of the encoder, that of the decoder, and the stage that are drawn."""
+    return data.encoding_steps - 1, written(data, state), WORD
+
+
+def written(data: ExplanationData, state: dict[str, str]) -> int:
+    """Return the step of the decoder that is drawn: the last one if the figure opens while it
+    reads, when there would be little to see.
     """
     if "read" in state:
-        return int(state["read"]), None, WORD
-    return data.encoding_steps - 1, int(state.get("word", STEP)), WORD
+        return len(data.search) - 1
+    return int(state.get("word", STEP))
 
 
 def in_page(data: ExplanationData, side: str, text: str) -> ExplanationData:

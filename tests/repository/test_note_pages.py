@@ -5,6 +5,7 @@ could be run, and nearly all of their items have a figure in place.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import runpy
 from collections.abc import Iterator
@@ -124,7 +125,7 @@ def test_each_drawing_is_shown_and_up_to_date() -> None:
     }
     assert used == set(script["FIGURES"])
     font = re.compile(r"@font-face\{[^}]*\}")
-    for name in ("dog", "scores", "batch", "mask"):
+    for name in ("dog", "scores", "batch", "mask", "turns", "attentions"):
         figure = script["FIGURES"][name]
         drawn = font.sub("", figure.draw("en"))
         assert drawn == font.sub("", read(DOCS / "images" / "notes" / f"{name}.svg"))
@@ -138,3 +139,33 @@ def test_numbers_can_be_read_on_a_phone(name: str) -> None:
         assert int(drawing.partition('width="')[2].partition('"')[0]) <= 366
         numbers = re.findall(r'font-size="([\d.]+)"[^>]*>[−\d.]+<', drawing)
         assert {*numbers} == {"12"}
+
+
+def test_the_small_map_is_drawn_as_it_is_counted() -> None:
+    """Scores of the three words before and after W = (1 −1; 2 1), by hand; the angle of what is left
+    of W without its stretches, and these as the roots of det(WᵀW − s²) = 0.
+    """
+    drawing = read(DOCS / "images" / "notes" / "turned.svg")
+    texts = re.findall(r"<text[^>]*>([^<]*)", drawing)
+    assert [text for text in texts if re.search(r"\.\d$", text)] == [
+        *("나는 0.8", "빵을 0.4", "먹고 −0.8"),
+        *("나는 0.4", "빵을 1.2", "먹고 −0.4"),
+    ]
+    half, root = 7 / 2, math.sqrt((7 / 2) ** 2 - 3**2)
+    most, least = math.sqrt(half + root), math.sqrt(half - root)
+    angle = math.degrees(math.atan2(2 + 1, 1 + 1))
+    stretches = f"stretches {most:.1f} and {least:.1f} times"
+    assert f"turns by {angle:.0f}°, {stretches}" in texts
+
+
+def test_layers_and_steps_of_the_layer_types_are_those_of_a_search() -> None:
+    """A breadth-first search from the first of seven places counts the layers of each reach."""
+    texts = read(DOCS / "images" / "notes" / "exchanges.svg")
+    for step, words in ((1, "6 steps"), (5 // 2, "3 layers"), (6, "1 layer")):
+        reached = {0}
+        count = 0
+        while 6 not in reached:
+            reached |= {place + n for place in reached for n in range(step + 1)}
+            count += 1
+        assert f"{count} " == words[:2]
+        assert f">way: {words}" in texts

@@ -48,7 +48,13 @@ from regard.visualisation.figure import Text as Line
 from regard.visualisation.fonts import measure
 from regard.visualisation.language import figures_in
 from regard.visualisation.mechanism import STEP, Diagram
-from regard.visualisation.number_boxes import NumberMatrix, Step, Term, equations
+from regard.visualisation.number_boxes import (
+    NumberMatrix,
+    Step,
+    Term,
+    equations,
+    format_cell,
+)
 from regard.visualisation.player import layout_frames, moved_down
 from regard.visualisation.rendering import draw_svg, without_hints
 from regard.visualisation.screen import figures_within, screen_width
@@ -81,8 +87,11 @@ class Sizes:
 
 
 WIDE = Sizes()
-NARROW = Sizes(366.0, 6.0, 12.0, 10.0, 36.5, 50.0, 20.0, 7.0, 34.0, 43.5)
-"""Sizes on a phone: text is still ten pixels high."""
+NARROW = Sizes(366.0, 6.0, 13.0, 12.0, 40.0, 50.0, 22.0, 7.0, 34.0, 43.5)
+"""Sizes on a phone: numbers are still twelve pixels high."""
+
+
+Sides = Sequence[tuple[Term, NumberMatrix]]
 
 
 def _sizes() -> Sizes:
@@ -91,12 +100,16 @@ def _sizes() -> Sizes:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of a walkthrough of texts, by their keys; `heads`: how many heads are drawn."""
+    """Steps of a walkthrough of texts, by their keys; `heads`: how many heads are drawn; `lit`: the
+    row that is framed from query to output; a `note` below says what names mean.
+    """
 
     keys: tuple[str, ...]
     texts: tuple[str, ...] = (ENGLISH,)
     settings: tuple[tuple[str, Any], ...] = ()
     heads: int = 1
+    lit: int | None = None
+    note: Text | None = None
 
     def draw(self, language: Language) -> str:
         """Return the steps as SVG, one below the other."""
@@ -107,17 +120,23 @@ class Steps:
         is_numbered = self.texts == (ENGLISH,) and not self.settings
         marks = list[Mark]()
         width = 0.0
+        note = self.note.by(language) if self.note else ""
         y = sizes.margin
         for key in self.keys:
             words = re.sub(": W[O12]$", "", steps[key].title.by(language))
             number = NUMBERED.fill(number=numbers[key]).by(language)
             title = number * is_numbered + words
+            y += sizes.gap * (y > sizes.margin)
             marks.append(Line(sizes.margin, y + sizes.text, title, sizes.text + 2))
             y += 30.0
             for sides in _equations(steps[key], self.heads):
-                part, right, y = _draw_equation(sides, y, language)
+                part, right, y = _draw_equation(_lit(sides, self.lit), y, language)
                 marks += part
                 width = max(width, right)
+                note = _about_lit(sides, self.lit, language) or note
+        if note:
+            marks.append(Line(sizes.margin, y + 10, note, sizes.number, "muted"))
+            y += 24.0
         title = ", ".join(steps[key].title.by(language) for key in self.keys)
         lines = (sizes.margin + measure(m.text, m.size) for m in _lines(marks))
         width = max(width, *lines)
@@ -150,16 +169,13 @@ class Results:
             matrix = replace(matrix, marked=frozenset(cells))
             width, height = _extent(term, matrix, language)
             width = max(width, measure(title.by(language), sizes.text + 2))
-            joint = measure(self.joint, sizes.text) + sizes.gap
+            joint = INDENT
             if marks and x + joint + width > sizes.room:
                 x = sizes.margin
                 top = bottom
             if marks:
-                marks.append(
-                    Line(
-                        x, top + sizes.margin + 30 + height / 2, self.joint, sizes.text
-                    )
-                )
+                axis = top + sizes.margin + 30 + _axis(matrix)
+                marks += _operator(x, axis, self.joint)
                 x += joint
             marks.append(
                 Line(
@@ -187,6 +203,7 @@ class Equations:
     title: Text
     terms: tuple[Term, ...]
     shaped: bool = False
+    lit: int | None = None
 
     def draw(self, language: Language) -> str:
         """Return the equations as SVG, one below the other."""
@@ -196,12 +213,44 @@ class Equations:
         width = 0.0
         y = sizes.margin
         for equation in equations(terms):
-            part, right, y = _draw_equation(equation.sides, y, language)
+            sides = _lit(equation.sides, self.lit)
+            part, right, y = _draw_equation(sides, y, language)
             marks += part
             width = max(width, right)
         title = self.title.by(language)
         group = Group("equations", tuple(marks))
         return draw_svg(make_figure(width + sizes.margin, y, [group], title, title))
+
+
+def _lit(sides: Sides, row: int | None) -> Sides:
+    """Frame a row of the matrices that have one for each query."""
+    return [
+        (term, _with_frame(matrix, row) if _is_of_queries(term) else matrix)
+        for term, matrix in sides
+    ]
+
+
+def _with_frame(matrix: NumberMatrix, row: int | None) -> NumberMatrix:
+    if row is None:
+        return matrix
+    cells = [(row, column) for column in range(len(matrix.cells[row]))]
+    return replace(matrix, marked=frozenset(cells))
+
+
+def _is_of_queries(term: Term) -> bool:
+    return term.letters.split()[-2] == "T"
+
+
+def _about_lit(sides: Sides, row: int | None, language: Language) -> str:
+    """Name the row that is framed."""
+    if row is None:
+        return ""
+    rows = (matrix.rows for term, matrix in sides if _is_of_queries(term))
+    names = next(rows, ())
+    if not names:
+        return ""
+    text = Text("framed: the row of {word}", "테두리: {word}의 행")
+    return text.fill(word=words_by(names[row], language)).by(language)
 
 
 def _with_shape(term: Term) -> Term:
@@ -231,7 +280,7 @@ def _value_width() -> Equations:
         Term(names[2], weights @ V, "T E", queries, operator="="),
     )
     return Equations(
-        Text("Values of another dimension", "차원이 다른 값"), terms, shaped=True
+        Text("Values of another dimension", "차원이 다른 값"), terms, shaped=True, lit=1
     )
 
 
@@ -572,9 +621,6 @@ def _asking(
     yield from _words_at(own, WRITTEN - 22, word, "")
 
 
-Sides = Sequence[tuple[Term, NumberMatrix]]
-
-
 def _typeset(line: Line) -> Iterator[Line]:
     """Yield a line with subscripts of weights: WQ, b1."""
     x = line.x
@@ -582,7 +628,7 @@ def _typeset(line: Line) -> Iterator[Line]:
         lower = 3.0 if number % 2 else 0.0
         size = max(10.0, line.size - lower)
         yield replace(line, x=x, y=line.y + lower, text=part, size=size)
-        x += measure(part, size)
+        x += measure(part, size) / 1.1
 
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
@@ -604,41 +650,126 @@ def _draw_equation(
     """Draw matrices beside one another, from a top on and within the room; return also the right
     edge and the top of what follows.
     """
-    sizes = _sizes()
     marks = list[Mark]()
-    x = sizes.margin
-    right = x
-    height = 0.0
-    for term, matrix in sides:
-        joint = term.operator
-        room = measure(joint, sizes.text) + sizes.gap if joint else 0.0
-        width, tall = _extent(term, matrix, language)
-        if x > sizes.margin and x + room + width > sizes.room:
-            x = sizes.margin
-            y += height
-            height = 0.0
-        middle = y + 2 * sizes.row + sizes.row * len(matrix.cells) / 2
-        marks.append(Line(x, middle + 4, joint, sizes.text, "muted"))
-        marks += _draw_matrix(term, matrix, (x + room, y), language)
-        x += room + width + sizes.gap
-        right = max(right, x)
-        height = max(height, tall)
-    return marks, right, y + height
+    right = 0.0
+    rows = _rows_of([(term, _fitted(term, matrix)) for term, matrix in sides], language)
+    for row in rows:
+        x = _sizes().margin
+        axis = y + max(_axis(matrix) for _, matrix in row)
+        for term, matrix in row:
+            marks += _operator(x, axis, term.operator)
+            x += _room_before(term)
+            marks += _draw_matrix(term, matrix, (x, axis - _axis(matrix)), language)
+            width, height = _extent(term, matrix, language)
+            right = max(right, x + width)
+            x += width + _sizes().gap
+            y = max(y, axis - _axis(matrix) + height)
+    return marks, right, y
+
+
+def _rows_of(sides: Sides, language: Language) -> Sequence[Sides]:
+    """Divide an equation that is wider than the room: a term for which there is none begins a row,
+    with its operator; so does each result on a small screen.
+    """
+    rows = list[list[tuple[Term, NumberMatrix]]]()
+    sizes = _sizes()
+    widths = [
+        _room_before(term) + _extent(term, matrix, language)[0] + sizes.gap
+        for term, matrix in sides
+    ]
+    room = sizes.room - 2 * sizes.margin + sizes.gap
+    if sum(widths) <= room:
+        return [sides]
+    used = room
+    for side, width in zip(sides, widths, strict=True):
+        is_result = side[0].operator.endswith(("=", "→"))
+        if used + width > room or (screen_width() and is_result):
+            rows.append([])
+            used = 0.0
+        rows[-1].append(side)
+        used += width
+    return rows
+
+
+OPERATOR = 22.0  # text size of a sign
+INDENT = 20.0  # pixels for a sign before a matrix
+
+
+def _operator(x: float, axis: float, text: str) -> Iterator[Line]:
+    """Draw an operator in the middle of the height of its matrices."""
+    size = _operator_size(text)
+    yield Line(x, axis + MIDLINE * size, text, size)
+
+
+def _operator_size(text: str) -> float:
+    if text == "·":
+        return 2 * OPERATOR
+    return OPERATOR if len(text) < 2 else _sizes().text + 2
+
+
+def _room_before(term: Term) -> float:
+    """Return the room of the operator of a term."""
+    width = measure(term.operator, _operator_size(term.operator))
+    return max(INDENT, width + 6) if width else 0.0
+
+
+def _fitted(term: Term, matrix: NumberMatrix) -> NumberMatrix:
+    """Leave out the third decimals of a wide matrix on a small screen."""
+    if not screen_width() or len(matrix.cells[0]) <= MANY:
+        return matrix
+    cells = [[format_cell(v, term.kind, 2) for v in row] for row in matrix.values]
+    cells = [
+        [min(pair, key=len) for pair in zip(*rows, strict=True)]
+        for rows in zip(matrix.cells, cells, strict=True)
+    ]
+    return replace(matrix, cells=tuple(map(tuple, cells)))
+
+
+MANY = 6
+"""Columns whose numbers have room for three decimals on a small screen."""
+
+
+def _head(matrix: NumberMatrix) -> float:
+    """Return the height above the numbers, of the name and of the labels of columns."""
+    return _sizes().row * (1.8 if matrix.columns else 1.0)
+
+
+def _axis(matrix: NumberMatrix) -> float:
+    """Return how far below the top of a matrix the middle of its numbers is."""
+    return _head(matrix) + _sizes().row * len(matrix.cells) / 2
 
 
 def _extent(
     term: Term, matrix: NumberMatrix, language: Language
 ) -> tuple[float, float]:
     sizes = _sizes()
-    cell = sizes.word if term.kind == "tokens" else sizes.cell
     left = _label_width(matrix, language)
-    height = sizes.row * (len(matrix.cells) + 2) + sizes.gap
-    return left + cell * len(matrix.cells[0]), height
+    height = _head(matrix) + sizes.row * len(matrix.cells) + sizes.gap
+    width = _cell_width(term, matrix, language) * len(matrix.cells[0])
+    return left + max(width, measure(_name(term, matrix, language), sizes.text)), height
+
+
+def _cell_width(term: Term, matrix: NumberMatrix, language: Language) -> float:
+    """Return the width of a number: on a small screen, of the widest number or label."""
+    sizes = _sizes()
+    if term.kind == "tokens":
+        return sizes.word
+    if not screen_width():
+        return sizes.cell
+    texts = [words_by(name, language) for name in matrix.columns]
+    texts += [cell for row in matrix.cells for cell in row]
+    return max(26.0, *(measure(text, sizes.number) * 0.95 for text in texts))
+
+
+def _name(term: Term, matrix: NumberMatrix, language: Language) -> str:
+    label = matrix.label.by(language)
+    name = words_by(term.name, language)
+    return f"{name} ({label})" if label else name
 
 
 def _label_width(matrix: NumberMatrix, language: Language) -> float:
     names = [words_by(name, language) for name in matrix.rows]
-    return max((measure(name, _sizes().text) + 8 for name in names), default=0.0)
+    return max((measure(name, _sizes().text) + 6 for name in names), default=0.0)
 
 
 def _draw_matrix(
@@ -647,25 +778,20 @@ def _draw_matrix(
     """Draw the name of a matrix, the labels of its columns and rows, and its numbers."""
     sizes = _sizes()
     x, y = corner
-    cell = sizes.word if term.kind == "tokens" else sizes.cell
+    cell = _cell_width(term, matrix, language)
     left = x + _label_width(matrix, language)
-    name = words_by(term.name, language)
-    label = matrix.label.by(language)
-    yield from _typeset(
-        Line(left, y + 14, f"{name} ({label})" if label else name, sizes.text)
-    )
+    yield from _typeset(Line(left, y + 14, _name(term, matrix, language), sizes.text))
     for column, words in enumerate(matrix.columns):
         text = words_by(words, language)
         yield Line(
             left + cell * (column + 0.5), y + 34, text, sizes.number, "muted", "middle"
         )
     for row, cells in enumerate(matrix.cells):
-        top = y + sizes.row * (row + 1.8)
+        top = y + _head(matrix) + sizes.row * row
+        baseline = top + sizes.row / 2 + MIDLINE * sizes.number
         if row < len(matrix.rows):
             text = words_by(matrix.rows[row], language)
-            yield Line(
-                left - 6, top + sizes.row * 15 / 22, text, sizes.text, "muted", "end"
-            )
+            yield Line(left - 5, baseline, text, sizes.text, "muted", "end")
         for column, number in enumerate(cells):
             shade = "grid"
             ink = "ink"
@@ -675,16 +801,23 @@ def _draw_matrix(
                 ink = f"v{depth}"
             edge = left + cell * column
             yield Box(edge + 1, top + 1, cell - 2, sizes.row - 2, shade)
-            if (row, column) in matrix.marked:
-                yield Box(edge, top, cell, sizes.row, "link", outline=2.0)
-            yield Line(
-                edge + cell / 2,
-                top + sizes.row * 15 / 22,
-                number,
-                sizes.number,
-                ink,
-                "middle",
-            )
+            yield Line(edge + cell / 2, baseline, number, sizes.number, ink, "middle")
+        yield from _row_frames(matrix, row, (left, top, cell))
+
+
+def _row_frames(
+    matrix: NumberMatrix, row: int, place: tuple[float, float, float]
+) -> Iterator[Box]:
+    """Draw a frame around a row that is marked as a whole, or around each of its marked cells."""
+    left, top, cell = place
+    columns = [column for at, column in sorted(matrix.marked) if at == row]
+    width = 1
+    if len(columns) == len(matrix.cells[row]):
+        width = len(columns)
+        columns = [0]
+    for column in columns:
+        x = left + cell * column
+        yield Box(x, top, cell * width, _sizes().row, "link", outline=2.0)
 
 
 @dataclass(frozen=True)
@@ -807,13 +940,15 @@ class Means:
         """Return the lines as SVG."""
         from make_experiments import replayed  # beside this script
 
-        (panel, *_) = replayed(self.experiment).graph.chart("", language).panels
+        graph = replayed(self.experiment).graph.chart("", language)
+        (panel, *_) = graph.panels
         names = [system.by(language) for system in self.systems]
         lines = tuple(_mean_of(panel.series, name) for name in names)
         chart = Chart(
             self.title.by(language),
             (replace(panel, title="", series=lines),),
             self.caption.by(language),
+            graph.scale,
         )
         return draw_svg(layout_chart(chart, screen_width()))
 
@@ -1825,7 +1960,7 @@ FIGURES: dict[str, Drawing] = {
     ),
     "row-softmax": _row_softmax(),
     "normalised": _normalised(),
-    "projections": Steps(("self.Q", "self.K", "self.V"), heads=0),
+    "projections": Steps(("self.Q", "self.K", "self.V"), heads=0, lit=1),
     "in-out": Results(
         (
             ("sum", Text("input: 3 words × 4", "입력: 단어 3개 × 4차원"), ()),
@@ -1834,23 +1969,33 @@ FIGURES: dict[str, Drawing] = {
         "→",
     ),
     "norms": Norms(),
-    "scores": Steps(("self.scores", "self.weights")),
-    "context": Steps(("self.context", "self.output")),
+    "scores": Steps(("self.scores", "self.weights"), lit=1),
+    "context": Steps(("self.context", "self.output"), lit=1),
     "unprojected": Steps(
-        ("self.scores", "self.weights"), settings=(("unprojected", True),)
+        ("self.scores", "self.weights"), settings=(("unprojected", True),), lit=1
     ),
     "sum": Steps(("sum",)),
     "add-and-norm": Steps(("self.add", "self.norm")),
     "feed-forward": Steps(("feedforward.hidden", "feedforward.output")),
     "heads": Steps(("self.Q",), settings=(("size", 8), ("heads", 4)), heads=4),
-    "two-heads": Steps(("self.weights", "self.output"), heads=2),
-    "causal": Steps(("self.mask", "self.weights"), settings=(("causal", True),)),
+    "two-heads": Steps(("self.weights", "self.output"), heads=2, lit=1),
+    "causal": Steps(("self.mask", "self.weights"), settings=(("causal", True),), lit=1),
     "mask": Steps(("self.mask",), PAIR[:1], (("causal", True),)),
-    "batch": Steps(("self.mask", "self.weights"), settings=(("batch", ("I go",)),)),
+    "batch": Steps(
+        ("self.mask", "self.weights"), settings=(("batch", ("I go",)),), lit=1
+    ),
     "shifted": Steps(("tokens",), PAIR),
-    "cross-projections": Steps(("cross.Q", "cross.K", "cross.V"), PAIR, heads=0),
-    "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR),
-    "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then")),
+    "cross-projections": Steps(
+        ("cross.Q", "cross.K", "cross.V"),
+        PAIR,
+        heads=0,
+        note=Text(
+            "x₁: the decoder's words; m: the encoder's output",
+            "x₁: 디코더의 단어들, m: 인코더의 출력",
+        ),
+    ),
+    "cross": Steps(("cross.scores", "cross.weights", "cross.context"), PAIR, lit=2),
+    "lengths": Steps(("cross.weights",), (PAIR[0], "I go home now then"), lit=2),
     "value-width": _value_width(),
     "vector-values": _vector_values(),
     "word-vectors": _word_vectors(),
@@ -1875,6 +2020,19 @@ FIGURES: dict[str, Drawing] = {
             "Influence of a token on the last state (its gradient; the largest is 1), mean of "
             "the seeds",
             "토큰이 마지막 상태에 미치는 영향(기울기, 가장 큰 것이 1). 시드의 평균입니다.",
+        ),
+    ),
+    "attention-and-recurrent": Means(
+        "costs",
+        (
+            Text("self-attention (fused kernel)", "셀프 어텐션(융합 커널)"),
+            Text("recurrent", "순환(GRU)"),
+        ),
+        Text("Time of attention and of a recurrent layer", "어텐션과 순환 층의 시간"),
+        Text(
+            "Milliseconds of a forward pass on one thread; both axes are logarithmic",
+            "순전파(입력에서 출력까지의 계산) 한 번에 걸리는 밀리초. 스레드 하나에서 재었고, 두 축이 "
+            "모두 로그 눈금입니다.",
         ),
     ),
     "luong-heat-map": Command("show runs/luong TEXT"),

@@ -15,6 +15,7 @@ from regard.common.processes import torch_threads
 from regard.common.requests import takes
 from regard.data.corpus_settings import CorpusSettings
 from regard.data.provenance import DATA_FILE, Fingerprints, fingerprint_files
+from regard.evaluation.training_report import without_advice
 from regard.model_folder import WEIGHTS, load_tensors
 from regard.models import select_device
 from regard.requests.reproduce_request import ReproduceRequest
@@ -72,6 +73,16 @@ class Reproduction:
         """True if versions, machine, threads and data are the same, and so the bytes have to be."""
         return all(row.is_equal for row in self.conditions)
 
+    @property
+    def verdict(self) -> str:
+        """The result in words."""
+        if self.is_identical:
+            return "reproduced: the weights have the same bytes"
+        if self.has_same_conditions:
+            return "not reproduced: other weights under the same conditions"
+        names = [row.name for row in self.conditions if not row.is_equal]
+        return f"other weights, under other conditions ({', '.join(names)})"
+
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
@@ -85,11 +96,12 @@ class Reproduction:
             }
             for row in (*self.conditions, *self.results)
         ]
-        verdict = "the same weights" if self.is_identical else "other weights"
-        return html_table(f"Reproduction in {self.folder}: {verdict}", rows)
+        return html_table(f"Reproduction in {self.folder}: {self.verdict}", rows)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of a table of all values, which marks those that differ."""
+        """Yield the lines of a table of all values, which marks those that differ, and the
+        verdict.
+        """
         rows = [Row("", "run", "again"), *self.conditions, *self.results]
         widths = [
             max(len(getattr(row, name)) for row in rows) for name in ("name", "before")
@@ -98,6 +110,7 @@ class Reproduction:
             mark = "" if row.is_equal or row is rows[0] else "  differs"
             cells = f"{row.name:{widths[0]}}  {row.before:{widths[1]}}  {row.now}{mark}"
             yield cells.rstrip()
+        yield self.verdict
 
 
 @takes(ReproduceRequest)
@@ -135,7 +148,7 @@ def reproduce(request: ReproduceRequest) -> Reproduction:
             out=out,
             device=device,
             threads=threads,
-            report=request.report,
+            report=without_advice(request.report),
             objective=extensions.objective,
             callbacks=extensions.callbacks,
         )

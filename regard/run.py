@@ -11,7 +11,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -70,8 +70,10 @@ from regard.model_folder import (
     load_settings,
     load_tokenizer,
     load_weights,
+    named_weights,
     save_folder,
     save_language_id,
+    save_weights,
     weights_id,
     write_settings,
 )
@@ -366,10 +368,13 @@ def dry_run(
 
 
 @naming_plugins
-def plan_training(request: TrainArguments) -> TrainPlan:
+def plan_training(
+    request: TrainArguments, decode: Callable[[Any], object] | None = None
+) -> TrainPlan:
     """Read the data of a run and time a few updates, without writing anything.
 
-    The state of PyTorch's random numbers stays as it is.
+    `decode` is called with a translator or captioner whose model is new. The state of PyTorch's
+    random numbers stays as it is.
     """
     with (
         torch_threads(request.threads),
@@ -377,6 +382,12 @@ def plan_training(request: TrainArguments) -> TrainPlan:
     ):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
+        if decode is not None:
+            with torch.random.fork_rng(devices=[]):
+                model = session.build_model(recipe, data.tokenizer)
+            session._make_folder(recipe, data)
+            save_weights(session.out, named_weights(model))
+            decode(load(session.out, session.device))
         stats = data.batches.epoch_stats
         tokens_per_batch = stats.tokens[1] / max(1, stats.batches)
         return TrainPlan(timed.seconds, tokens_per_batch * data.batches.per_update)

@@ -64,11 +64,15 @@ def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
     for row, result in zip(rows, comparison.runs, strict=True):
         assert row[:3] == [result.system, result.name, str(result.seed)]
         for score in result.scores:
-            assert row[head.index(score.name)] == f"{score.value:.2f}"
-    head, first, _ = cells(ElementTree.tostring(systems, "unicode"))
-    assert head[:4] == ["system", "seeds", "BLEU mean", "BLEU Student interval"]
+            ends = f"{score.low:.2f} to {score.high:.2f}"
+            assert row[head.index(score.name)] == f"{score.value:.2f} ({ends})"
+    head, first, second = cells(ElementTree.tostring(systems, "unicode"))
+    assert head[:4] == ["system", "runs", "BLEU", "BLEU − baseline"]
     score = comparison.systems[0].scores[0]
-    assert first[3] == f"{score.low:.2f} to {score.high:.2f}"
+    assert first[2] == f"{score.mean:.2f} ({score.low:.2f} to {score.high:.2f})"
+    mean = comparison.difference(comparison.systems[1], "TER")
+    assert mean is not None
+    assert second[-1] == f"−{-mean:.2f} (−0.50 to 7.00, Welch's p 0.062)"
 
     head, first, *_ = cells(ElementTree.tostring(length, "unicode"))
     bucket = comparison.breakdowns[0].systems[comparison.baseline][0]
@@ -76,7 +80,7 @@ def test_a_comparison_shows_itself_in_a_line_and_a_table() -> None:
     assert first[:3] == [bucket.label, str(bucket.items), comparison.baseline]
     texts = [sentence.text for sentence in sentences]
     summary = [sentence.en for sentence in comparison.summary]
-    assert texts == [*summary, *comparison.notes]
+    assert texts == ["Summary", *summary, "Notes", *comparison.notes]
 
 
 def test_systems_with_one_run_each_have_one_table() -> None:
@@ -110,7 +114,7 @@ def test_a_frame_by_system_has_means_intervals_and_p(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
     comparison = make_comparison(sentences=4, systems=2, seeds=seeds)
-    rows = comparison.to_frame(by_system=True)
+    rows = comparison.to_frame("system")
 
     for row, system in zip(rows, comparison.systems, strict=True):
         assert (row["system"], row["seeds"]) == (system.name, seeds)
@@ -143,10 +147,35 @@ def test_frames_have_a_row_for_each_event_or_run(
     rows = comparison.to_frame()
     assert [row["run"] for row in rows] == [result.name for result in comparison.runs]
     for row, result in zip(rows, comparison.runs, strict=True):
-        assert row["BLEU"] == result.scores[0].value
+        bleu = result.scores[0]
+        assert row["BLEU"] == bleu.value
+        assert (row.get("BLEU against") or "") == bleu.against
+        assert row.get("BLEU difference") == (bleu.lead and bleu.lead.value)
         assert row["weights of update"] == result.tested_update
         assert row["words of an output"] == result.mean_length
         assert result.cost is None or row["weights"] == result.cost.weights
+
+
+def test_frames_have_a_row_for_each_score_and_each_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    comparison = make_comparison(sentences=4, systems=2, seeds=2)
+    scores = [score for run in comparison.runs for score in run.scores]
+    for row, score in zip(comparison.to_frame("score"), scores, strict=True):
+        assert (row["value"], row["bootstrap low"]) == (score.value, score.low)
+        assert row.get("against", "") == score.against
+        lead = score.lead
+        values = tuple(row.get(f"difference{end}") for end in ("", " low", " high"))
+        assert values == ((lead.value, lead.low, lead.high) if lead else (None,) * 3)
+    parts = comparison.breakdowns
+    buckets = [one for part in parts for of in part.systems.values() for one in of]
+    for row, bucket in zip(comparison.to_frame("range"), buckets, strict=True):
+        lead_values = row["minus baseline"], row["its low"], row["its high"]
+        assert (row["label"], row["value"]) == (bucket.label, bucket.value)
+        assert lead_values == (bucket.lead or (None,) * 3)
+    with pytest.raises(UsageError, match="`by=seed`: wanted run, system, score, range"):
+        comparison.to_frame("seed")  # type: ignore[arg-type]
 
 
 def test_without_pandas_a_frame_is_refused_in_a_sentence(

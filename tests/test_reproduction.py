@@ -89,7 +89,8 @@ def test_the_bytes_are_equal_and_the_run_is_untouched(
     names = [row.name for row in again.results]
     assert {"validation loss", "validation chrf", "test BLEU", "test chrF"} <= {*names}
     lines = [*again.lines()]
-    assert len(lines) == 1 + len(again.conditions) + len(again.results)
+    assert len(lines) == 2 + len(again.conditions) + len(again.results)
+    assert lines[-1] == "reproduced: the weights have the same bytes"
     assert not any("differs" in line for line in lines)
 
 
@@ -110,6 +111,7 @@ def test_another_seed_or_version_is_named_in_the_table(
     ]
     marked = [line.split()[0] for line in again.lines() if "differs" in line]
     assert marked == ["torch", "threads"]
+    assert again.is_identical or again.verdict.endswith("(torch, threads)")
 
 
 def test_other_weights_under_equal_conditions_fail_the_command(
@@ -218,4 +220,4 @@ def test_a_notebook_shows_a_table_that_marks_what_differs(tmp_path: Path) -> Non
         ["python", "3", "3", ""],
         ["weights (SHA-256)", "0f", "0f", ""],
     ]
-    assert "the same weights" in html
+    assert "reproduced: the weights have the same bytes" in html

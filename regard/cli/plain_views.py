@@ -25,13 +25,15 @@ USED = {
 """Options of the views that are drawn without a run."""
 
 
-def sinusoid_rows(size: int, count: int) -> Array:
-    """Return the encodings (count, size) of the first positions, columns in the paper's order."""
+def sinusoid_rows(size: int, count: int, between: int = 1) -> Array:
+    """Return the encodings (count, size) of the first positions, columns in the paper's order; if
+    `between` is not 1, of so many steps from each position to the next.
+    """
     import torch
 
     from regard.layers.positional_encoding import interleaved, sinusoids
 
-    positions = torch.arange(count)[None]
+    positions = torch.arange(count)[None] / between
     rows: Array = sinusoids(positions, size)[0][:, interleaved(size)].numpy()
     return rows
 
@@ -42,9 +44,12 @@ def draw_sinusoids(size: int, marked: int | None = None, width: float = 0.0) -> 
     from regard.visualisation.position_figures import layout_sinusoids
 
     title = words("Sinusoidal positional encoding, {size} dimensions", size=size)
-    if marked is not None and marked >= MAX_POSITIONS:
+    # The only waves of two dimensions are short: three are drawn, and smoothly.
+    last, between = (20, 10) if size == 2 else (MAX_POSITIONS - 1, 1)
+    if marked is not None and marked > last:
         marked = None  # it is not drawn
-    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title, marked, width)
+    rows = sinusoid_rows(size, last * between + 1, between)
+    return layout_sinusoids(rows, title, marked, width, between)
 
 
 def draw_positions(command: ShowCommand) -> tuple[Figure, list[str]]:

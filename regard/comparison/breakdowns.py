@@ -1,16 +1,18 @@
-"""Break scores down by sentence length, word frequency, and words seen in training, with bootstrap
-intervals.
+"""Break scores down by sentence length, word frequency, and words seen in training, with intervals.
 
-The runs of a system are scored together. Each resample draws sentences with replacement and, if a
-system has several runs, runs too, so that an interval holds for other sentences and other seeds
-(Koehn 2004; the nested bootstrap). All systems are scored on the same resamples of sentences, which
+The score of a system is the mean over its runs. Its interval holds for other runs and other
+sentences: it is that of Welch's t test, whose variance has one more part, that of the choice of
+sentences (bootstrap resampling, Koehn 2004), with the degrees of freedom of Satterthwaite (1946).
+All systems are scored on the same resamples of sentences, and their runs are independent, which
 gives an interval for their difference from the baseline.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.comparison.result import Breakdown, Bucket, TestSet
 from regard.comparison.test_data import TrainingWords
+from regard.evaluation.bootstrap import interval_of_parts
 from regard.evaluation.caption_metrics import words
 from regard.evaluation.length_buckets import DRAWS, SEED, length_ranges
 
@@ -30,7 +33,16 @@ Statistics = Mapping[str, Sequence[Array]]
 """Statistics of each system: an array (sentences, …) for each run. A score is computed from their
 sum.
 """
-Scorer = Callable[[Array], float]
+
+
+class Metric(NamedTuple):
+    """A score: its name, how it is computed from sums of statistics (…, statistics), and the end of
+    its scale, which begins at 0.
+    """
+
+    name: str
+    score: Callable[[Array], Array]
+    highest: float = 100.0
 
 
 class Group(NamedTuple):
@@ -68,15 +80,15 @@ def breakdowns(
     bucket. Breakdowns that need the words of the training data are left out if these are unknown.
     """
     is_captions = bool(scores)
-    statistics, scorer = _of_means(scores) if is_captions else _of_chrf(test, outputs)
+    statistics, metric = _of_means(scores) if is_captions else _of_chrf(test, outputs)
 
     def by_sentence(key: str, unit: str, groups: Iterable[Group]) -> Breakdown:
-        name = "CIDEr-D" if is_captions else "chrF"
         parts = [_part(group, statistics) for group in groups]
-        return Breakdown(key, name, unit, _buckets(parts, scorer, baseline))
+        return Breakdown(key, metric.name, unit, _buckets(parts, metric, baseline))
 
     unit = "reference words" if is_captions else "source words"
-    results = [by_sentence("length", unit, _by_length(test, is_captions))]
+    lengths = by_sentence("length", unit, _by_length(test, is_captions))
+    results = [_marked(lengths, training.longest or math.inf)]
     if training.source is not None:
         groups = _by_seen_words(test, training.source)
         results.append(by_sentence("seen_sources", "source sentences", groups))
@@ -86,7 +98,26 @@ def breakdowns(
             for name, runs in outputs.items()
         }
         results += _by_words(counts, baseline)
-    return tuple(result for result in results if any(result.systems.values()))
+    return tuple(result for result in results if _is_divided(result))
+
+
+def _is_divided(breakdown: Breakdown) -> bool:
+    """Return whether there is a range; of what was seen or not, both, since one of them alone is
+    the whole test set.
+    """
+    least = 2 if breakdown.key.startswith("seen") else 1
+    return max(map(len, breakdown.systems.values()), default=0) >= least
+
+
+def _marked(lengths: Breakdown, longest: float) -> Breakdown:
+    """Mark the ranges beyond the longest source in training."""
+    systems = {
+        name: tuple(
+            replace(bucket, is_beyond=bucket.first > longest) for bucket in buckets
+        )
+        for name, buckets in lengths.systems.items()
+    }
+    return replace(lengths, systems=systems)
 
 
 def _part(group: Group, statistics: Statistics) -> Part:
@@ -100,25 +131,23 @@ def _part(group: Group, statistics: Statistics) -> Part:
 
 def _of_means(
     scores: Mapping[str, Sequence[Sequence[float]]],
-) -> tuple[Statistics, Scorer]:
-    """Return statistics (score, 1) of each sentence, and the function that computes their mean."""
+) -> tuple[Statistics, Metric]:
+    """Return statistics (score, 1) of each sentence, and their mean as a metric."""
 
-    def score(sums: Array) -> float:
-        return float(sums[0] / max(1.0, sums[1]))
+    def mean(sums: Array) -> Array:
+        return sums[..., 0] / np.maximum(1.0, sums[..., 1])
 
     statistics = {
         name: [np.stack([np.asarray(run), np.ones(len(run))], 1) for run in runs]
         for name, runs in scores.items()
     }
-    return statistics, score
+    return statistics, Metric("CIDEr-D", mean, np.inf)
 
 
 def _of_chrf(
     test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]]
-) -> tuple[Statistics, Scorer]:
-    """Return sacreBLEU's n-gram statistics of each sentence, and the function that computes corpus
-    chrF from their sum.
-    """
+) -> tuple[Statistics, Metric]:
+    """Return sacreBLEU's n-gram statistics of each sentence, and corpus chrF as a metric."""
     metric = CHRF()
     references = [list(lines) for lines in zip(*test.references, strict=True)]
 
@@ -129,63 +158,76 @@ def _of_chrf(
     def score(sums: Array) -> float:
         return float(metric._compute_score_from_stats(sums.tolist()).score)
 
+    def scores(sums: Array) -> Array:
+        return np.apply_along_axis(score, -1, sums)
+
     statistics = {
         name: [count_ngrams(run) for run in runs] for name, runs in outputs.items()
     }
-    return statistics, score
+    return statistics, Metric("chrF", scores)
 
 
 def _buckets(
-    parts: Iterable[Part], scorer: Scorer, baseline: str
+    parts: Iterable[Part], metric: Metric, baseline: str
 ) -> dict[str, tuple[Bucket, ...]]:
     """Score each system on each part that has items, with intervals of the score and of its
-    difference from the baseline.
+    difference from the baseline, unless one of the two has one run and the other several.
     """
     buckets = dict[str, tuple[Bucket, ...]]()
     for label, first, last, items, tables in parts:
         if not items:
             continue
-        scores = {name: _resampled(table, scorer) for name, table in tables.items()}
+        scores = {name: resample(table, metric) for name, table in tables.items()}
         for name, resamples in scores.items():
+            value, low, high = interval(resamples)
+            ends = max(0.0, low), min(metric.highest, high)
             lead = None
             if baseline in scores and name != baseline:
-                lead = _bounds(resamples - scores[baseline])
-            bucket = Bucket(label, first, last, items, *_bounds(resamples), lead)
+                counts = {len(resamples), len(scores[baseline])}
+                if counts == {1} or 1 not in counts:
+                    lead = interval(resamples, scores[baseline])
+            bucket = Bucket(label, first, last, items, value, *ends, lead)
             buckets[name] = (*buckets.get(name, ()), bucket)
     return buckets
 
 
-def interval(tables: Array, scorer: Scorer) -> tuple[float, float, float]:
-    """Return the score of statistics (runs, sentences, …), and the 2.5th and 97.5th percentile of
-    its bootstrap resamples.
+def resample(table: Array, metric: Metric) -> Array:
+    """Return scores (runs, 1 + DRAWS) of statistics (runs, sentences, …): those of all sentences,
+    then of resamples, which draw the same sentences for every run and every system.
     """
-    return _bounds(_resampled(tables, scorer))
+    sentences = table.shape[1]
+    rng = np.random.default_rng(SEED)
+    sums = [table.sum(1)]
+    for _ in range(DRAWS):
+        drawn = rng.integers(0, sentences, sentences)
+        counts = np.bincount(drawn, minlength=sentences)
+        sums.append(np.tensordot(counts, table, (0, 1)))
+    return metric.score(np.stack(sums, 1))
 
 
-def _resampled(tables: Array, scorer: Scorer) -> Array:
-    """Return the score of all runs and sentences, followed by the scores of DRAWS resamples, which
-    draw the same sentences for every system.
+def interval(
+    scores: Array, baseline: Array | None = None
+) -> tuple[float, float, float]:
+    """Return the mean of resampled scores (runs, 1 + DRAWS) over the runs, minus that of the
+    baseline, and the ends of its 95 % interval.
+
+    The variance is that between runs and that between resamples, less the part that is in both:
+    runs differ more on some sentences than on others.
     """
-    runs, sentences = tables.shape[:2]
-    sentence_draws = np.random.default_rng(SEED)
-    run_draws = np.random.default_rng((SEED, 1))
-    scores = np.full(DRAWS + 1, scorer(tables.sum((0, 1))))
-    for number in range(1, DRAWS + 1):
-        drawn = sentence_draws.integers(0, sentences, sentences)
-        sentence_counts = np.bincount(drawn, minlength=sentences).astype(np.float64)
-        run_counts: npt.NDArray[np.float64 | np.intp] = np.ones(1)
-        if runs > 1:
-            run_counts = np.bincount(run_draws.integers(0, runs, runs), minlength=runs)
-        weights = np.outer(run_counts, sentence_counts)
-        scores[number] = scorer(np.tensordot(weights, tables, 2))
-    return scores
-
-
-def _bounds(scores: Array) -> tuple[float, float, float]:
-    """Return the first score, and an interval of the others that contains it."""
-    value = float(scores[0])
-    low, high = np.quantile(scores[1:], [0.025, 0.975])
-    return value, min(value, float(low)), max(value, float(high))
+    groups = [scores] if baseline is None else [scores, baseline]
+    means = [group.mean(0) for group in groups]
+    difference = means[0] - sum(means[1:])
+    in_both = sum(
+        (group - mean)[:, 1:].var(1).sum() / len(group) / max(1, len(group) - 1)
+        for group, mean in zip(groups, means, strict=True)
+    )
+    parts = [
+        (float(group[:, 0].var(ddof=1)) / len(group), len(group) - 1.0)
+        for group in groups
+        if len(group) > 1
+    ]
+    parts.append((max(0.0, float(difference[1:].var() - in_both)), math.inf))
+    return interval_of_parts(float(difference[0]), parts)[:3]
 
 
 def _by_length(test: TestSet, is_captions: bool) -> Iterator[Group]:
@@ -265,11 +307,11 @@ def _by_words(counts: Mapping[str, Sequence[Array]], baseline: str) -> list[Brea
     ]
 
     unit = "occurrences in the training data"
-    by_frequency = _buckets(frequency_parts, _f1, baseline)
-    by_seen = _buckets(seen_parts, _recall, baseline)
+    by_frequency = _buckets(frequency_parts, F1, baseline)
+    by_seen = _buckets(seen_parts, RECALL, baseline)
     return [
-        Breakdown("frequency", "word F1", unit, by_frequency),
-        Breakdown("seen_words", "word recall", unit, by_seen),
+        Breakdown("frequency", F1.name, unit, by_frequency),
+        Breakdown("seen_words", RECALL.name, unit, by_seen),
     ]
 
 
@@ -291,13 +333,15 @@ def _frequency_label(first: int, last: int | None) -> str:
     return f"{first}" if first == last else f"{first}–{last}"
 
 
-def _f1(sums: Array) -> float:
+def _f1(sums: Array) -> Array:
     """Return the F1 in percent of counts (in both, in the output, in the reference)."""
-    both, output, reference = sums
-    return float(200 * both / (output + reference)) if output + reference else 0.0
+    return 200 * sums[..., 0] / np.maximum(1.0, sums[..., 1] + sums[..., 2])
 
 
-def _recall(sums: Array) -> float:
+def _recall(sums: Array) -> Array:
     """Return the recall in percent of counts (in both, in the output, in the reference)."""
-    both, _, reference = sums
-    return float(100 * both / reference) if reference else 0.0
+    return 100 * sums[..., 0] / np.maximum(1.0, sums[..., 2])
+
+
+F1 = Metric("word F1", _f1)
+RECALL = Metric("word recall", _recall)

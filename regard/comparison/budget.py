@@ -8,7 +8,7 @@ continues with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.notebook import progress_bar
+from regard.common.plugins import short
 from regard.common.reading import file_bytes, parse_json
 from regard.common.requests import call_with
 from regard.comparison.entries import has_ended
 from regard.data.provenance import DATA_FILE, fingerprint_files, refuse_changed_files
-from regard.evaluation.training_report import STEP
+from regard.evaluation.training_report import without_advice
 from regard.requests.train_request import TrainArguments
 from regard.run import Interrupted, TrainPlan, plan_training, train
 from regard.training.checkpoint import has_checkpoint
@@ -33,6 +34,8 @@ from regard.training.recipe import Recipe, presets, read_run_recipe
 
 PLAN = "plan.json"
 RUNS = "runs"
+Decode = Callable[[Any], object]
+"""Decodes a few lines or images of the test set with a translator or captioner."""
 MIN_VALIDATIONS = 10
 """Smallest number of validations of a run, so that even short runs have learning curves."""
 UPDATES_PER_WARMUP = 8
@@ -182,12 +185,12 @@ class Environment:
         return replace(arguments, device=self.device, threads=self.threads)
 
 
-def complete_plan(plan: Plan, environment: Environment) -> Plan:
+def complete_plan(plan: Plan, environment: Environment, decode: Decode) -> Plan:
     """Compute how many updates the budget allows each model.
 
-    The data are read and a few updates of a new model are timed, so that what is wrong with any
-    model, such as code of a plug-in, shows before the first one is trained. Raises RegardError,
-    with all causes, also if the budget does not allow a single update.
+    The data are read, a few updates of a new model are timed, and a new model decodes, so that what
+    is wrong with any model, such as code of a plug-in, shows before the first one is trained.
+    Raises RegardError, with all causes, also if the budget does not allow a single update.
     """
     causes = list[str]()
     models = dict[str, ModelPlan]()
@@ -195,12 +198,13 @@ def complete_plan(plan: Plan, environment: Environment) -> Plan:
         try:
             arguments = _arguments(plan, model, plan.first_seed)
             say(
-                environment.report, f"{name}: reading the data and timing a few updates"
+                environment.report,
+                f"{name}: reading the data, timing a few updates, decoding a few lines",
             )
             models[name] = _with_allowed_updates(
                 model,
                 plan.budget,
-                plan_training(environment.applied(arguments)),
+                plan_training(environment.applied(arguments), decode),
             )
             if not models[name].expected:
                 causes.append(
@@ -238,7 +242,7 @@ def _arguments(
     )
 
 
-def begin(plan: Plan, out: Path, environment: Environment) -> Plan:
+def begin(plan: Plan, out: Path, environment: Environment, decode: Decode) -> Plan:
     """Complete and save a plan, or return that of the same comparison begun in this folder, to
     which seeds may be added.
 
@@ -247,6 +251,7 @@ def begin(plan: Plan, out: Path, environment: Environment) -> Plan:
     begun = load_plan(out)
     differing = [] if begun is None else _differences(begun, plan)
     if begun is not None and not differing:
+        check_plugins(begun, out)
         check_files(begun, out)
         return replace(begun, seeds=plan.seeds)
     if begun is not None and any(map(_has_begun, _run_folders(begun, out))):
@@ -255,7 +260,7 @@ def begin(plan: Plan, out: Path, environment: Environment) -> Plan:
             f"arguments to continue it, delete {out / RUNS} to begin this one in its place, or "
             "choose another `out=`"
         )
-    plan = complete_plan(plan, environment)
+    plan = complete_plan(plan, environment, decode)
     plan.save(out)
     return plan
 
@@ -289,6 +294,28 @@ def _flat(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, obje
             yield from _flat(f"{prefix}{name}.", value)
         elif not (prefix.startswith("models.") and name in ("expected", "updates")):
             yield f"{prefix}{name}", value
+
+
+def check_plugins(plan: Plan, out: Path) -> None:
+    """Raise DataError if runs of the plan were begun with other versions of its plug-ins."""
+    changed = dict[Path, str]()
+    for name, seed, folder in plan.folders:
+        run = out / RUNS / folder
+        if not _has_begun(run):
+            continue
+        recipe = RecipeComposer(_arguments(plan, plan.models[name], seed)).compose()
+        now = (*recipe.model.plugins, *recipe.tokenizer.plugins)
+        values = read_run_recipe(run / "train.toml")
+        parts = [values.get(part, {}) for part in ("model", "tokenizer")]
+        recorded = [plugin for part in parts for plugin in part.get("plugins", ())]
+        if now and {*recorded} != {*now}:
+            changed[run] = short(", ".join(recorded))
+    if changed:
+        raise DataError(
+            f"{', '.join(map(str, changed))}: trained with {next(iter(changed.values()))}, which "
+            "has changed: delete these folders and repeat the command, which trains them again; or "
+            "put the plug-in back"
+        )
 
 
 def check_files(plan: Plan, out: Path) -> None:
@@ -341,21 +368,9 @@ def _train(
         arguments = _arguments(plan, model, seed, _ending(plan.budget, model, recipe))
     arguments = environment.applied(arguments)
     report = environment.report or progress_bar(path.name)
-    run = call_with(train, arguments, out=path, report=_without_advice(report))
+    run = call_with(train, arguments, out=path, report=without_advice(report))
     if run.outcome.stopped is not None:
         raise Interrupted(run.outcome.stopped)
-
-
-def _without_advice(report: Report | None) -> Report | None:
-    """Return a report that leaves out the advice to train on, which would end the equal budget."""
-    if report is None:
-        return None
-
-    def hear(event: str, values: dict[str, Any]) -> None:
-        if not str(values.get("text", "")).startswith(STEP):
-            report(event, values)
-
-    return hear
 
 
 def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, object]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from regard.common.bilingual import Text
-from regard.comparison.report_numbers import between, number, probability
+from regard.comparison.report_numbers import number
 from regard.comparison.result import (
     LEVEL,
     Breakdown,
@@ -27,11 +27,6 @@ from regard.comparison.result import (
 from regard.evaluation.training_report import is_usable
 
 LOWER_IS_BETTER = ("TER",)
-TESTS = {
-    "Welch": Text("Welch's p", "Welch p"),
-    "paired bootstrap": Text("paired bootstrap p", "짝지은 부트스트랩 p"),
-}
-"""Names of the tests of a difference, with "p"."""
 FALLING = 0.05
 """Fall of the validation loss, in nats per token, in the last quarter of a run from which on it is
 still falling.
@@ -82,13 +77,13 @@ class Verdict:
     @property
     def kind(self) -> str:
         """The decision: "untested", "chance", "tiny" if it is 0 in the digits that are shown, or
-        "certain".
+        "significant".
         """
         if self.lead is None:
             return "untested"
-        if not self.lead.is_certain:
+        if not self.lead.is_significant:
             return "chance"
-        return "tiny" if number(abs(self.difference)) == number(0) else "certain"
+        return "tiny" if number(abs(self.difference)) == number(0) else "significant"
 
     def evidence(self) -> Text:
         """Return interval and p-value of the difference."""
@@ -97,11 +92,7 @@ class Verdict:
                 "no interval: give both one run, or both several",
                 "구간 없음: 양쪽 모두 실행을 하나씩 또는 여럿씩 주세요",
             )
-        ends = between(self.lead.low, self.lead.high)
-        p = probability(self.lead.p)
-        return Text("{ends}, {name} {p}", "{ends}, {name} {p}").fill(
-            ends=ends, name=TESTS[self.lead.test], p=p
-        )
+        return self.lead.evidence()
 
     def run_evidence(self) -> Text:
         """Return how many of several runs differ significantly; empty for a single run."""
@@ -129,7 +120,7 @@ def verdict(comparison: Comparison, system: System, score: str) -> Verdict | Non
 def judge_others(
     comparison: Comparison, score: str, named: Collection[str]
 ) -> dict[str, list[Verdict]]:
-    """Group the systems that are not in `named` by their decision; those that differ for certain
+    """Group the systems that are not in `named` by their decision; those that differ significantly
     are "better" or "worse" than the baseline.
     """
     groups: dict[str, list[Verdict]] = {}
@@ -138,7 +129,7 @@ def judge_others(
         if decision is None:
             continue
         kind = decision.kind
-        if kind == "certain":
+        if kind == "significant":
             is_better = (decision.difference > 0) is (score not in LOWER_IS_BETTER)
             kind = "better" if is_better else "worse"
         groups.setdefault(kind, []).append(decision)
@@ -168,6 +159,25 @@ def length_gaps(
         if lead is not None:
             gaps.append((bucket, other, list(lead)))
     return sorted(gaps, key=lambda gap: gap[2][0])
+
+
+def beyond_training(comparison: Comparison) -> list[str]:
+    """Return the labels of the ranges of length beyond the longest source in training."""
+    labels = (
+        bucket.label
+        for breakdown in comparison.breakdowns
+        for buckets in breakdown.systems.values()
+        for bucket in buckets
+        if bucket.is_beyond
+    )
+    return list(dict.fromkeys(labels))
+
+
+def timing_engine(comparison: Comparison) -> str:
+    """Return the engine that runs were timed with: PyTorch, if it alone can decode some of them."""
+    costs = [run.cost for run in comparison.runs if run.cost is not None]
+    engines = {cost.decoding.partition(",")[0] for cost in costs}
+    return "PyTorch" if len(engines) > 1 else next(iter(engines), "")
 
 
 def unusable(comparison: Comparison) -> list[tuple[str, float]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -37,8 +37,9 @@ def write_files(comparison: Comparison, out: Path) -> None:
     """Write all files, each one atomically; the report comes last."""
     out.mkdir(parents=True, exist_ok=True)
     comparison.save(out / JSON)
-    _write_csv(out / "scores.csv", _scores(comparison))
-    _write_csv(out / "breakdowns.csv", _breakdowns(comparison))
+    _write_csv(out / "scores.csv", _table(comparison.rows("score")))
+    _write_csv(out / "systems.csv", _table(comparison.rows("system")))
+    _write_csv(out / "breakdowns.csv", _table(comparison.rows("range")))
     _write_csv(out / "sentences.csv", _sentences(comparison))
     texts = out / "texts"
     texts.mkdir(exist_ok=True)
@@ -80,65 +81,15 @@ def _file_names(names: Sequence[str]) -> list[str]:
     return file_names
 
 
-def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
-    yield (
-        "run",
-        "system",
-        "seed",
-        "score",
-        "value",
-        "low",
-        "high",
-        "p",
-        "against",
-        "signature",
-    )
-    for run in comparison.runs:
-        for score in run.scores:
-            yield (
-                run.name,
-                run.system,
-                run.seed,
-                score.name,
-                score.value,
-                score.low,
-                score.high,
-                score.p,
-                score.against,
-                score.signature,
-            )
-
-
-def _breakdowns(comparison: Comparison) -> Iterable[Sequence[object]]:
-    names = [
-        "breakdown",
-        "system",
-        "bucket",
-        "first",
-        "last",
-        "items",
-        "score",
-        "value",
-        "low",
-        "high",
-    ]
-    yield (*names, "minus baseline", "its low", "its high")
-    for breakdown in comparison.breakdowns:
-        for system, buckets in breakdown.systems.items():
-            for bucket in buckets:
-                row = (
-                    breakdown.key,
-                    system,
-                    bucket.label,
-                    bucket.first,
-                    bucket.last,
-                    bucket.items,
-                    breakdown.score,
-                    bucket.value,
-                    bucket.low,
-                    bucket.high,
-                )
-                yield (*row, *(bucket.lead or ("", "", "")))
+def _table(rows: Sequence[Mapping[str, object]]) -> Iterable[Sequence[object]]:
+    """Yield the names of all columns, then the cells of each row."""
+    longest_first = sorted(
+        rows, key=len, reverse=True
+    )  # the baseline has no differences
+    names = list(dict.fromkeys(name for row in longest_first for name in row))
+    yield names
+    for row in rows:
+        yield [row.get(name) for name in names]
 
 
 def _sentences(comparison: Comparison) -> Iterable[Sequence[object]]:

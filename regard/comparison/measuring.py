@@ -69,7 +69,7 @@ class Measured:
     calibration: Calibration
     alignment: Alignment | None
     decoding: str
-    warned: int
+    warned: Mapping[str, int]
 
 
 def measure_run(
@@ -131,7 +131,7 @@ def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Meas
         calibration(model, examples),
         _alignment(pipeline, data),
         engine,
-        len(caught.lines),
+        caught.kinds,
     )
 
 
@@ -145,6 +145,17 @@ def decode(pipeline: Pipeline, data: TestData, options: SearchOptions) -> list[s
         return [translation.text for translation in translations]
     except LineError as problem:
         raise problem.in_file(data.test.name) from None
+
+
+def decode_sample(pipeline: Pipeline, data: TestData, options: SearchOptions) -> None:
+    """Decode the longest line of the test set, one of medium length, and the shortest."""
+    lines = data.test.sources
+    order = sorted(range(len(lines)), key=lambda line: len(lines[line].split()))
+    chosen = {order[-1], order[len(order) // 2], order[0]}
+    test = replace(data.test, sources=tuple(lines[line] for line in chosen))
+    images = tuple(data.images[line] for line in chosen if data.images)
+    with caught_warnings():
+        decode(pipeline, replace(data, test=test, images=images), options)
 
 
 def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:

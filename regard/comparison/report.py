@@ -23,7 +23,7 @@ from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
 from regard.comparison.report_commands import commands
 from regard.comparison.result import (
-    FEW_RUNS,
+    BEYOND,
     MIN_ITEMS,
     SMALL,
     AttentionMap,
@@ -37,6 +37,16 @@ from regard.visualisation.template import templates
 from regard.visualisation.text import clean
 
 IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*")
+COSTS = (
+    "weights",
+    "operations",
+    "updates",
+    "training_tokens",
+    "training_seconds",
+    "tokens_per_second",
+    "latency",
+    "memory",
+)
 SENTENCE_SCORES = {"translation": "chrF", "captions": "CIDEr-D"}
 
 
@@ -57,6 +67,8 @@ def render_report(comparison: Comparison) -> str:
         "main_score": decisions.main_score(comparison),
         "score_names": decisions.score_names(comparison),
         "curve_names": figures.curve_names(comparison),
+        "varying_costs": _varying_costs(comparison),
+        "timing_engine": decisions.timing_engine(comparison),
         "costs": figures.draw_costs(comparison),
         "curves": figures.draw_curves(comparison),
         "entropy": figures.draw_entropy(comparison),
@@ -64,11 +76,7 @@ def render_report(comparison: Comparison) -> str:
         "left_out": comparison.systems[SERIES:],
         "without_cost": [run.name for run in runs if run.cost is None],
         "without_entropy": without_entropy,
-        "few_runs": [
-            len(system.runs)
-            for system in comparison.systems
-            if 1 < len(system.runs) < FEW_RUNS
-        ],
+        "beyond": decisions.beyond_training(comparison),
         "facts": {
             **comparison.facts,
             "SHA-256 of the test set": comparison.test.digest,
@@ -105,10 +113,19 @@ def _templates() -> Environment:
         "spread": numbers.spread,
         "MIN_ITEMS": MIN_ITEMS,
         "SMALL": SMALL,
+        "BEYOND": BEYOND,
         "bucket_order": figures.bucket_order,
         "draw_breakdown": figures.draw_breakdown,
     }
     return environment
+
+
+def _varying_costs(comparison: Comparison) -> list[str]:
+    """Return the names of the costs in which runs differ, or, of a single run, those known."""
+    costs = [run.cost for run in comparison.runs if run.cost is not None]
+    values = {name: {getattr(cost, name) for cost in costs} for name in COSTS}
+    is_alone = len(costs) == 1
+    return [name for name in COSTS if len(values[name] - {None}) + is_alone > 1]
 
 
 def _digits(comparison: Comparison) -> int:

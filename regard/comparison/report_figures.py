@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from regard.comparison.decisions import main_score
 from regard.comparison.report_numbers import plain
-from regard.comparison.result import SMALL, Breakdown, Comparison, Point, RunResult
+from regard.comparison.result import Breakdown, Comparison, Point, RunResult
 from regard.visualisation import Chart, Figure, Panel, Series
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES
@@ -104,15 +104,14 @@ def breakdown_chart(
 
 
 def _counted(breakdown: Breakdown, label: str) -> str:
-    """Return the label of a range with its number of items, which is marked if it is small."""
+    """Return the label of a range with its number of items and its marks."""
     bucket = next(
         bucket
         for buckets in breakdown.systems.values()
         for bucket in buckets
         if bucket.label == label
     )
-    mark = SMALL if bucket.is_small else ""
-    return f"{plain(label)} ({bucket.items:,}{mark})"
+    return f"{plain(label)} ({bucket.items:,}{bucket.marks})"
 
 
 def draw_breakdown(comparison: Comparison, breakdown: Breakdown) -> Figure | None:

@@ -12,30 +12,37 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from regard.common.atomic import write_text
 from regard.common.bilingual import Text
 from regard.common.counting import counted
-from regard.common.errors import DataError
+from regard.common.errors import DataError, UsageError
 from regard.common.notebook import data_frame, html_table
 from regard.common.reading import file_bytes, parse_json
-from regard.comparison.report_numbers import between
+from regard.comparison.report_numbers import between, number, probability, signed
 from regard.evaluation.calibration import Calibration
 
-FORMAT = 2
+FORMAT = 3
 """The version of the JSON file."""
 JSON = "comparison.json"
 LEVEL = 0.05
-"""A difference with a smaller p-value, whose interval excludes 0, is called certain."""
+"""A difference with a smaller p-value, whose interval excludes 0, is called significant."""
 MIN_ITEMS = 30
 """Number of sentences, or of words, below which a range is marked and never named first."""
 SMALL = "*"
 """Mark of such a range."""
-FEW_RUNS = 5
-"""Number of runs below which an interval that resamples runs is rather too narrow."""
+TESTS = {
+    "Welch": Text("Welch's p", "Welch p"),
+    "paired bootstrap": Text("paired bootstrap p", "짝지은 부트스트랩 p"),
+}
+"""Names of the tests of a difference, with "p"."""
+Rows = Literal["run", "system", "score", "range"]
+"""Contents of a row of a table: a run, a system, a score of a run, or a system in a range."""
+BEYOND = "†"
+"""Mark of a range of lengths beyond the longest source in training, which is extrapolation."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +76,17 @@ class Lead:
     test: Literal["Welch", "paired bootstrap"]
 
     @property
-    def is_certain(self) -> bool:
-        """True if the difference is more than chance."""
+    def is_significant(self) -> bool:
+        """True if p < 0.05 and the interval excludes 0."""
         return self.p < LEVEL and not self.low <= 0 <= self.high
+
+    def evidence(self) -> Text:
+        """Return interval and p-value."""
+        return Text("{ends}, {name} {p}", "{ends}, {name} {p}").fill(
+            ends=between(self.low, self.high),
+            name=TESTS[self.test],
+            p=probability(self.p),
+        )
 
 
 @dataclass(frozen=True)
@@ -165,7 +180,7 @@ class RunResult:
 
     `sentence_scores`: chrF (translation, 0 to 100) or CIDEr-D (captions, 0 upwards) of each output.
     `tested_update`: the update whose weights were tested. `warned`: the number of outputs with a
-    warning, such as a repetition. Both are None if unknown.
+    warning by its kind, such as "repetition". Both are None if unknown.
     """
 
     name: str
@@ -181,7 +196,7 @@ class RunResult:
     calibration: Calibration | None = None
     alignment: Alignment | None = None
     tested_update: int | None = None
-    warned: int | None = None
+    warned: Mapping[str, int] | None = None
 
     @property
     def mean_length(self) -> float:
@@ -213,14 +228,15 @@ class SeedScore:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A part of the test set, and the score of a system on it, all of its runs together.
+    """A part of the test set, and the mean score of the runs of a system on it.
 
     - `first`, `last`: range of the bucket in source words, or in occurrences of a word in the
       training data; `last` is None if the range has no end.
     - `items`: number of sentences, or of words of the references.
-    - `low`, `high`: interval from resampling sentences, and also runs if there are several.
-    - `lead`: score minus that of the baseline, with the interval of the difference on the same
-      resamples; None for the baseline.
+    - `low`, `high`: interval for other sentences, and for other runs if there are several.
+    - `lead`: score minus that of the baseline, with the interval of the difference; None for the
+      baseline, and if one of the two has one run and the other several.
+    - `is_beyond`: true for sources that are longer than any in training.
     """
 
     label: str
@@ -231,11 +247,17 @@ class Bucket:
     low: float
     high: float
     lead: tuple[float, float, float] | None = None
+    is_beyond: bool = False
 
     @property
     def is_small(self) -> bool:
         """True if it has so few items that nothing is concluded from it."""
         return self.items < MIN_ITEMS
+
+    @property
+    def marks(self) -> str:
+        """The marks of a range that is small, or longer than any source in training."""
+        return f"{SMALL if self.is_small else ''}{BEYOND if self.is_beyond else ''}"
 
 
 @dataclass(frozen=True)
@@ -341,20 +363,26 @@ class Comparison:
         """Return the run of this name. Raises KeyError if there is none."""
         return {run.name: run for run in self.runs}[name]
 
-    def to_frame(self, by_system: bool = False) -> Any:
-        """Return scores as a data frame of pandas; the names of intervals say of which kind.
+    def to_frame(self, by: Rows = "run") -> Any:
+        """Return `rows` as a data frame of pandas. Raises UsageError without pandas."""
+        return data_frame(self.rows(by))
 
-        There is a row for each run, with its costs; or, `by_system`, for each system: for each
-        score the mean over the seeds, an interval, the difference from the baseline with its
-        interval and p-value, and the number of runs that differ in this direction from the
-        baseline's of the same seed with p < 0.05. Raises UsageError without pandas.
+    def rows(self, by: Rows = "run") -> list[dict[str, object]]:
+        """Return the rows of a table; the names of intervals say of which kind.
+
+        - "run": each run, with its scores, its difference from the run `against`, and its costs.
+        - "system": each system, with the mean of each score over the seeds, an interval, the
+          difference from the baseline with its interval and p-value, and the number of runs that
+          differ in this direction from the baseline's of the same seed with p < 0.05.
+        - "score": each score of each run.
+        - "range": each system in each range of the breakdowns.
         """
-        if by_system:
-            return data_frame(self._system_rows())
-        costs = [{} if run.cost is None else asdict(run.cost) for run in self.runs]
-        return data_frame(
-            {**row, **cost} for row, cost in zip(self._rows(), costs, strict=True)
-        )
+        if by not in get_args(Rows):
+            raise UsageError(
+                f"`by={by}`: wanted {', '.join(get_args(Rows))}; give one of them"
+            )
+        rows: list[dict[str, object]] = getattr(self, f"_{by}_rows")()
+        return rows
 
     def __repr__(self) -> str:
         return (
@@ -363,19 +391,20 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        tables = {repr(self): self._system_rows()}
+        tables = {repr(self): [self._system_cells(system) for system in self.systems]}
         if len(self.runs) > len(self.systems):
-            tables["Runs"] = self._rows()
+            tables["Runs"] = [_run_cells(run) for run in self.runs]
         for part in self.breakdowns:
             if part.key == "length":
-                title = f"{part.score} by {part.unit} ({SMALL}: fewer than {MIN_ITEMS})"
-                tables[title] = _range_rows(part)
-        html = [
-            html_table(title, [*map(_with_intervals, rows)])
-            for title, rows in tables.items()
-        ]
-        sentences = (*(sentence.en for sentence in self.summary), *self.notes)
-        html += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
+                title = f"{part.score} by {part.unit} ({SMALL}: fewer than {MIN_ITEMS}"
+                title += f"; {BEYOND}: longer than any in training)"
+                tables[title] = _range_cells(part)
+        html = [html_table(title, rows) for title, rows in tables.items()]
+        summary = [sentence.en for sentence in self.summary]
+        for title, sentences in (("Summary", summary), ("Notes", self.notes)):
+            if sentences:
+                html.append(f"<h4>{title}</h4>")
+            html += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
         return f"<div>{''.join(html)}</div>"
 
     def difference(self, system: System, score: str) -> float | None:
@@ -422,24 +451,64 @@ class Comparison:
             rows.append(row)
         return rows
 
-    def _rows(self) -> list[dict[str, object]]:
-        """Return system, name, seed and scores of each run."""
+    def _run_rows(self) -> list[dict[str, object]]:
+        """Return system, name, seed, scores and costs of each run."""
         rows = []
         for run in self.runs:
-            row: dict[str, object] = {
-                "system": run.system,
-                "run": run.name,
-                "seed": run.seed,
-                "weights of update": run.tested_update,
-                "outputs with a warning": run.warned,
-                "words of an output": run.mean_length,
-            }
+            row = _facts(run)
+            row |= {f"warning: {kind}": n for kind, n in (run.warned or {}).items()}
             for score in run.scores:
                 row[score.name] = score.value
-                row |= _ends(f"{score.name} bootstrap", score)
-                row[f"{score.name} p"] = score.p
-            rows.append(row)
+                row |= {
+                    f"{score.name} {key}": one for key, one in _values(score).items()
+                }
+            rows.append(row | ({} if run.cost is None else asdict(run.cost)))
         return rows
+
+    def _score_rows(self) -> list[dict[str, object]]:
+        """Return each score of each run, with its difference from the run of the baseline."""
+        return [
+            {
+                "run": run.name,
+                "system": run.system,
+                "seed": run.seed,
+                "score": score.name,
+                "value": score.value,
+                **_values(score),
+                "signature": score.signature,
+            }
+            for run in self.runs
+            for score in run.scores
+        ]
+
+    def _range_rows(self) -> list[dict[str, object]]:
+        """Return each system in each range of the breakdowns."""
+        rows = []
+        for part in self.breakdowns:
+            for system, buckets in part.systems.items():
+                for bucket in buckets:
+                    values = asdict(bucket)
+                    lead = values.pop("lead") or (None, None, None)
+                    names = ("minus baseline", "its low", "its high")
+                    row = {"breakdown": part.key, "score": part.score, "system": system}
+                    rows.append(
+                        {**row, **values, **dict(zip(names, lead, strict=True))}
+                    )
+        return rows
+
+    def _system_cells(self, system: System) -> dict[str, object]:
+        """Return the cells of a system in a notebook, with each difference beside its score."""
+        cells: dict[str, object] = {"system": system.name, "runs": len(system.runs)}
+        for score in system.scores:
+            cells[score.name] = _cell(
+                number(score.mean), between(score.low, score.high)
+            )
+            difference = self.difference(system, score.name)
+            evidence = Text("", "") if score.lead is None else score.lead.evidence()
+            cells[f"{score.name} − baseline"] = (
+                None if difference is None else _cell(signed(difference), evidence)
+            )
+        return cells
 
     def as_json(self) -> dict[str, object]:
         """Return the comparison as JSON values."""
@@ -456,29 +525,53 @@ def _ends(name: str, interval: RunScore | SeedScore | Lead) -> dict[str, object]
     return {f"{name} low": interval.low, f"{name} high": interval.high}
 
 
-def _with_intervals(row: Mapping[str, Any]) -> dict[str, object]:
-    """Return a row of a table in which each interval has one cell, not two."""
-    merged = dict[str, object]()
-    for name, value in row.items():
-        score, _, end = name.rpartition(" ")
-        if end == "low":
-            merged[f"{score} interval"] = between(value, row[f"{score} high"]).en
-        elif end != "high":
-            merged[name] = value
-    return merged
+def _values(score: RunScore) -> dict[str, object]:
+    """Return the interval of a score, and its difference from the run of the baseline."""
+    values = _ends("bootstrap", score)
+    if score.lead is not None:
+        values |= {"against": score.against, "difference": score.lead.value}
+        values |= {**_ends("difference", score.lead), "p": score.p}
+    return values
 
 
-def _range_rows(breakdown: Breakdown) -> list[dict[str, object]]:
-    """Return a row for each range and system, with the difference from the baseline."""
+def _cell(value: str, evidence: Text) -> str:
+    """Return a value with its interval, or the interval and p-value of a difference."""
+    return f"{value} ({evidence.en})" if evidence.en else value
+
+
+def _facts(run: RunResult) -> dict[str, object]:
+    """Return all of a run but its scores and costs."""
+    return {
+        "system": run.system,
+        "run": run.name,
+        "seed": run.seed,
+        "weights of update": run.tested_update,
+        "words of an output": run.mean_length,
+    }
+
+
+def _run_cells(run: RunResult) -> dict[str, object]:
+    """Return the cells of a run in a notebook."""
+    cells = _facts(run)
+    for score in run.scores:
+        cells[score.name] = _cell(number(score.value), between(score.low, score.high))
+        if score.p is not None:
+            cells[f"{score.name} p"] = probability(score.p)
+    return cells
+
+
+def _range_cells(breakdown: Breakdown) -> list[dict[str, object]]:
+    """Return the cells of each range and system in a notebook."""
     return [
         {
             breakdown.unit: bucket.label,
-            "number": f"{bucket.items}{SMALL if bucket.is_small else ''}",
+            "number": f"{bucket.items}{bucket.marks}",
             "system": system,
-            breakdown.score: bucket.value,
-            "interval": between(bucket.low, bucket.high).en,
-            "minus baseline": bucket.lead and bucket.lead[0],
-            "its interval": bucket.lead and between(*bucket.lead[1:]).en,
+            breakdown.score: _cell(
+                number(bucket.value), between(bucket.low, bucket.high)
+            ),
+            "− baseline": bucket.lead
+            and _cell(signed(bucket.lead[0]), between(*bucket.lead[1:])),
         }
         for system, buckets in breakdown.systems.items()
         for bucket in buckets

@@ -42,7 +42,7 @@ from regard.comparison.entries import (
 )
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import folder_problems, write_files
-from regard.comparison.measuring import Measured, measure_run
+from regard.comparison.measuring import Measured, decode_sample, measure_run
 from regard.comparison.result import Comparison, Example, RunResult
 from regard.comparison.run_results import (
     make_notes,
@@ -251,9 +251,12 @@ class _Session:
                 f"{', '.join(names)}"
             )
         DataError.raise_all(causes)
-        return self._plan(models, files) if models else None, files, note, entries, data
+        plan = self._plan(models, files, data) if models else None
+        return plan, files, note, entries, data
 
-    def _plan(self, models: Mapping[str, ModelPlan], files: ComparisonFiles) -> Plan:
+    def _plan(
+        self, models: Mapping[str, ModelPlan], files: ComparisonFiles, data: TestData
+    ) -> Plan:
         """Make the plan, or load that of the comparison begun in this folder."""
         training = {
             name: value for name, value in files.training.items() if value is not None
@@ -265,7 +268,8 @@ class _Session:
             models,
             1 if self.request.seed is None else self.request.seed,
         )
-        return begin(plan, self.out, self.environment)
+        decode = partial(decode_sample, data=data, options=self.search)
+        return begin(plan, self.out, self.environment, decode)
 
     def _trained(self, plan: Plan) -> list[Entry]:
         """Open the runs of the plan, in the order of its models, the seeds of a model together."""
@@ -368,8 +372,6 @@ class _Session:
         timed_runs = [entry for entry in timed if entry.is_run]
         engine = _shared_engine([measured[entry.name].decoding for entry in timed_runs])
         times, unmeasured = self._times(data, timed_runs, engine)
-        if engine == "pytorch" and times:
-            measured = {name: _timed_apart(value) for name, value in measured.items()}
         results = {
             entry.name: make_run_result(
                 entry,
@@ -493,16 +495,6 @@ def _shared_engine(decodings: Iterable[str]) -> EngineName:
     """Return the engine to time all runs with: PyTorch if it alone can decode some of them."""
     engines = {decoding.partition(",")[0] for decoding in decodings}
     return "pytorch" if len(engines) > 1 else "auto"
-
-
-def _timed_apart(measured: Measured) -> Measured:
-    """Say that a run which the C library decoded was timed with PyTorch, as the others were."""
-    if not measured.decoding.startswith("C library"):
-        return measured
-    return replace(
-        measured,
-        decoding=f"{measured.decoding}; timed with PyTorch, which other systems need",
-    )
 
 
 def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:

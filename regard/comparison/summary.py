@@ -13,6 +13,7 @@ from regard.comparison.decisions import (
     FALLING,
     LOWER_IS_BETTER,
     Verdict,
+    beyond_training,
     costs_of,
     judge_others,
     length_gaps,
@@ -21,11 +22,12 @@ from regard.comparison.decisions import (
     ratio,
     speed_ratio,
     still_falls,
+    timing_engine,
     unusable,
     verdict,
 )
 from regard.comparison.report_numbers import between, number, plain, signed
-from regard.comparison.result import FEW_RUNS, MIN_ITEMS, Bucket, Comparison, Cost
+from regard.comparison.result import MIN_ITEMS, Bucket, Comparison, Cost
 from regard.evaluation.training_report import NO_USE, USABLE
 
 LABELS = {
@@ -40,8 +42,13 @@ LABELS = {
     "never": "없음",
     "word F1": "단어 F1",
     "word recall": "단어 재현율",
+    "longer than any in training": "학습의 어떤 원문보다 긴 원문",
+    "script never seen in training": "학습에 없던 문자",
+    "repetition": "반복",
+    "lost placeholder, number or the like": "잃어버린 자리표시자나 숫자",
+    "other": "기타",
 }
-"""Korean labels of breakdowns."""
+"""Korean labels of breakdowns and warnings."""
 TEXTS = read_texts(
     "regard.comparison",
     "summary.toml",
@@ -58,17 +65,19 @@ def summarise(comparison: Comparison) -> tuple[Text, ...]:
     best = ranked[0][1]
     is_ahead = best.name != comparison.baseline
     pair = best if is_ahead else ranked[:2][-1][1]
-    sentences = [_leader(comparison, score), *_quality(comparison)]
+    rest = [_leader(comparison, score), *_quality(comparison)]
     decision = verdict(comparison, pair, score)
-    if decision is not None:
-        names = [pair.name, comparison.baseline]
-        first, second = names if is_ahead else reversed(names)
-        sentences.append(_decision(decision, score, first, second))
-        if decision.lead is not None and decision.lead.test == "paired bootstrap":
-            sentences.append(TEXTS["decision.models"])
-        sentences += _others(comparison, score, {*names, best.name})
-        sentences += _ranges(comparison, first, second)
-        sentences += _costs(comparison, first, second)
+    if decision is None:
+        return tuple(rest)
+    names = [pair.name, comparison.baseline]
+    first, second = names if is_ahead else reversed(names)
+    sentences = [_decision(decision, score, first, second)]
+    if decision.lead is not None and decision.lead.test == "paired bootstrap":
+        sentences.append(TEXTS["decision.models"])
+    sentences += rest
+    sentences += _others(comparison, score, {*names, best.name})
+    sentences += _ranges(comparison, first, second)
+    sentences += _costs(comparison, first, second)
     return tuple(sentences)
 
 
@@ -105,25 +114,36 @@ def _quality(comparison: Comparison) -> Iterator[Text]:
         names = ", ".join(weak)
         yield TEXTS["quality.weak"].fill(use=use, least=USABLE, names=names)
     falling = list[Text]()
-    warned = list[str]()
     for system in comparison.systems:
         runs = [comparison.run(name) for name in system.runs]
         values = {"name": plain(system.name), "all": len(runs)}
         count = sum(map(still_falls, runs))
         if count:
             falling.append(TEXTS["quality.of_runs"].fill(count=count, **values))
-        counts = [f"{run.warned:,}" for run in runs if run.warned is not None]
-        if any(run.warned for run in runs):
-            warned.append(f"{plain(system.name)} {', '.join(counts)}")
     if falling:
         merged = join_texts(falling, ", ")
         yield TEXTS["quality.falling"].fill(least=FALLING, names=merged)
-    if warned:
+    kinds = list(_warnings(comparison))
+    if kinds:
         outputs = f"{len(comparison.test.sources):,}"
-        yield TEXTS["quality.warned"].fill(count=outputs, names="; ".join(warned))
+        yield TEXTS["quality.warned"].fill(count=outputs, kinds=join_texts(kinds, "; "))
     unfinished = ", ".join(plain(run.name) for run in comparison.runs if run.status)
     if unfinished:
         yield TEXTS["quality.unfinished"].fill(names=unfinished)
+
+
+def _warnings(comparison: Comparison) -> Iterator[Text]:
+    """Yield each kind of warning with its counts in the runs of each system."""
+    counted = [run.warned for run in comparison.runs if run.warned is not None]
+    for kind in dict.fromkeys(kind for warned in counted for kind in warned):
+        names = []
+        for system in comparison.systems:
+            runs = [comparison.run(name).warned for name in system.runs]
+            counts = [f"{run.get(kind, 0):,}" for run in runs if run is not None]
+            if counts:
+                names.append(f"{plain(system.name)} {', '.join(counts)}")
+        text = Text(kind, LABELS.get(kind, kind))
+        yield TEXTS["quality.kind"].fill(kind=text, names="; ".join(names))
 
 
 def _decision(decision: Verdict, score: str, first: str, second: str) -> Text:
@@ -177,10 +197,12 @@ def _ranges(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
             least=MIN_ITEMS,
             items=items,
         )
+        beyond = beyond_training(comparison)
+        if beyond:
+            yield TEXTS["ranges.beyond"].fill(labels=plain(", ".join(beyond)))
         large = [gap for gap in gaps if not gap[0].is_small]
         if large:
             yield _ends_of_ranges(large, items)
-            yield from _too_narrow(comparison, first, second)
 
 
 def _ends_of_ranges(
@@ -199,17 +221,6 @@ def _ends_of_ranges(
     )
     kind = "only" if len(gaps) == 1 else "both"
     return TEXTS[f"ranges.{kind}"].fill(most=most, least=least, count=len(gaps))
-
-
-def _too_narrow(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
-    """Warn of intervals that resample few runs."""
-    several = [
-        len(system.runs)
-        for system in comparison.systems
-        if system.name in (first, second) and len(system.runs) > 1
-    ]
-    if several and min(several) < FEW_RUNS:
-        yield TEXTS["ranges.narrow"].fill(count=min(several), least=FEW_RUNS)
 
 
 def _costs(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
@@ -233,7 +244,9 @@ def _costs(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
     measured = {"training": ratio(*seconds), "decoding": speeds}
     parts += [
         TEXTS[f"cost.{name}"].fill(
-            value=value.value, ends=between(value.low, value.high)
+            value=value.value,
+            ends=between(value.low, value.high),
+            engine=timing_engine(comparison),
         )
         for name, value in measured.items()
         if value is not None
@@ -242,7 +255,7 @@ def _costs(comparison: Comparison, first: str, second: str) -> Iterator[Text]:
     yield TEXTS["cost.relative"].fill(parts=join_texts(parts, ", "), **names)
     if all(timed):
         if speeds is None:
-            yield TEXTS["cost.unclear"]
+            yield TEXTS["cost.unclear"].fill(engine=timing_engine(comparison))
         yield TEXTS["cost.lengths"].fill(
             first_words=_timed_length(comparison, first),
             second_words=_timed_length(comparison, second),

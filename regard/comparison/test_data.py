@@ -48,10 +48,14 @@ class TestData:
 
 @dataclass(frozen=True)
 class TrainingWords:
-    """Occurrences of each word on each side of the training data; None if the data are unknown."""
+    """Occurrences of each word on each side of the training data; None if the data are unknown.
+
+    `longest`: number of words of the longest source; 0 if unknown.
+    """
 
     source: Mapping[str, int] | None = None
     target: Mapping[str, int] | None = None
+    longest: int = 0
 
 
 def read_test_data(files: ComparisonFiles) -> TestData:
@@ -173,10 +177,10 @@ def read_training_words(files: ComparisonFiles) -> TrainingWords:
         )
         return TrainingWords(None, count_words(captions.captions))
     corpora = read_corpora(_training(files)).values()
-    sources = count_words(line for corpus in corpora for line in corpus.sources)
-    return TrainingWords(
-        sources, count_words(line for corpus in corpora for line in corpus.targets)
-    )
+    sources = [line for corpus in corpora for line in corpus.sources]
+    targets = (line for corpus in corpora for line in corpus.targets)
+    longest = max((len(source.split()) for source in sources), default=0)
+    return TrainingWords(count_words(sources), count_words(targets), longest)
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

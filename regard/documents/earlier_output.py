@@ -11,6 +11,7 @@ from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError
 from regard.common.lazy import lazy_pattern
 from regard.data.languages import Languages
+from regard.data.sentences import has_letters
 from regard.data.text_kinds import HEAD_BYTES, kind_of
 from regard.documents.document import (
     Document,
@@ -38,11 +39,13 @@ def with_earlier_texts(document: Document, output: Path, target: str) -> Documen
     translations that would be lost.
     """
     earlier = _read_earlier(document, output, target)
-    if isinstance(document, StringFile) and isinstance(earlier, StringFile):
-        notes = _unread_notes(document, earlier)
-        document = copy(document)
-        document.notes += tuple(notes)
-    if isinstance(document, EditedText) and isinstance(earlier, EditedText):
+    if document.format in MARKED:
+        assert isinstance(document, StringFile), "only strings have marks"
+        if isinstance(earlier, StringFile):
+            notes = _unread_notes(document, earlier)
+            document = copy(document)
+            document.notes += tuple(notes)
+    elif isinstance(document, EditedText) and isinstance(earlier, EditedText):
         return _merged(document, earlier)
     return document
 
@@ -77,7 +80,7 @@ def _unread_notes(document: StringFile, earlier: StringFile) -> list[str]:
     states = dict(document.states())
     texts: dict[State, list[str]] = {"untranslated": [], "unread": [], "read": []}
     for entry, state in earlier.states():
-        if states.get(entry) == "untranslated":
+        if states.get(entry) == "untranslated" and has_letters(entry[1]):
             texts[state].append(repr(entry[1][:60]))
     if texts["read"]:
         number = counted(len(texts["read"]), "translation")

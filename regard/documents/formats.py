@@ -133,7 +133,8 @@ def check_ending(output: Path, name: str, kind: str) -> None:
     suffix = Path(name).suffix
     is_binary = FORMATS.get(kind, _PLAIN_TEXT).is_binary
     own = kind_of(Path(name).name, b"")
-    if is_binary and own not in ("text", kind):
+    # Text files of many formats are named .xml.
+    if own not in ("text", kind) and (is_binary or own != "xml"):
         raise UsageError(
             f"{name}: its name is that of {KINDS[own].description}, and it is to be read as "
             f"{KINDS[kind].description}; let its kind be recognised, or name it .{kind}"

@@ -35,6 +35,8 @@ from regard.documents.plural_rules import (
 from regard.text.text_format import TranslatedText
 from regard.text.text_path import AUTO
 
+_UNSET_CHARSETS = ("CHARSET", "ASCII", "US-ASCII")
+"""Encodings of headers that nobody has chosen: `msginit` writes ASCII where it lacks the locale."""
 _CHARSET = re.compile(rb'(?m)^"Content-Type:[^"\n]*charset=([\w.:-]+)')
 _TEXT = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _LINE = lazy_pattern(
@@ -198,7 +200,7 @@ class Catalogue(StringFile):
     def __init__(self, data: bytes, name: str, options: DocumentOptions) -> None:
         charset = _CHARSET.search(data)
         declared = charset[1].decode() if charset else "utf-8"
-        encoding = "utf-8" if declared == "CHARSET" else declared
+        encoding = "utf-8" if declared in _UNSET_CHARSETS else declared
         source = decode_file(data, name, encoding)
         self._newline = "\r\n" if "\r\n" in source.text else "\n"
         self._entries, self.locked = _read_entries(source.text, name)
@@ -239,7 +241,7 @@ class Catalogue(StringFile):
             return
         header = self._header.forms[0]
         code = self.options.languages.target
-        values = [(r"charset=(CHARSET)\\n", "UTF-8")]
+        values = [(rf"charset=({'|'.join(_UNSET_CHARSETS)})\\n", "UTF-8")]
         if code:
             locale = code.replace("-", "_")
             values.append((r'"Language:( ?)\\n"', f" {locale}"))

@@ -8,12 +8,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean, variance
 
 import numpy as np
 
 from regard.common.errors import DataError
 
 DRAWS = 10_000
+NORMAL = 1e4
+"""Degrees of freedom from which on Student's t is taken to be the normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,7 @@ def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Return the mean of values and the ends of Student's 95 % interval, which is empty for one
     value.
     """
-    count = len(values)
-    mean = sum(values) / len(values)
-    if count == 1:
-        return mean, mean, mean
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    half = student_quantile(count - 1) * deviation / math.sqrt(count)
-    return mean, mean - half, mean + half
+    return interval_of_parts(fmean(values), [_variance_of_mean(values)])[:3]
 
 
 def welch_interval(
@@ -96,24 +93,35 @@ def welch_interval(
 
     The values are independent, at least two of each, and their variances may differ.
     """
-    variances = list[float]()
-    for values in (first, second):
-        mean = sum(values) / len(values)
-        squares = sum((value - mean) ** 2 for value in values)
-        variances.append(squares / (len(values) - 1) / len(values))
-    difference = sum(second) / len(second) - sum(first) / len(first)
-    variance = sum(variances)
-    if not variance:
-        return difference, difference, difference, float(not difference)
-    weighted = (
-        part * part / (count - 1)
-        for part, count in zip(variances, (len(first), len(second)), strict=True)
-    )
-    degrees = variance * variance / sum(weighted)
-    error = math.sqrt(variance)
+    parts = [_variance_of_mean(values) for values in (first, second)]
+    return interval_of_parts(fmean(second) - fmean(first), parts)
+
+
+def _variance_of_mean(values: Sequence[float]) -> tuple[float, float]:
+    """Return the variance of the mean of values, with its degrees of freedom; 0 for one value."""
+    count = len(values)
+    if count == 1:
+        return 0.0, 1.0
+    return variance(values) / count, count - 1.0
+
+
+def interval_of_parts(
+    value: float, parts: Sequence[tuple[float, float]]
+) -> tuple[float, float, float, float]:
+    """Return a value, the ends of its 95 % interval, and the two-sided p-value.
+
+    Its variance is the sum of independent `parts`, each with its degrees of freedom; those of the
+    sum are Satterthwaite's (1946).
+    """
+    total = sum(part for part, _ in parts)
+    if not total:
+        return value, value, value, float(not value)
+    weighted = sum(part * part / degrees for part, degrees in parts)
+    degrees = min(total * total / weighted if weighted else math.inf, NORMAL)
+    error = math.sqrt(total)
     half = student_quantile(degrees) * error
-    p = max(0.0, 1 - 2 * _student_integral(abs(difference) / error, degrees))
-    return difference, difference - half, difference + half, p
+    p = max(0.0, 1 - 2 * _student_integral(abs(value) / error, degrees))
+    return value, value - half, value + half, p
 
 
 def _student_integral(end: float, degrees: float) -> float:

@@ -9,11 +9,12 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.common.arguments import Report
 from regard.common.counting import counted
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.data.spans import find_spans
@@ -299,3 +300,17 @@ def render_report(
         curves=draw_curves(record),
         data=data,
     )
+
+
+def without_advice(report: Report | None) -> Report | None:
+    """Return a report that leaves out the advice to train on, for a training that is part of a
+    comparison or of a reproduction.
+    """
+    if report is None:
+        return None
+
+    def hear(event: str, values: dict[str, Any]) -> None:
+        if not str(values.get("text", "")).startswith(STEP):
+            report(event, values)
+
+    return hear

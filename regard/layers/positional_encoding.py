@@ -15,7 +15,9 @@ from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Int, Tensor
 
 
-def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
+def sinusoids(
+    positions: Int[Tensor, "N T"] | Float[Tensor, "N T"], size: int
+) -> Float[Tensor, "N T D"]:
     """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5).
 
     All sines come before all cosines, as in other toolkits; the paper interleaves them, which

@@ -319,14 +319,14 @@ def _fitting(text: str, size: float, room: float) -> float:
 def _row_count(stacks: tuple[Stack, ...]) -> float:
     """Return the height of a side in rows.
 
-    A frame takes 0.9 of a row, and the arrows into an opened part take 0.3.
+    A frame with its label takes 1.4 rows, and the arrows into an opened part take 0.3.
     """
     rows = sum(
         1 + len(part.opens) + 0.3 * bool(part.opens)
         for stack in stacks
         for part in stack.parts
     )
-    return rows + 0.9 * sum(stack.times > 1 for stack in stacks)
+    return rows + 1.4 * sum(stack.times > 1 for stack in stacks)
 
 
 def _place(side: str, stacks: tuple[Stack, ...], sheet: Sheet) -> dict[Place, Box]:
@@ -354,7 +354,7 @@ def _place(side: str, stacks: tuple[Stack, ...], sheet: Sheet) -> dict[Place, Bo
                         placed[Place(side, number, row, column)] = box
                 y -= GAP
             number += 1
-        y -= FRAME * (stack.times > 1)
+        y -= (FRAME + SMALL) * (stack.times > 1)
     return placed
 
 
@@ -437,7 +437,8 @@ def _frames(
             top = boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            yield Text(x + COLUMN + 2 * FRAME - 15, top - 2, f"{stack.times}×", SMALL)
+            text = words("{count}×: sum of {count} layers", count=stack.times)
+            yield Text(x + COLUMN + 2 * FRAME - 4, top - 3, text, SMALL, anchor="end")
 
 
 def _connection(

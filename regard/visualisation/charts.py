@@ -72,7 +72,8 @@ class Series:
 
     `label`: text at the end of the line; if empty, the name. `paint`: number of the colour and
     marker, which several series may share, such as the seeds of one system; if None, the index of
-    the series in its panel. Series of the same name are labelled once.
+    the series in its panel. Series of the same name are labelled once. `every`: of the points, one
+    in so many has a marker.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Series:
     band: tuple[tuple[float, float], ...] | None = None
     label: str = ""
     paint: int | None = None
+    every: int = 1
 
 
 @dataclass(frozen=True)
@@ -319,11 +321,20 @@ def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
 
 
 def _category_lines(panel: Panel, width: float) -> list[list[str]]:
-    """Break the labels of categories into lines that fit beside each other."""
-    return [
-        wrap(label, SIZE, width / len(panel.categories) - 4) or [""]
-        for label in panel.categories
+    """Break the labels of categories into lines that fit beside each other; if a word is too wide
+    for that, neighbours stand on several levels, and have as much more room.
+    """
+    if not panel.categories:
+        return []
+    pitch = width / len(panel.categories)
+    words = " ".join(panel.categories).split()
+    widest = max((measure(word, SIZE) for word in words), default=0.0)
+    levels = math.ceil((widest + 4) / pitch)
+    labels = [
+        wrap(label, SIZE, pitch * levels - 4) or [""] for label in panel.categories
     ]
+    lowered = [""] * max(map(len, labels))
+    return [[*lowered * (n % levels), *lines] for n, lines in enumerate(labels)]
 
 
 def _offsets(panel: Panel, width: float) -> dict[int, float]:
@@ -442,8 +453,8 @@ def _line(
     if width == THIN:
         return
 
-    has_markers = len(points) <= MAX_MARKERS
-    marker_step = -(-len(points) // MEAN_MARKERS) if width == THICK else 1
+    has_markers = len(points) <= MAX_MARKERS * series.every
+    marker_step = -(-len(points) // MEAN_MARKERS) if width == THICK else series.every
     for i, (x, y) in enumerate(points):
         x_value, y_value = series.points[i]
         x_label = categories[round(x_value)] if categories else _short(x_value)
@@ -499,12 +510,14 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
 
 
 def _names_differ(chart: Chart) -> bool:
-    """Return True if panels name different series, which one legend would mix up."""
-    names = [
-        tuple(series.name for series in panel.series if panel.end_label(series))
+    """Return True if series of several names have one colour, which one legend would mix up."""
+    names = {
+        (paint, series.name)
         for panel in chart.panels
-    ]
-    return len({*filter(None, names)}) > 1
+        for series, paint in zip(panel.series, panel.paints(), strict=True)
+        if panel.end_label(series)
+    }
+    return len(dict(names)) < len(names)
 
 
 def _panel_legends(

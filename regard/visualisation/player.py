@@ -54,7 +54,7 @@ APART = 12.0  # pixels between words
 CLOSE = 5.0  # pixels between the tokens of a word
 COLUMN = 90.0  # pixels: width of a step of the search tree
 COLUMNS = 8  # steps of the search tree in view
-NARROW_COLUMN, NARROW_COLUMNS = 66.0, 5  # the same on a small screen
+NARROW_COLUMN, NARROW_COLUMNS = 67.0, 5  # the same on a small screen
 IMAGE = 230.0  # pixels of the longer side of an image
 HEADINGS = {
     "image": "Attention to the image",
@@ -286,4 +286,4 @@ def _node_label(node: SearchNode) -> str:
     if node.fate == "ended":
         return "■"
     _, width = _tree_columns()
-    return elide(token_label(node.token), NODE_SIZE, width - 24)
+    return elide(token_label(node.token), NODE_SIZE, width - 12)

@@ -36,6 +36,7 @@ def layout_sinusoids(
     title: str = "Positional encoding",
     marked: int | None = None,
     width: float = 0.0,
+    between: int = 1,
 ) -> Figure:
     """Draw sinusoidal encodings (T, D): the waves of four dimensions, and beside them the whole
     matrix; if a width is given, below them.
@@ -43,10 +44,13 @@ def layout_sinusoids(
     The matrix has positions as rows and dimensions as columns, coloured from −1 over 0 (the paper)
     to 1. The waves are a sine and a cosine of a short wavelength and of a longer one: a single wave
     repeats itself, but all dimensions together identify a position. A `marked` position has a line
-    through the waves, its values beside them, and a frame in the matrix.
+    through the waves, its values beside them, and a frame in the matrix. If `between` is not 1,
+    `encoding` has so many rows for each position, of which the matrix shows the first; the waves
+    are smooth, with dots at positions.
     """
+    waves = layout_chart(_waves(encoding, title, marked, between), width)
+    encoding = encoding[::between]
     T, D = encoding.shape
-    waves = layout_chart(_waves(encoding, title, marked), width)
     left = waves.width + GAP - MARGIN
     top = MARGIN + 56
     if width:
@@ -75,17 +79,17 @@ def shown_dimensions(size: int) -> list[int]:
     return [d for d in (first, first + 1, second, second + 1) if d < size]
 
 
-def _waves(encoding: np.ndarray, title: str, marked: int | None) -> Chart:
+def _waves(encoding: np.ndarray, title: str, marked: int | None, between: int) -> Chart:
     """Return the chart of the shown dimensions, with one panel for each wavelength."""
     names = ("sine", "cosine")
     series = list[Series]()
     for paint, d in enumerate(shown_dimensions(encoding.shape[1])):
-        points = tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d]))
+        points = tuple((n / between, float(y)) for n, y in enumerate(encoding[:, d]))
         name = words("dimension {d}, " + names[d % 2], d=d)
         if marked is not None:
-            value = f"{encoding[marked, d]:.2f}".replace("-", "−")
+            value = f"{encoding[marked * between, d]:.2f}".replace("-", "−")
             name = words("{name}; at {t}: {value}", name=name, t=marked, value=value)
-        series.append(Series(name, points, paint=paint))
+        series.append(Series(name, points, paint=paint, every=between))
 
     guide = () if marked is None else ((float(marked), -1.0), (float(marked), 1.0))
     x_label = words("position")

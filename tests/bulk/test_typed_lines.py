@@ -71,3 +71,20 @@ def test_letters_of_a_known_script_are_known_in_other_forms(
 
     assert [line for line in known if doubts.is_of_unknown_script(line)] == []
     assert [line for line in unknown if not doubts.is_of_unknown_script(line)] == []
+
+
+@pytest.mark.system
+def test_a_note_that_many_lines_have_is_given_once(tmp_path: Path) -> None:
+    translator = regard.load(folder(tmp_path / "run", end=2.0))
+    # No translation is that short, which is noted.
+    translate = ChunkTranslator("a.txt", OutputFormat(), {"max_characters": 1})
+    line = "나는 집에 간다"
+    few, many = (
+        translate(translator, Chunk(0, 1, (line,) * count, "")).notes
+        for count in (2, 20)
+    )
+    assert [note.partition(":")[0] for note in few] == [
+        "a.txt, line 1",
+        "a.txt, line 2",
+    ]
+    assert [note.partition(":")[0] for note in many] == ["a.txt, line 1 and 19 more"]

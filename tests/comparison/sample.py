@@ -171,7 +171,7 @@ def _run(
         if has_alignment
         else None,
         tested_update=3750 + seed,
-        warned=number,
+        warned={"repetition": number} if number else {},
     )
 
 

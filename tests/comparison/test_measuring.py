@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from helpers.small_models import SENTENCES, folder
 
+from regard.common.errors import LineWarning, repetition_note
 from regard.comparison import result, test_data
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.measuring import operations_per_token
 from regard.data.batch import Example
+from regard.evaluation.line_warnings import caught_warnings
 from regard.model_folder import load_folder
 from regard.pipeline import load_translator
 
@@ -48,6 +52,19 @@ def test_examples_show_the_attention_of_each_sentence(tmp_path: Path) -> None:
 
         for row in shown.percent:
             assert 0 < sum(row) <= 108, "end of sentence has the rest"
+
+
+def test_warnings_are_counted_by_line_and_kind() -> None:
+    long = "a sentence of 12 tokens is longer than any in training (11); it is"
+    with caught_warnings() as caught:
+        for line, text in ((3, long), (3, f"{long} split"), (5, long), (5, "odd")):
+            warnings.warn(LineWarning(line, text), stacklevel=1)
+        note = repetition_note(("so", 9))
+        warnings.warn(LineWarning(7, note), stacklevel=1)
+    assert caught.lines == [3, 5, 7]
+    counts = {"longer than any in training": 2, "other": 1, "repetition": 1}
+    assert caught.kinds == counts
+    assert asdict(caught)["kinds"] == counts, "as in the cache"
 
 
 def test_examples_are_those_whose_scores_differ_most() -> None:

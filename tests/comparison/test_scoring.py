@@ -134,11 +134,11 @@ def test_runs_are_tested_against_the_first_of_their_group(
     assert good.p == pytest.approx(0, abs=2e-3)
     assert good.lead is not None
     assert good.lead.value == pytest.approx(good.value - tested["base 1"].value)
-    assert good.lead.is_certain
+    assert good.lead.is_significant
 
     same = tested["same 2"]
     assert same.against == "base 2"
     assert same.p is not None
     assert same.p > 0.9
     assert same.lead is not None
-    assert not same.lead.is_certain
+    assert not same.lead.is_significant

@@ -236,6 +236,26 @@ def test_what_a_person_has_read_is_not_replaced(name: str, tmp_path: Path) -> No
     assert written(tmp_path, name, source, other)[1].texts
 
 
+@pytest.mark.parametrize("name", MARKED)
+def test_a_second_run_marks_what_it_replaces(name: str, tmp_path: Path) -> None:
+    source = MARKED[name][0].format("")
+    first, _ = written(tmp_path, name, source, "")
+    again, document = written(tmp_path, name, source, first)
+    assert again == first
+    assert "left out" not in " ".join(document.notes)
+
+
+def test_a_number_that_needs_no_reader_is_not_lost(tmp_path: Path) -> None:
+    source = 'msgid "100%"\nmsgstr ""\n\nmsgid "A dog"\nmsgstr ""\n'
+    first, _ = written(tmp_path, "a.po", source, "")
+    for earlier in (
+        first,
+        source.replace('"100%"\nmsgstr ""', '"100%"\nmsgstr "100%"'),
+    ):
+        again, _ = written(tmp_path, "a.po", source, earlier)
+        assert again == first
+
+
 def test_a_segment_is_read_once_a_person_has_said_so(tmp_path: Path) -> None:
     source = (
         '<xliff version="2.0"><file id="f"><unit id="1"><segment><source>A dog</source></segment>'

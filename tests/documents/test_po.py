@@ -224,6 +224,15 @@ def test_flags_and_comments_are_told() -> None:
     }
 
 
+def test_an_encoding_that_nobody_has_chosen_becomes_utf_8() -> None:
+    """`msginit` writes ASCII in a place where it lacks the locale of the language."""
+    text = TEXTS["plain"].replace("UTF-8", "ASCII")
+    document = read(text)
+    result = translate_document(document, lambda *_: ["Hündchen"]).decode()
+    assert "charset=UTF-8" in result
+    assert 'msgstr "Hündchen"' in result
+
+
 def test_other_encodings_come_back() -> None:
     text = TEXTS["plain"].replace("UTF-8", "EUC-KR").replace("dogs 1", "개")
     document = read_document(text.encode("euc-kr"), "a.po")

@@ -18,6 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = Path(regard.learn.lab.__file__).parent / "results"
 LESSONS = ("recurrent", "decoder")
 NUMBER = re.compile(r"−?\d+\.\d{3,}")
+SOLUTION = "<details><summary>Solution</summary>"
 STATES = np.array([[2, -1], [-1, 2], [2, 2]])
 MASK_SCORES = np.array([[1, 2, 0], [0, 1, 3], [1, 0, 1]])
 WORD_SCORES = np.array([[2, 0, 0, 0], [0, 1, 2, 0], [0, 0, 3, 0], [0, 0, 0, 2]])
@@ -28,6 +29,12 @@ def section(name: str, title: str) -> str:
     text = (DOCS / "lessons" / f"{name}.md").read_text(encoding="utf-8")
     (content,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     return re.sub(r"```.*?```", "", str(content), flags=re.DOTALL)
+
+
+def solution_of(name: str, number: int) -> str:
+    """Return what a lesson says from the solution of an exercise on."""
+    _, solution = section(name, f"Exercise {number}: .*?").split(SOLUTION)
+    return solution
 
 
 def numbers(text: str) -> list[str]:
@@ -63,7 +70,7 @@ def test_the_state_of_the_recurrent_lesson() -> None:
             word * factor**distance for distance, word in enumerate(reversed(words))
         )
 
-    solution = section("recurrent", "The solution of exercise 1")
+    solution = solution_of("recurrent", 1)
     states = [last([1, 2, 3][:count], 0.5) for count in (1, 2, 3)]
     assert [f"{state:g}" for state in states] == ["1", "2.5", "4.25"]
     assert last([2, 2, 3], 0.5) == 4.5
@@ -77,7 +84,7 @@ def test_the_attention_of_the_recurrent_lesson() -> None:
     go, home = (STATES @ query for query in ([1, 1], [-1, 1]))
     expected = shown(np.exp(go), np.exp(go).sum(), softmax(go), softmax(go) @ STATES)
     expected += shown(softmax(home), softmax(home) @ STATES)
-    solution = section("recurrent", "The solution of exercise 2")
+    solution = solution_of("recurrent", 2)
     exercise, table = solution.split("Guess first")
     assert numbers(exercise) == expected
 
@@ -93,7 +100,7 @@ def test_the_attention_of_the_recurrent_lesson() -> None:
 def test_the_mask_of_the_decoder_lesson() -> None:
     row = MASK_SCORES[1]
     seen, whole = softmax(row[:2]), softmax(row)
-    solution = section("decoder", "The solution of exercise 1")
+    solution = solution_of("decoder", 1)
     expected = shown(np.e, seen, 0, np.exp(3), np.exp(row).sum(), whole)
     kept = whole[:2].sum()
     expected += shown(kept)
@@ -108,7 +115,7 @@ def test_the_loss_and_the_step_of_the_decoder_lesson() -> None:
     all_weights = np.array([softmax(scores) for scores in WORD_SCORES])
     right = all_weights.diagonal()
     losses = -np.log(right)
-    solution = section("decoder", "The solution of exercise 2")
+    solution = solution_of("decoder", 2)
     expected = shown(right, np.exp([1, 1, 2]), losses, losses.mean())
     expected += shown(right, right.prod(), losses.sum(), all_weights[1, 2])
     assert numbers(solution) == expected
@@ -119,7 +126,7 @@ def test_the_loss_and_the_step_of_the_decoder_lesson() -> None:
     after = softmax(WORD_SCORES[1] - gradient)
     expected = shown(gradient, WORD_SCORES[1] - gradient, after[1])
     expected += shown(-np.log(after[1]), losses[1])
-    assert numbers(section("decoder", "The solution of exercise 3")) == expected
+    assert numbers(solution_of("decoder", 3)) == expected
     assert after.argmax() == 1
 
     other = softmax([0, 2, 1, 0])

@@ -17,6 +17,7 @@ from regard.learn import BlockWalkthrough, walkthrough_block
 DOCS = Path(__file__).parents[2] / "docs"
 LESSON = (DOCS / "tutorials" / "lesson.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"−?\d\.\d{3}")
+SOLUTION = "<details><summary>Solution</summary>"
 NO_CHANGE: dict[int, str] = {}
 CHANGES = [NO_CHANGE, {2: "2"}, {2: "-∞"}, {0: "0", 1: "0", 2: "0"}, {0: "10"}]
 GO = 1
@@ -44,7 +45,7 @@ def test_both_languages_have_the_same_numbers() -> None:
 def test_the_exercise_and_its_solution_are_those_of_the_block(
     block: BlockWalkthrough,
 ) -> None:
-    exercise, solution = LESSON.split("## The exercise")[1].split("## The solution")
+    exercise, solution = LESSON.split("## The exercise")[1].split(SOLUTION, 1)
     queries = block["self.Q"]["Q"][0]
     keys_and_values = np.concatenate(
         [block["self.K"]["K"][0], block["self.V"]["V"][0]], axis=1
@@ -63,7 +64,7 @@ def test_the_exercise_and_its_solution_are_those_of_the_block(
 
 @pytest.mark.parametrize("page", ["worksheet.md", "ko/worksheet.md"])
 def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
-    exercise = LESSON.split("## The exercise")[1].split("## The solution")[0]
+    exercise = LESSON.split("## The exercise")[1].split(SOLUTION)[0]
     text = (DOCS / page).read_text(encoding="utf-8")
     assert numbers(text) == numbers(exercise)
 

@@ -414,18 +414,18 @@ def test_two_models_open_where_a_page_says(open_figure: Open) -> None:
 
 
 def test_two_models_say_where_bars_of_scores_begin(open_figure: Open) -> None:
-    """The number at their foot is 6.9 below that of the highest bar."""
+    """The number that they begin at is 6.9 below that of the highest bar."""
     page = open_figure("two-models", state="example=1")
     page.get_by_label("Step", exact=True).fill("9")
     texts = page.locator(".with .mechanism text").all_text_contents()
-    (foot,) = (text[len("foot: ") :] for text in texts if text.startswith("foot: "))
+    (first,) = (text[len("bars from ") :] for text in texts if "bars from " in text)
     bars = page.locator(".with .mechanism rect.score")
     tallest = max(float(bar.get_attribute("height")) for bar in bars.all())
     assert tallest == pytest.approx(34)
     numbers = [text.replace("−", "-") for text in texts]
     scores = numbers[: numbers.index("softmax")]
     highest = max(float(text) for text in scores if re.fullmatch(r"-?\d+\.\d", text))
-    assert highest - float(foot.replace("−", "-")) == pytest.approx(6.9, abs=0.06)
+    assert highest - float(first.replace("−", "-")) == pytest.approx(6.9, abs=0.06)
     assert "6.9 below" in page.locator(".alive > .note").last.inner_text()
 
 
@@ -719,7 +719,7 @@ def test_the_switches_and_the_diagram_of_the_decoder(open_figure: Open) -> None:
     note = page.locator(".answer")
     title = page.locator("section:visible h2")
 
-    assert note.inner_text().startswith("Loss: 2.210 a token. As when")
+    assert note.inner_text().startswith("Loss: 2.210 a token. Computed")
     assert "Cross-entropy" in title.inner_text()
 
     page.get_by_role("button", name="masked self-attention").focus()

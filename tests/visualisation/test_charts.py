@@ -208,6 +208,20 @@ def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
     assert any(line.hint == "line 1: 11 at 1, 10 to 13" for line in lines_of(figure))
 
 
+def test_categories_that_are_too_wide_stand_on_levels_and_are_not_cut() -> None:
+    names = tuple(f"{n} feed-forward" for n in range(6))
+    points = tuple((float(n), 1.0) for n in range(6))
+    panel = Panel("p", "layer", (Series("a", points),), names)
+    figure = layout_chart(Chart("t", (panel,)), 366.0)
+    assert {*names} <= {*words_of(figure)}
+    labels = [text for text in texts_of(figure) if text.text in names]
+    for one, other in itertools.combinations(labels, 2):
+        (left, *_, right), (start, *_, end) = (
+            sorted(x for x, _ in label.corners()) for label in (one, other)
+        )
+        assert one.y != other.y or right <= start or end <= left
+
+
 def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> None:
     series = Series("a", tuple((float(n), 1.0) for n in range(12)))
     panel = Panel("p", "axis", (series,), ("one two three",) * 12)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from drawn import boxes_of, lines_of, texts_of, words_of
 
-from regard.cli.plain_views import sinusoid_rows
+from regard.cli.plain_views import draw_sinusoids, sinusoid_rows
 from regard.layers.positional_encoding import interleaved
 from regard.visualisation import save
 from regard.visualisation.position_figures import (
@@ -42,6 +42,18 @@ def test_the_waves_are_those_of_their_dimensions() -> None:
         heights = [y for _, y in line.points]
         correlation = np.corrcoef(heights, encoding[:, d])[0, 1]
         assert correlation < -0.9999, "up is positive"
+
+
+def test_short_waves_are_smooth_with_a_dot_at_each_position() -> None:
+    """By sine and cosine themselves, ten points from each position to the next."""
+    figure = draw_sinusoids(2)
+    sine, cosine = (line for line in lines_of(figure) if len(line.points) == 201)
+    for line, wave in ((sine, np.sin), (cosine, np.cos)):
+        x, y = np.array(line.points).T
+        height = wave(20 * (x - x[0]) / (x[-1] - x[0]))
+        assert np.corrcoef(y, height)[0, 1] < -0.9999
+    dots = [line for line in lines_of(figure) if line.hint.startswith("dimension 0")]
+    assert len(dots) == 21
 
 
 def test_a_marked_position_has_its_values_a_line_and_a_frame() -> None:

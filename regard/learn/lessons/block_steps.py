@@ -237,7 +237,7 @@ class BlockSteps:
 
         The target ids are the first columns of the logits. `tokens` maps ids to tokens.
         """
-        self._begin(TEXTS["parts.final"], "prediction")
+        self._begin(TEXTS["parts.prediction"], "prediction")
         logits = self.calls[output].output
         ids = pad(targets)[0].to(logits.device)[..., None]  # (B, T, 1)
         V = logits.shape[-1]

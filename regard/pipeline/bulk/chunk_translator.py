@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.common.counting import counted
 from regard.common.errors import DataError, LineError, UsageError
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
-from regard.pipeline.bulk.lines import Chunk, Numbering
+from regard.pipeline.bulk.lines import NAMED, Chunk, Numbering
 from regard.pipeline.bulk.output_format import OutputFormat
 
 if TYPE_CHECKING:
@@ -83,11 +85,7 @@ class ChunkTranslator:
         if self.least is not None:
             pairs = zip(texts, translations, strict=True)
             translations = [self._or_refused(*pair, self.least) for pair in pairs]
-        notes = [
-            f"{self.name}, {self.numbering.name(number)}: {note}"
-            for number, translation in enumerate(translations, chunk.start)
-            for note in translation.notes
-        ]
+        notes = self._notes(translations, chunk.start)
         unknown, note = unknown_script(
             translator, self.name, texts, chunk.start, self.numbering
         )
@@ -119,6 +117,25 @@ class ChunkTranslator:
             next(iter(faults), ""),
             qualities,
         )
+
+    def _notes(self, translations: Sequence[Translation], start: int) -> list[str]:
+        """Return the notes of lines in their order; one that many have is given once."""
+        lines = defaultdict[str, list[int]](list)
+        for number, translation in enumerate(translations, start):
+            for note in translation.notes:
+                lines[note].append(number)
+        notes = list[tuple[int, str]]()
+        for note, numbers in lines.items():
+            more = ""
+            if len(numbers) > NAMED:
+                more = f" and {len(numbers) - 1:,} more"
+                numbers = numbers[:1]
+            notes += [
+                (number, f"{self.name}, {self.numbering.name(number)}{more}: {note}")
+                for number in numbers
+            ]
+        notes.sort(key=itemgetter(0))
+        return [note for _, note in notes]
 
     def _or_refused(self, line: str, result: Translation, least: float) -> Translation:
         """Return a translation, or its line, marked, if its quality is below `least`."""

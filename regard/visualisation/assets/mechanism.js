@@ -5,7 +5,7 @@ const mechanism = (() => {
   const LABELS = {
     en: {
       candidates: "Candidates for the next token",
-      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", barsFrom: (score) => `foot: ${score}`, weightRow: "weights α", contextRow: "context c",
+      sourceRow: "words", stateRow: "states h", scoreRow: "scores e", barsFrom: (score) => `bars from ${score}`, weightRow: "weights α", contextRow: "context c",
       startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
       encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
       end: "⟨end⟩",
@@ -18,7 +18,7 @@ const mechanism = (() => {
     },
     ko: {
       candidates: "다음 토큰 후보",
-      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", barsFrom: (score) => `바닥: ${score}`, weightRow: "가중치 α", contextRow: "컨텍스트 c",
+      sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", barsFrom: (score) => `막대: ${score}부터`, weightRow: "가중치 α", contextRow: "컨텍스트 c",
       startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
       encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
       end: "⟨끝⟩",

@@ -93,8 +93,7 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     key_left = right + squares
     width = key_left + beside
     caption = words(
-        "the larger a weight, the thicker its line and the higher its bar; "
-        "the largest is written out"
+        "lines are as wide and bars as high as the weight of their head; its largest is written out"
     )
     header, header_height = drawing.header_lines(
         arcs.title, caption, width - 2 * MARGIN

@@ -131,16 +131,6 @@ def test_each_drawing_is_shown_and_up_to_date() -> None:
         assert drawn == font.sub("", read(DOCS / "images" / "notes" / f"{name}.svg"))
 
 
-@pytest.mark.parametrize("name", ["projections", "scores", "heads", "batch", "cross"])
-def test_numbers_can_be_read_on_a_phone(name: str) -> None:
-    """A page of 400 pixels shows 366 of them: no drawing is wider, and none is made smaller."""
-    for folder in (DOCS / "images" / "notes", DOCS / "images" / "ko" / "notes"):
-        drawing = read(folder / f"{name}-narrow.svg")
-        assert int(drawing.partition('width="')[2].partition('"')[0]) <= 366
-        numbers = re.findall(r'font-size="([\d.]+)"[^>]*>[−\d.]+<', drawing)
-        assert {*numbers} == {"12"}
-
-
 def test_the_small_map_is_drawn_as_it_is_counted() -> None:
     """Scores of the three words before and after W = (1 −1; 2 1), by hand; the angle of what is left
     of W without its stretches, and these as the roots of det(WᵀW − s²) = 0.
@@ -169,3 +159,13 @@ def test_layers_and_steps_of_the_layer_types_are_those_of_a_search() -> None:
             count += 1
         assert f"{count} " == words[:2]
         assert f">way: {words}" in texts
+
+
+@pytest.mark.parametrize("name", ["projections", "scores", "heads", "batch", "cross"])
+def test_numbers_can_be_read_on_a_phone(name: str) -> None:
+    """A page of 400 pixels shows 366 of them: no drawing is wider, and none is made smaller."""
+    for folder in (DOCS / "images" / "notes", DOCS / "images" / "ko" / "notes"):
+        drawing = read(folder / f"{name}-narrow.svg")
+        assert int(drawing.partition('width="')[2].partition('"')[0]) <= 366
+        numbers = re.findall(r'font-size="([\d.]+)"[^>]*>[−\d.]+<', drawing)
+        assert {*numbers} == {"12"}

@@ -24,7 +24,7 @@ const explanationPage = (() => {
     reads: "attends", isRead: "is attended to",
     layerReads: (layer, count) => `encoder layer ${layer} of ${count}: each word attends to the others`,
     handed: (count) => (count > 1 ? "What is handed over: the last state of each direction, all that the decoder gets of the source" : "What is handed over: the last state, one vector, all that the decoder gets of the source"),
-    headsHint: "Colours are heads; the larger a weight, the thicker its line and the higher its bar.",
+    headsHint: "Colours are heads; lines are as wide and bars as high as the weight.",
     unread: "Probably lost, as no word attends to it and the translation is the same without it:",
     unknown: "unknown", gradient: "gradient × input", erasure: "word erasure",
     caption: { // labels that differ for a caption
@@ -55,7 +55,7 @@ const explanationPage = (() => {
     reads: "주목하는 쪽", isRead: "주목받는 쪽",
     layerReads: (layer, count) => `인코더 ${layer}층(전체 ${count}층): 단어마다 다른 단어에 주목합니다`,
     handed: (count) => (count > 1 ? "넘어가는 것: 두 방향의 마지막 상태. 디코더가 원문에 대해 받는 전부입니다" : "넘어가는 것: 마지막 상태, 벡터 하나. 디코더가 원문에 대해 받는 전부입니다"),
-    headsHint: "색은 헤드이고, 선은 가중치가 클수록 굵고 막대는 높습니다.",
+    headsHint: "색은 헤드이고, 가중치가 클수록 선은 굵고 막대는 높습니다.",
     unread: "빠졌을 말(주목하는 단어가 없고, 빼도 번역이 같음):",
     unknown: "알 수 없음", gradient: "기울기 × 입력", erasure: "단어 제거",
     caption: {

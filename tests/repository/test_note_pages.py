@@ -5,15 +5,19 @@ could be run, and nearly all of their items have a figure in place.
 from __future__ import annotations
 
 import ast
+import base64
+import io
 import math
 import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from fontTools.ttLib import TTFont
 from repository.pages import DOCS, english, read
 from repository.test_docs_blocks import blocks
 from repository.test_docs_commands import find_problem
@@ -22,6 +26,9 @@ from regard.learn import walkthrough_block
 
 ENGLISH = sorted((DOCS / "notes").glob("00?.md"))
 KOREAN = [DOCS / "ko" / "notes" / page.name for page in ENGLISH]
+SVG = "{http://www.w3.org/2000/svg}"
+IN_NO_FONT = "ᵀ⊙"
+"""Signs that the font of drawings lacks, and others have."""
 COMMAND = re.compile(r"^`(regard .*)`$", re.MULTILINE)
 SECTION = re.compile(r"^## \d+\. .*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 FIGURE = re.compile(r"^(?:!\[|```\{living\})", re.MULTILINE)
@@ -159,6 +166,27 @@ def test_layers_and_steps_of_the_layer_types_are_those_of_a_search() -> None:
             count += 1
         assert f"{count} " == words[:2]
         assert f">way: {words}" in texts
+
+
+def test_drawings_have_all_their_letters() -> None:
+    """A drawing has no other font than its own: the reader's may lack Korean."""
+    missing = dict[str, set[str]]()
+    for path in sorted((DOCS / "images").rglob("*.svg")):
+        drawing = ElementTree.fromstring(read(path))
+        style = "".join(part.text or "" for part in drawing.iter(f"{SVG}style"))
+        drawn = [
+            text or ""
+            for kind in ("text", "tspan")
+            for part in drawing.iter(f"{SVG}{kind}")
+            for text in (part.text, *(child.tail for child in part))
+        ]
+        letters = {*map(ord, "".join("".join(drawn).split()))}
+        for data in re.findall(r"base64,([\w+/=]+)", style):
+            font = TTFont(io.BytesIO(base64.b64decode(data)))
+            letters -= {*font.getBestCmap(), *map(ord, IN_NO_FONT)}
+            if letters:
+                missing[str(path)] = {*map(chr, letters)}
+    assert missing == {}
 
 
 @pytest.mark.parametrize("name", ["projections", "scores", "heads", "batch", "cross"])

@@ -124,7 +124,7 @@ def test_a_frame_by_system_has_means_intervals_and_p(
             assert values == [score.mean, score.low]
             assert row[f"{score.name} {kind} high"] == score.high
             # In the sample each run is certainly higher, and TER is lower.
-            count = row[f"{score.name} runs with p < 0.05 this way"]
+            count = row[f"{score.name} runs significant this way"]
             is_higher = score.name != "TER"
             expected = None if system.name == comparison.baseline else seeds * is_higher
             assert count == expected

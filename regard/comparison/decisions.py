@@ -14,7 +14,6 @@ from statistics import median
 from regard.common.bilingual import Text
 from regard.comparison.report_numbers import number
 from regard.comparison.result import (
-    LEVEL,
     Breakdown,
     Bucket,
     Comparison,
@@ -64,8 +63,8 @@ def rank(comparison: Comparison, score: str) -> list[tuple[SeedScore, System]]:
 class Verdict:
     """Difference of a system from the baseline; `lead` is its test, None if there is none.
 
-    `significant` counts the runs, of so many, that differ from the baseline's of the same seed with
-    p < 0.05 in the direction of the means.
+    `significant` counts the runs, of so many, that differ significantly from the baseline's of the
+    same seed in the direction of the means.
     """
 
     system: str
@@ -99,8 +98,8 @@ class Verdict:
         if self.runs == 1:
             return Text("", "")
         return Text(
-            f"{self.significant} of {self.runs} runs with p < {LEVEL} this way",
-            f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}",
+            f"{self.significant} of {self.runs} runs significant this way",
+            f"{self.runs}회 중 {self.significant}회 이 방향으로 유의",
         )
 
 

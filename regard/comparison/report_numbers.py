@@ -22,7 +22,8 @@ def number(value: int | float | None, digits: int = 2) -> str:
     """
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"{value:,.{digits}f}".replace("-", "−")
+    rounded = round(value, digits) + 0.0  # without the minus of −0
+    return f"{rounded:,.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -32,8 +33,11 @@ def signed(value: float, digits: int = 2) -> str:
 
 def between(low: float, high: float, digits: int = 2) -> Text:
     """Format an interval; empty if both ends are equal, since then none was computed."""
-    if low == high:
-        return Text("", "")
+    return Text("", "") if low == high else interval(low, high, digits)
+
+
+def interval(low: float, high: float, digits: int = 2) -> Text:
+    """Format an interval, whose ends may be equal."""
     ends = number(low, digits), number(high, digits)
     return Text(" to ".join(ends), " ~ ".join(ends))
 

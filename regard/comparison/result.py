@@ -22,7 +22,13 @@ from regard.common.counting import counted
 from regard.common.errors import DataError, UsageError
 from regard.common.notebook import data_frame, html_table
 from regard.common.reading import file_bytes, parse_json
-from regard.comparison.report_numbers import between, number, probability, signed
+from regard.comparison.report_numbers import (
+    between,
+    interval,
+    number,
+    probability,
+    signed,
+)
 from regard.evaluation.calibration import Calibration
 
 FORMAT = 3
@@ -63,7 +69,8 @@ class TestSet:
 @dataclass(frozen=True)
 class Lead:
     """Score of a system minus that of the baseline, with its 95 % interval, which is not cut, and
-    the two-sided p-value.
+    the p-value: two-sided of Welch's test; of the paired bootstrap sacreBLEU's, which is about half
+    a two-sided one.
 
     `test`: Welch's t test of the means of several runs each, which speaks of methods; or the paired
     bootstrap test of one run each, which speaks of these two models.
@@ -83,7 +90,7 @@ class Lead:
     def evidence(self) -> Text:
         """Return interval and p-value."""
         return Text("{ends}, {name} {p}", "{ends}, {name} {p}").fill(
-            ends=between(self.low, self.high),
+            ends=interval(self.low, self.high),
             name=TESTS[self.test],
             p=probability(self.p),
         )
@@ -419,15 +426,16 @@ class Comparison:
         return mean.mean - baseline.mean
 
     def significant_runs(self, system: System, score: str) -> int | None:
-        """Count the runs of a system that differ from the baseline's of the same seed with p < 0.05
-        in the direction of the means; None if there is no difference.
+        """Count the runs of a system that differ significantly from the baseline's of the same
+        seed in the direction of the means; None if there is no difference.
         """
         difference = self.difference(system, score)
         if difference is None:
             return None
         scores = [self.run(name).score(score) for name in system.runs]
         leads = [one.lead for one in scores if one is not None and one.lead is not None]
-        return sum(lead.p < LEVEL and lead.value * difference > 0 for lead in leads)
+        same_way = (lead for lead in leads if lead.value * difference > 0)
+        return sum(lead.is_significant for lead in same_way)
 
     def _system_rows(self) -> list[dict[str, object]]:
         """Return name, number of seeds and scores of each system."""
@@ -447,7 +455,7 @@ class Comparison:
                     row |= _ends(test, score.lead)
                     row[f"{test} p"] = score.lead.p
                 count = self.significant_runs(system, score.name)
-                row[f"{score.name} runs with p < {LEVEL} this way"] = count
+                row[f"{score.name} runs significant this way"] = count
             rows.append(row)
         return rows
 

@@ -19,12 +19,12 @@ from regard.comparison.result import Lead
         (
             [(-1.0, 0.001), (3.0, 0.001), (2.5, 0.2)],
             "Welch",
-            "BLEU: +1.50 (−2.50 to 5.00, Welch's p 0.062; 1 of 3 runs with p < 0.05 this way)",
+            "BLEU: +1.50 (−2.50 to 5.00, Welch's p 0.062; 1 of 3 runs significant this way)",
         ),
         (
             [(-2.0, 0.001), (-3.0, 0.003), (0.5, 0.001)],
             "Welch",
-            "BLEU: −1.50 (−2.50 to 5.00, Welch's p 0.062; 2 of 3 runs with p < 0.05 this way)",
+            "BLEU: −1.50 (−2.50 to 5.00, Welch's p 0.062; 2 of 3 runs significant this way)",
         ),
         (
             [(1.0, 0.0123)],

@@ -360,8 +360,8 @@ class Comparison:
             problem = "there is no comparison"
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            problem = f"damaged ({place}: {first['msg']})"
+            location = ".".join(map(str, first["loc"]))
+            problem = f"damaged ({location}: {first['msg']})"
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"damaged ({error})"
         raise DataError(f"{path}: {problem}; {remedy}")

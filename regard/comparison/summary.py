@@ -76,7 +76,7 @@ def summarise(comparison: Comparison) -> tuple[Text, ...]:
         sentences.append(TEXTS["decision.models"])
     sentences += rest
     sentences += _others(comparison, score, {*names, best.name})
-    sentences += _ranges(comparison, first, second)
+    sentences += _ranges(comparison, pair.name, comparison.baseline)
     sentences += _costs(comparison, first, second)
     return tuple(sentences)
 

@@ -87,12 +87,13 @@ def _closed(line: str, text: str) -> str:
     if marks is None:
         return text
     text = f"{body}{target.signs}"
-    place = len(text)
+    # The marks stand before as many signs as in the source.
+    end = len(text)
     for _ in "".join(source.signs.split()):
-        place = max(len(text.rstrip(_SIGNS)), len(text[:place].rstrip()) - 1)
-    before = text[:place].rstrip()
+        end = max(len(text.rstrip(_SIGNS)), len(text[:end].rstrip()) - 1)
+    before = text[:end].rstrip()
     behind = text[len(before) :]
-    if place < len(body):  # inside of quotation marks that had marks behind them
+    if end < len(body):  # inside of quotation marks that had marks behind them
         before = before.rstrip(_MARKS)
     return f"{before}{marks}{behind}"
 

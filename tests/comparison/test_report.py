@@ -415,6 +415,20 @@ def test_the_interval_and_p_of_the_difference_decide(
     assert ("This speaks of these two models" in summary) is is_of_models
 
 
+@pytest.mark.parametrize("gain", [-4.0, 4.0])
+def test_differences_by_range_are_minus_the_baseline_whoever_leads(gain: float) -> None:
+    changed = with_gains(
+        make_comparison(systems=2), "rnn-attention", [(gain, 0.5)] * 2, None
+    )
+    assert "chrF of rnn-attention minus that of rnn-no-attention" in summary_of(changed)
+
+
+def test_an_interval_without_variance_is_written() -> None:
+    """Equal outputs of all runs have no variance between them."""
+    lead = Lead(0.0, -0.0, 0.0, 1.0, "Welch")
+    assert lead.evidence().en == "0.00 to 0.00, Welch's p 1.000"
+
+
 def test_the_summary_says_by_what_systems_differ() -> None:
     two = make_comparison(systems=2)
     summary = summary_of(two)

@@ -26,6 +26,11 @@ from regard.comparison.result import Lead
             "Welch",
             "BLEU: −1.50 (−2.50 to 5.00, Welch's p 0.062; 2 of 3 runs significant this way)",
         ),
+        (  # the first run has p < 0.05 and an interval that contains 0
+            [(0.5, 0.001), (3.0, 0.001), (2.5, 0.2)],
+            "Welch",
+            "BLEU: +2.00 (−2.50 to 5.00, Welch's p 0.062; 1 of 3 runs significant this way)",
+        ),
         (
             [(1.0, 0.0123)],
             "paired bootstrap",
